@@ -48,8 +48,8 @@ class Drawer(NamedTuple):
     def draw(self, annotated: AnnotatedImage, image: Path | bytes) -> np.ndarray:
         """Draws the mask of an image, as the image is shown.
 
-        Raises:
-            UserError: If the size or a class does not fit, or nothing lies in the image.
+        A size or a class that does not fit, and shapes of which none lies in the image, are a
+        `UserError`.
         """
         ids = self._ids(annotated.shapes)
         stored, orientation = size_of(image)

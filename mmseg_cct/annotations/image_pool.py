@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import part_of, require_outside, write_atomic
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images
 from mmseg_cct.utils.image_lists import image_stem
 
 from .shapes import AnnotatedImage
@@ -32,15 +32,18 @@ class ImagePool:
         if given and not (self.folder.is_dir() and self.folder.samefile(given)):
             require_outside(out, [Path(given)], '--out')
             masks = {file.resolve() for name in export.masks if (file := export.file(name))}
+            if masks and masks >= {file.resolve() for file in find_files(given)}:
+                found = f'all files of {given} are taken for masks'
+                raise UserError('--images', found, '--mask-suffix with the end of their names')
             self._files |= find_images(given, without=masks)
         elif given or (self.folder.is_dir() and any(self.folder.iterdir())):
             self._files |= find_images(self.folder)
             self._is_new = False
-        elif not masks_alone and (found := export.images()):
+        elif not masks_alone and (images := export.images()):
             if export.file(''):
                 require_outside(out, [export.path], '--out')
             self.origin = str(export.path)
-            self._files |= {name: export.file(file) or file for name, file in found.items()}
+            self._files |= {name: export.file(file) or file for name, file in images.items()}
         if self._is_new:
             raise_problems(self._conflicts())
 

@@ -62,7 +62,7 @@ def whole_numbers(image: Image.Image, ignored: Collection[int] = ()) -> np.ndarr
         shown = ', '.join(f'{value:g}' for value in np.unique(wrong)[:5])
         ids = [f'{value:.0f}=' for value in np.unique(wrong) if value % 1 == 0]
         expected = 'whole numbers from 0' + ((ids and f', or --rename {ids[0]} to ignore it') or '')
-        raise UserError(f'values {shown} ({wrong.size} pixels)', '', expected)
+        raise UserError('values', f'{shown} ({wrong.size} pixels)', expected)
     return values
 
 

@@ -113,6 +113,10 @@ def _image(
 ) -> AnnotatedImage:
     picture, own = without_values(decode(source.read(name)), values)
     shapes, notes = read(picture)
+    if 'labelIds' in name:  # of Cityscapes
+        notes['pixels of labelIds', 'as named; labelTrainIds has 0 to 18 and 255'] = (
+            picture.size[0] * picture.size[1]
+        )
     return AnnotatedImage(image, picture.size, [*shapes, *own], notes=notes)
 
 

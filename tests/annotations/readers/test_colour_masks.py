@@ -135,9 +135,9 @@ def test_another_colour_in_areas_is_the_rest_and_told_with_its_share(tmp_path):
 @pytest.mark.parametrize(
     ('pixels', 'message'),
     [
-        (np.where(CAR, np.nan, 1), r'values nan \(9 pixels\); expected whole numbers from 0'),
-        (np.where(CAR, 0.7, 1), r'values 0.7 \(9 pixels\); expected whole numbers from 0'),
-        (np.where(CAR, -100, 1), r'values -100 .*--rename -100= to ignore it'),
+        (np.where(CAR, np.nan, 1), r'values: nan \(9 pixels\); expected whole numbers from 0'),
+        (np.where(CAR, 0.7, 1), r'values: 0\.7 \(9 pixels\); expected whole numbers from 0'),
+        (np.where(CAR, -100, 1), r'values: -100 .*--rename -100= to ignore it'),
     ],
 )
 @pytest.mark.parametrize('option', [dict(colours={'x': (1, 1, 1)}), dict(binary='x')])

@@ -1,0 +1,61 @@
+"""Held-out images: each class on both sides where possible, neighbouring names together."""
+
+import numpy as np
+import pytest
+
+from mmseg_cct.datasets.hold_out import hold_out, one_sided
+
+
+def sides(held, labels):
+    return one_sided(*([labels[name] for name in labels if (name in held) == of] for of in (0, 1)))
+
+
+def beside(held, count):
+    """Number of held-out frames within two frames of a frame to train on."""
+    numbers = {int(name[-3:]) for name in held}
+    rest = set(range(count)) - numbers
+    return sum(bool(rest & set(range(n - 2, n + 3))) for n in numbers)
+
+
+def frames(count, **of):
+    """Frames of a scene; classes are in the frames of a range."""
+    return {
+        f'scene_{n:03}': frozenset({0, *(int(c[1:]) for c, r in of.items() if n in r)})
+        for n in range(count)
+    }
+
+
+def test_frames_of_a_scene_stay_together():
+    held = hold_out(frames(100))
+    assert len(held) == 20 and beside(held, 100) == 2
+
+
+@pytest.mark.parametrize('rare', [range(40, 46), range(2), range(0, 100, 5), (7, 93)])
+def test_a_rare_class_is_on_both_sides(rare):
+    labels = frames(100, c1=rare)
+    held = hold_out(labels)
+    assert sides(held, labels) == (set(), set()) and 16 <= len(held) <= 24
+    assert beside(held, 100) <= 10
+
+
+def test_a_class_of_one_image_is_trained():
+    labels = frames(20, c1=[0], c2=[19])
+    assert sides(hold_out(labels), labels) == ({1, 2}, set())
+
+
+def test_scenes_are_not_mixed_and_the_choice_is_the_same_in_any_order():
+    labels = {f'{scene}/{n}': frozenset({0}) for scene in 'abcde' for n in range(4)}
+    assert hold_out(labels) == ['a/0', 'a/1', 'a/2', 'a/3']
+    assert hold_out(dict(reversed(labels.items()))) == hold_out(labels)
+
+
+@pytest.mark.parametrize('count', range(2, 12))
+def test_few_images_are_divided_too(count):
+    labels = {str(n): frozenset({0, 255}) for n in range(count)}
+    assert len(hold_out(labels)) == -(-count // 5)
+
+
+def test_many_classes_in_random_images_are_nearly_all_on_both_sides():
+    rng = np.random.default_rng(0)
+    labels = {f'{n:04}': frozenset(rng.choice(12, 4, False).tolist()) for n in range(60)}
+    assert sides(hold_out(labels), labels) == (set(), set())
