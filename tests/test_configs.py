@@ -137,10 +137,10 @@ def test_the_schedule_ends_with_the_training(name):
     )  # fmt: skip
     assert config.train_cfg.max_iters % config.train_cfg.val_interval == 0
     checkpoint = config.default_hooks.checkpoint
+    assert checkpoint.get('interval') in (None, config.train_cfg.val_interval)
     if name.startswith('demo/'):  # its report takes the last one
-        assert (checkpoint.interval, checkpoint.save_best) == (config.train_cfg.max_iters, None)
+        assert checkpoint.save_best is None
     else:
-        assert checkpoint.get('interval') in (None, config.train_cfg.val_interval)
         assert checkpoint.save_best == ('mIoU_avg' if config.model.get('domains') else 'mIoU')
     assert config.randomness.seed == 0
     for hook in ('DurableCheckpointHook', 'NonFiniteLossHook', 'IterationSeedHook'):

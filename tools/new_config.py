@@ -11,7 +11,6 @@ Examples:
 """
 
 import argparse
-from dataclasses import fields
 
 from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
@@ -40,6 +39,7 @@ def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(
         __doc__,
+        argument_default=argparse.SUPPRESS,  # so that a round takes what the one before was given
         epilog='Backbones, and whole models: '
         + ', '.join(f'{name} ({backbone.title})' for name, backbone in BACKBONES.items()),
     )
@@ -61,14 +61,12 @@ def parse_args() -> argparse.Namespace:
         '--model',
         dest='backbone',
         choices=BACKBONES,
-        default='mbv2',
         metavar='NAME',
         help='the encoder or model, see below (default: mbv2, which needs no GPU)',
     )
     parser.add_argument(
         '--method',
         choices=_METHODS,
-        default='cct-strong',
         metavar='NAME',
         help='what the setting trains unless tools/train.py names another (default: cct-strong, '
         'CCT whose auxiliary decoders see a strong view; cct: the same view as the main decoder, '
@@ -88,19 +86,15 @@ def parse_args() -> argparse.Namespace:
         help='width and height of the training crops (default: --size; half of it for models that '
         'need no GPU, from a --size of 192 on, because a step then takes a quarter of the time)',
     )
-    parser.add_argument(
-        '--iters', type=at_least(1), default=4000, metavar='N', help='iterations (default: 4000)'
-    )
+    parser.add_argument('--iters', type=at_least(1), metavar='N', help='iterations (default: 4000)')
     parser.add_argument(
         '--batch-size',
         type=at_least(1),
-        default=8,
         metavar='N',
         help='pairs of a labelled and an unlabelled image (default: 8)',
     )
     parser.add_argument(
         '--mask-suffix',
-        default='.png',
         metavar='END',
         help="end of a mask's name, after that of its image, such as _mask.png (default: .png)",
     )
@@ -123,7 +117,10 @@ def parse_args() -> argparse.Namespace:
     )
     start.add_argument('--from-scratch', action='store_true', help='start from random weights')
     parser.add_argument(
-        '--out', metavar='DIR', help='folder for the setting (default: configs/NAME of the data)'
+        '--out',
+        default=None,
+        metavar='DIR',
+        help='folder for the setting (default: configs/NAME of the data)',
     )
     parser.add_argument('--force', action='store_true', help='overwrite existing files')
     return parser.parse_args()
@@ -134,20 +131,26 @@ def main() -> None:
     args = parse_args()
     with running(args):
         from mmseg_cct.datasets.folder_summary import describe_folder
-        from mmseg_cct.writer.new_config import Choices, new_config, plain_name
+        from mmseg_cct.writer.choices import Choices, choices_before, plain_name
+        from mmseg_cct.writer.new_config import new_config
+        from mmseg_cct.writer.training_time import describe_training_time
 
-        written = new_config(
-            args.data,
-            args.out or f'configs/{plain_name(args.data)}',
-            Choices(**{field.name: getattr(args, field.name) for field in fields(Choices)}),
-        )
+        out = args.out or f'configs/{plain_name(args.data)}'
+        given = {name: value for name, value in vars(args).items() if name not in ('data', 'out')}
+        before = choices_before(args.data, out, given)
+        written = new_config(args.data, out, before[1] if before else Choices(**given))
         described = describe_folder(written.summary, written.classes, written.held_out)
-    print(f'{args.data}: {described}\n')
-    if written.rare:
-        print(f'rare: {", ".join(written.rare)}; the config adds the Lovász loss\n')
-    for line in written.warnings:
-        print(f'warning: {line}')
-    print('Written:', written.file, *written.lists, sep='\n  ')
+        notes = [*written.notes]
+        if before:
+            notes.append(f'options not given are those of {before[0]}')
+        print(f'{args.data}: {described}\n')
+        for line in notes:
+            print(f'note: {line}')
+        for line in written.warnings:
+            print(f'warning: {line}')
+        print('Written:', written.file, *written.lists, sep='\n  ', flush=True)
+        if (time := describe_training_time(str(written.file))) is not None:
+            print(time)
     print('Next:', *written.commands, sep='\n  ')
 
 

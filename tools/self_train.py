@@ -56,9 +56,10 @@ def parse_args() -> argparse.Namespace:
         'most confident pixels (default: 0.5)',
     )  # fmt: skip
     parser.add_argument(
-        '--no-tta',
-        action='store_true',
-        help="label from one view of each image, not by the config's tta_pipeline",
+        '--tta',
+        action=argparse.BooleanOptionalAction,
+        help="average over the views of the config's tta_pipeline (default: on a GPU; on a CPU it "
+        'takes most of the time)',
     )
     parser.add_argument(
         '--held-out', type=at_least(0), default=200, metavar='N',
@@ -96,9 +97,10 @@ def main() -> int:
             raise UserError(f'--first-share {args.first_share}', '', 'a share in (0, 1]')
         if args.launcher != 'none' and args.masks_of is None:
             raise UserError('--launcher', 'for --masks-of ROUND alone', '--processes')
+        tta = uses_gpu(args.device) if args.tta is None else args.tta
         training = SelfTraining(
             args.teacher, args.student, args.cfg_options, Path(args.out), args.drop, args.rounds,
-            args.first_share, not args.no_tta, args.held_out,
+            args.first_share, tta, args.held_out,
         )  # fmt: skip
         if args.masks_of is not None:
             return draw(args, training, args.masks_of)
@@ -111,6 +113,13 @@ def main() -> int:
             return 130
         print(f'wrote {training.write_report()}')
     return 0
+
+
+def uses_gpu(device: str | None) -> bool:
+    """Whether masks are drawn on a GPU."""
+    from mmengine.device import get_device
+
+    return (device or get_device()) != 'cpu'
 
 
 def draw(args: argparse.Namespace, training: SelfTraining, number: int) -> int:

@@ -25,6 +25,7 @@ default_hooks = dict(
     findings=dict(type='FindingsHook'),
     resume=dict(type='ResumeHook'),
     nonfinite_loss=dict(type='NonFiniteLossHook'),
+    void_accuracy=dict(type='VoidAccuracyHook'),
     # BatchNorm over the ranks of a distributed training without SyncBN
     statistics=dict(type='SyncStatisticsHook'),
     sampler_seed=dict(type='DistSamplerSeedHook'),

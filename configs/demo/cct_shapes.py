@@ -54,6 +54,6 @@ default_hooks = dict(
     # mistakes (docs/when_cct_gains.md)
     teacher=dict(type='TeacherHook', decay=1e-6),
     logger=dict(interval=50),
-    checkpoint=dict(interval=1400, save_best=None),
+    checkpoint=dict(save_best=None),
     memory_format=dict(enabled=True),  # a tenth faster on a CPU
 )

@@ -72,7 +72,7 @@ class Evaluation:
     """IoU of a run on its test set.
 
     Attributes:
-        iou: `(C,)` IoU by class in [0, 1]; nan where a class neither occurs nor is predicted.
+        iou: `(C,)` IoU by class in [0, 1]; nan where no mask shows a class.
         image_miou: `(N,)` mean IoU of each test image over the classes that it shows.
         areas: `(3, C)` pixels found, predicted and in the truth, by class.
     """
@@ -227,7 +227,7 @@ def evaluate(run: Run) -> Evaluation:
     shown = in_truth > 0
     image_miou = torch.where(shown, by_image, 0).sum(1) / shown.sum(1)
     total = torch.stack([intersection, found, in_truth]).sum(1)
-    iou = total[0] / union.sum(0)
+    iou = torch.where(total[2] > 0, total[0] / union.sum(0), torch.nan)
     return Evaluation(iou.numpy(), image_miou.numpy(), total.numpy())
 
 

@@ -18,7 +18,12 @@ from mmseg_cct.config.shipped import command_line
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.findings import findings, foreground_of, validation_findings
+from mmseg_cct.evaluation.findings import (
+    absent_from,
+    findings,
+    foreground_of,
+    validation_findings,
+)
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.output_folder import OutputFolder
@@ -210,7 +215,9 @@ def _notes(runs: Sequence[Run], iou: Mapping[str, np.ndarray], classes: Sequence
             for name, value in zip(classes, iou[run.name])
             if not np.isnan(value)
         }
-        for note in [*findings(curve, scored), *_validation_notes(run)]:
+        absent = [str(name) for name in classes if str(name) not in scored]
+        notes = [absent_from('test', absent)] if absent else []
+        for note in [*notes, *findings(curve, scored), *_validation_notes(run, classes)]:
             found.setdefault(note, []).append(run.name)
     return [
         note if len(names) == len(runs) else f'{" and ".join(names)}: {note}'
@@ -218,7 +225,11 @@ def _notes(runs: Sequence[Run], iou: Mapping[str, np.ndarray], classes: Sequence
     ]
 
 
-def _validation_notes(run: Run) -> Iterator[str]:
+def _validation_notes(run: Run, classes: Sequence[str]) -> Iterator[str]:
+    logged = {key for values in run.scalars for key in values if key.startswith('IoU.')}
+    absent = [str(name) for name in classes if f'IoU.{name}' not in logged]
+    if logged and absent:
+        yield absent_from('validation', absent)
     settings = (run.config.get('val_dataloader') or {}).get('dataset')
     if settings is not None:
         is_test_set = settings == run.config.test_dataloader.dataset

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mmseg_cct.config.setting import find_setting, require_bases
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cores import choose_threads
 
@@ -30,6 +31,8 @@ def running(args: argparse.Namespace) -> Iterator[None]:
         _require_numbers()
         if hasattr(args, 'launcher'):
             set_ranks(args)
+        if hasattr(args, 'cfg_options'):
+            _require_settings(args)
         choose_threads()
         greet()
         import mmseg_cct.plugin  # noqa: F401
@@ -40,6 +43,13 @@ def running(args: argparse.Namespace) -> Iterator[None]:
             args.cfg_options |= {key: value for key, value in chosen.items() if value is not None}
         _require_device(getattr(args, 'device', None))
         yield
+
+
+def _require_settings(args: argparse.Namespace) -> None:
+    """Checks what needs no torch, whose import takes seconds: the files of the config."""
+    for name in ('config', 'student'):
+        if (config := getattr(args, name, None)) is not None:
+            require_bases(find_setting(config).file)
 
 
 def _require_numbers() -> None:

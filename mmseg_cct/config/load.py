@@ -12,8 +12,6 @@ from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import error_line, one_line
 
 from .compose import (
-    composed_name,
-    find_setting,
     forget_own_scope,
     merge_method,
     remove_hooks,
@@ -23,6 +21,7 @@ from .limits import check_sections, check_values
 from .options import require_effect
 from .packages import register_packages
 from .schedulers import move_scheduler_ends
+from .setting import composed_name, find_setting
 from .shipped import CONFIGS, PLAIN, method_names
 from .walk import at, settings_of
 
@@ -143,7 +142,11 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
         cause: BaseException = error
         while isinstance(cause, ImportError) and cause.__context__ is not None:
             cause = cause.__context__
-        raise UserError(config_file, f'this config does not load: {error_line(cause)}') from error
+        found = f'this config does not load: {error_line(cause)}'
+        if isinstance(cause, ModuleNotFoundError):
+            expected = f'{cause.name} installed, or its folder in PYTHONPATH, such as PYTHONPATH=.'
+            raise UserError(config_file, found, expected) from error
+        raise UserError(config_file, found) from error
 
 
 def default_work_dir(config: Config) -> str:

@@ -13,6 +13,7 @@ from mmseg_cct.utils.images import image_size
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.masks import check_mask, require_one_suffix
+from mmseg_cct.utils.object_widths import ObjectWidths
 
 from .image_values import ImageValues, measure_images
 from .transforms import LoadChannels
@@ -30,6 +31,7 @@ class FolderSummary(NamedTuple):
         size: Median width and height of the images.
         pixels: `(C,)` number of pixels of each class in the masks.
         ignored: Number of ignored pixels.
+        widths: Typical width in pixels of the objects of each class (see `ObjectWidths`).
         values: How to load the images, if MMSegmentation's loader would change them.
     """
 
@@ -39,6 +41,7 @@ class FolderSummary(NamedTuple):
     size: tuple[int, int]
     pixels: np.ndarray
     ignored: int
+    widths: Mapping[str, float]
     values: ImageValues | None = None
 
     def sides(
@@ -51,7 +54,7 @@ class FolderSummary(NamedTuple):
 
 def summarize_folder(
     data: str | Path,
-    num_classes: int,
+    classes: Sequence[str],
     mask_suffix: str = '.png',
     channels: Sequence[int] | None = None,
     bits: int | None = None,
@@ -70,7 +73,8 @@ def summarize_folder(
     sample = paths[:: -(-len(paths) // _SIZES)]
     values = measure_images(sample, channels, bits)
     loader = None if values is None else TRANSFORMS.build(values.loader)
-    labels, counts = _count_classes(found, labeled, num_classes, loader)
+    widths = ObjectWidths(classes)
+    labels, counts = _count_classes(found, labeled, len(classes), loader, widths)
     validation: dict[str, frozenset[int]] = {}
     if Path(data, 'val').is_dir():
         images, masks = Path(data, 'val', 'images'), Path(data, 'val', 'masks')
@@ -80,7 +84,7 @@ def summarize_folder(
             raise UserError(
                 own[missing[0]], 'no mask for this image', f'{masks / missing[0]}{mask_suffix}'
             )
-        validation, _ = _count_classes(own, labeled, num_classes, loader)
+        validation, _ = _count_classes(own, labeled, len(classes), loader)
     sizes = [image_size(str(path), None, False, loader) for path in sample]
     width, height = np.median(sizes, 0).astype(int).tolist()
     return FolderSummary(
@@ -90,6 +94,7 @@ def summarize_folder(
         (width, height),
         counts[:-1],
         int(counts[-1]),
+        widths.typical(),
         values,
     )
 
@@ -101,13 +106,15 @@ def describe_folder(
 
     `held_out` are the labelled images held out for validation when there is no `val` folder.
     """
-    total = max(int(summary.pixels.sum()) + summary.ignored, 1)
+    labeled = max(int(summary.pixels.sum()), 1)
     sides = summary.sides(held_out)
     rows = []
     for index, (name, pixels) in enumerate(zip(classes, summary.pixels.tolist())):
         masks = [str(sum(index in labels for labels in side.values())) for side in sides]
-        rows.append([name, f'{100 * pixels / total:.1f} %', *masks])
-    rows.append(['ignored', f'{100 * summary.ignored / total:.1f} %', '', ''])
+        rows.append([name, f'{100 * pixels / labeled:.1f} %', *masks])
+    if summary.ignored:
+        share = 100 * summary.ignored / (labeled + summary.ignored)
+        rows.append(['ignored', f'{share:.1f} % of all', '', ''])
     number = len(summary.validation)
     validation = f'{number} to validate on' if number else 'no folder val'
     if held_out:
@@ -117,7 +124,7 @@ def describe_folder(
     return (
         f'{len(summary.labels)} labelled and {summary.unlabeled} unlabelled images of '
         f'{summary.size[0]}x{summary.size[1]} pixels (median), {validation}\n\n{kind}'
-        f'{markdown_table(["class", "pixels", "masks to train", "to validate"], rows)}'
+        f'{markdown_table(["class", "labelled pixels", "masks to train", "to validate"], rows)}'
     )
 
 
@@ -145,6 +152,7 @@ def _count_classes(
     masks: dict[str, Path],
     num_classes: int,
     loader: LoadChannels | None = None,
+    widths: ObjectWidths | None = None,
 ) -> tuple[dict[str, frozenset[int]], np.ndarray]:
     """Finds the labels in each mask, and counts the pixels of each class `(C + 1,)`.
 
@@ -157,6 +165,8 @@ def _count_classes(
         check_mask(path, ids, num_classes, image=image, size=size)
         present, pixels = np.unique(ids.astype(np.int64), return_counts=True)
         labels[name] = frozenset(present.tolist())
+        if widths is not None:
+            widths.add(ids)
         present[present == IGNORE_INDEX] = num_classes
         np.add.at(counts, present, pixels)
     return labels, counts

@@ -64,10 +64,9 @@ def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
         Lines for the log and the report.
     """
     if zero := classes_at_zero(iou):
-        more = ', …' if len(zero) > _NAMED else ''
         yield (
-            f'{len(zero)} of {len(iou)} classes at IoU 0: {", ".join(zero[:_NAMED])}{more}; no '
-            'pixel of theirs is found'
+            f'{len(zero)} of {len(iou)} classes at IoU 0: {_some(zero)}; no pixel of theirs is '
+            'found'
         )
     if rise := late_rise(curve):
         yield (
@@ -95,6 +94,18 @@ def validation_findings(num_images: int, is_test_set: bool) -> Iterator[str]:
             'the validation images are the test set too: the best checkpoint is picked on them, so '
             'its IoU is optimistic; report the last checkpoint'
         )
+
+
+def absent_from(split: str, names: Sequence[str]) -> str:
+    """Puts into words that no validation or test mask shows some classes."""
+    return (
+        f'{_some(names)}: in none of the {split} masks, so that no metric tells how well they are '
+        'found and mIoU is that of the other classes; expected each class in one'
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ', '.join(names[:_NAMED]) + (', …' if len(names) > _NAMED else '')
 
 
 def foreground_of(classes: Sequence[str]) -> int | None:

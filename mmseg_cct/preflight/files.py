@@ -76,12 +76,12 @@ def check_pairs(pairs: SemiSegDataset) -> None:
     on_first_process(look)
 
 
-def look_at_evaluation_data(dataset: Any, key: str) -> None:
-    """Validates evaluation data on this process.
+def look_at_evaluation_data(dataset: Any, key: str) -> list[str]:
+    """Validates evaluation data on this process, and names the classes that no mask shows.
 
     Decodes images and masks in full. Of images without masks it reads only the header and the end.
     """
-    found: Counter[frozenset[int]] = Counter()
+    by_classes: dict[tuple[str, ...], Counter[frozenset[int]]] = {}
     turned: list[str] = []
     check_pair = functools.partial(_check_labeled_image, turned=turned)
     try:
@@ -89,14 +89,24 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
             has_masks = loads_masks(leaf)
             raise_problems(cropping_problems(leaf) if has_masks else ())
             check = check_pair if has_masks else _check_unlabeled_image
-            raise_problems(_alike(_problems_of_files(check, leaf, found)))
+            classes = tuple((getattr(leaf, 'metainfo', None) or {}).get('classes') or ())
+            counter = by_classes.setdefault(classes, Counter())
+            raise_problems(_alike(_problems_of_files(check, leaf, counter)))
     except UserError as error:
         raise error.within(key) from None
+    found = sum(by_classes.values(), Counter())
     # a test set whose predictions are submitted elsewhere may have void masks
     if found and key.startswith('val') and frozenset().union(*found) <= {IGNORE_INDEX}:
         void = f'all {found.total()} masks hold only ignored pixels'
         raise UserError(key, void, 'labelled pixels to validate on')
     _warn_of_turned(turned, key)
+    return [
+        name
+        for classes, labels in by_classes.items()
+        if labels
+        for index, name in enumerate(classes)
+        if index not in frozenset().union(*labels)
+    ]
 
 
 def _problems_of_files(

@@ -9,8 +9,9 @@ from mmengine.hooks import CheckpointHook
 from mmseg.evaluation import IoUMetric
 from torch import Tensor
 
-from mmseg_cct.datasets.leaves import infos_of, leaf_datasets
+from mmseg_cct.datasets.leaves import image_loader, infos_of, leaf_datasets
 from mmseg_cct.errors import Problem
+from mmseg_cct.utils.images import image_size
 
 _IOU_METRICS = ('mIoU', 'mDice', 'mFscore')
 
@@ -32,13 +33,46 @@ def iou_metrics(metrics: Sequence[Any]) -> list[IoUMetric]:
     return [part for part in parts if isinstance(part, IoUMetric)]
 
 
-def best_problems(hooks: Sequence[Any], names: Sequence[str]) -> Iterator[Problem]:
-    """Checks that validation computes the metric that picks the best checkpoint."""
+def best_problems(
+    hooks: Sequence[Any], names: Sequence[str], absent: Sequence[str] = ()
+) -> Iterator[Problem]:
+    """Checks that validation computes the metric that picks the best checkpoint.
+
+    `absent` are the classes that no validation mask shows, which thus have no metric.
+    """
     for hook in hooks:
         if isinstance(hook, CheckpointHook) and hook.save_best:
             for key in set(hook.key_indicators) - {'auto', *names}:
                 place = f'default_hooks.checkpoint.save_best={key!r}'
-                yield Problem(place, 'no such metric', f'{", ".join(names)} or auto')
+                is_absent = key.partition('.')[2] in absent
+                found = 'no validation mask shows this class' if is_absent else 'no such metric'
+                yield Problem(place, found, f'{", ".join(names)} or auto')
+
+
+def batch_problems(loader: Any, key: str) -> Iterator[Problem]:
+    """Checks that the images of each batch leave the pipeline in one size, as MMSeg needs them.
+
+    Of each size in the files, one image goes through the pipeline.
+    """
+    if loader.batch_size in (None, 1):
+        return
+    images = [(leaf, info) for leaf in leaf_datasets(loader.dataset) for info in infos_of(leaf)]
+    shapes: dict[Any, tuple[int, int]] = {}
+    for batch in loader.batch_sampler:
+        paths: dict[tuple[int, int], str] = {}
+        for index in batch:
+            leaf, info = images[index % len(images)]  # of a RepeatDataset
+            if (path := info.get('img_path')) is None:  # a drawn one
+                return
+            size = image_size(path, getattr(leaf, 'backend_args', None), False, image_loader(leaf))
+            if (id(leaf), size) not in shapes:
+                height, width = loader.dataset[index]['inputs'].shape[-2:]
+                shapes[id(leaf), size] = width, height
+            paths.setdefault(shapes[id(leaf), size], path)
+        if len(paths) > 1:
+            found = ' and '.join(f'{path} of {w}×{h}' for (w, h), path in [*paths.items()][:2])
+            yield Problem(f'{key}.batch_size={loader.batch_size}', f'{found} in one batch', '1')
+            return
 
 
 def truth_problems(samples: Sequence[dict], key: str) -> Iterator[Problem]:

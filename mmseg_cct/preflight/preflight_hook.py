@@ -27,9 +27,10 @@ from mmseg_cct.engine.checkpoints import (
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.weights import require_initial_weights, require_matching_weights
 from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.evaluation.findings import absent_from
 from mmseg_cct.utils.leaks import describe_leaks
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.shares import on_first_process
+from mmseg_cct.utils.shares import gather, on_first_process
 
 from .classes import (
     bank_problems,
@@ -41,11 +42,12 @@ from .classes import (
 )
 from .evaluation_set import build_evaluation_set
 from .files import check_pairs, look_at_evaluation_data
-from .first_batch import file_name_problems, iou_metrics, metric_problems
+from .first_batch import batch_problems, file_name_problems, iou_metrics, metric_problems
 from .image_labels import annotation_problems
 from .labeled_record import keep_labeled_images
 from .pretrained import check_pretrained_weights
 from .rehearsal import rehearse_validation
+from .small_objects import describe_small_objects
 from .values import training_problems
 
 Problems = Iterator[Problem | UserError]
@@ -71,25 +73,30 @@ class PreflightHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Checks model, data and first batch; problems of the test set are only warned of."""
+        absent: list[str] = []  # classes that no validation mask shows
         raise_problems(_setting_problems(runner))
         raise_problems(_model_problems(runner))
         if self.files:
-            raise_problems(_file_problems(runner))
+            raise_problems(_file_problems(runner, absent))
+            raise_problems(_batch_problems(runner, 'val_dataloader'))
         keep_labeled_images(runner)
         if runner.val_loop is not None:
             name_images_in_errors(runner.val_dataloader.dataset, 'val_dataloader.dataset')
-            rehearse_validation(runner)
+            rehearse_validation(runner, absent)
         if is_main_process():
             if self.files:
                 _warn_of_test_set(runner.cfg)
             print_log(describe_training(runner), logger='current')
+            for line in _notes(runner):
+                print_log(f'Note: {line}', logger='current')
 
     def before_test(self, runner: Runner) -> None:
         """Checks model, metrics and images."""
         dataset, key = runner.test_dataloader.dataset, 'test_dataloader.dataset'
         raise_problems(_test_problems(runner))
         if self.files:
-            raise_problems(_images_problems(dataset, key))
+            raise_problems(_images_problems(dataset, key, []))
+            raise_problems(_batch_problems(runner, 'test_dataloader'))
         name_images_in_errors(dataset, key)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
@@ -162,18 +169,20 @@ def _metric_ignore_problems(metrics: Any, dataset: Any, split: str) -> Problems:
         yield from ignore_problems(dataset, metric, f'{split}_evaluator')
 
 
-def _file_problems(runner: Runner) -> Problems:
-    """Checks the pipelines, images and masks of a training."""
+def _file_problems(runner: Runner, absent: list[str]) -> Problems:
+    """Checks the pipelines, images and masks of a training; notes classes absent from val."""
     trained = runner.train_dataloader.dataset
     for name, part in getattr(trained, 'domains', {None: trained}).items():
         if isinstance(part, SemiSegDataset):
             yield from _pairs_problems(part, name)
     # decoding the masks of a large segmentation set would take minutes
     if all(map(_has_images_alone, leaf_datasets(trained))):
-        yield from _images_problems(trained, 'train_dataloader.dataset')
+        yield from _images_problems(trained, 'train_dataloader.dataset', [])
     if runner.val_loop is not None:
         dataset = runner.val_dataloader.dataset
-        yield from _images_problems(dataset, 'val_dataloader.dataset')
+        yield from _images_problems(dataset, 'val_dataloader.dataset', absent)
+        if absent and is_main_process():
+            warn(absent_from('validation', absent))
         on_first_process(lambda: _warn_of_leaks(trained, dataset))
 
 
@@ -195,11 +204,19 @@ def _pairs_problems(pairs: SemiSegDataset, domain: str | None) -> Problems:
         yield error if domain is None else error.within(place)
 
 
-def _images_problems(dataset: Any, key: str) -> Problems:
+def _images_problems(dataset: Any, key: str, absent: list[str]) -> Problems:
     try:
-        on_first_process(lambda: look_at_evaluation_data(dataset, key))
+        absent += on_first_process(lambda: look_at_evaluation_data(dataset, key))
     except UserError as error:
         yield error
+
+
+def _batch_problems(runner: Runner, key: str) -> Problems:
+    loop = runner.val_loop if key == 'val_dataloader' else runner.test_loop
+    # each process has batches of its own
+    return chain.from_iterable(
+        gather([] if loop is None else list(batch_problems(loop.dataloader, key)))
+    )
 
 
 def _has_images_alone(dataset: Any) -> bool:
@@ -228,6 +245,19 @@ def describe_training(runner: Runner) -> str:
     if validation is not None:
         line += f'; validating on {len(validation.dataloader.dataset)} images'
     return line
+
+
+def _notes(runner: Runner) -> Iterator[str]:
+    loader = runner.train_dataloader
+    labeled = getattr(loader.dataset, 'labeled', None)
+    if labeled is not None and len(labeled) < (loader.batch_size or 1):
+        yield (
+            f'a batch of {loader.batch_size} shows the {len(labeled)} labelled images more than '
+            'once; a smaller train_dataloader.batch_size is faster'
+        )
+    if runner.val_loop is not None:
+        line = describe_small_objects(runner.val_loop.dataloader.dataset)
+        yield from () if line is None else (line,)
 
 
 def _describe_set(dataset: Any) -> str:

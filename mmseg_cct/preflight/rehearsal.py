@@ -29,14 +29,14 @@ from .first_batch import (
 )
 
 
-def rehearse_validation(runner: Runner) -> None:
+def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
     """Runs the first validation batch through pipeline, model, metrics and visualizer.
 
     With several domains it runs the first batch of each. The training is not affected: random
     states and modes are restored, metrics are copies, and nothing is written. Every rank runs the
     same batches and gathers nothing. Metrics other than MMSeg's and this package's IoU may write
-    files, so they are left out. Raises `UserError` if the validation fails, or lacks the metric
-    that `save_best` names.
+    files, so they are left out. `absent` are the classes that no validation mask shows. Raises
+    `UserError` if the validation fails, or lacks the metric that `save_best` names.
     """
     loop, dataset = runner.val_loop, runner.val_dataloader.dataset
     evaluator = getattr(loop, 'evaluator', None)
@@ -45,21 +45,26 @@ def rehearse_validation(runner: Runner) -> None:
     names: list[str] | None = []
     with undisturbed(unwrap_model(runner.model), seed=0):
         for key, images in _first_batches(dataset, runner.val_dataloader.batch_size or 1):
-            found = _rehearse_batch(runner, metrics, images, key)
+            found = _rehearse_batch(runner, metrics, images, key, absent)
             names = None if names is None or found is None else [*names, *found]
     if names is not None:
-        raise_problems(best_problems(runner.hooks, list(dict.fromkeys(names))))
+        raise_problems(best_problems(runner.hooks, list(dict.fromkeys(names)), absent))
 
 
 def _rehearse_batch(
-    runner: Runner, metrics: Sequence[BaseMetric], images: Iterable[int], key: str
+    runner: Runner,
+    metrics: Sequence[BaseMetric],
+    images: Iterable[int],
+    key: str,
+    absent: Sequence[str],
 ) -> list[str] | None:
     """Validates on some images; returns the names of all metrics, `None` if some are unknown."""
     loader = runner.val_dataloader
     with _explained(key, 'its first images do not load', 'images for a batch'):
         batch = loader.collate_fn([loader.dataset[index] for index in images])
     outputs = _predict(runner, batch, key)
-    names = _metric_names(metrics, batch, [sample.to_dict() for sample in outputs], key)
+    samples = [sample.to_dict() for sample in outputs]
+    names = _metric_names(metrics, batch, samples, key, absent)
     for hook in runner.hooks:
         if isinstance(hook, SegVisualizationHook) and hook.draw:
             with _explained('visualizer', 'the first image cannot be drawn', 'one that fits'):
@@ -93,7 +98,11 @@ def _predict(runner: Runner, batch: Any, key: str) -> Sequence[Any]:
 
 
 def _metric_names(
-    metrics: Sequence[BaseMetric], batch: Any, samples: Sequence[dict], key: str
+    metrics: Sequence[BaseMetric],
+    batch: Any,
+    samples: Sequence[dict],
+    key: str,
+    absent: Sequence[str],
 ) -> list[str] | None:
     """Returns the names of all metrics, or `None` if some are unknown."""
     names: list[str] = []
@@ -102,11 +111,13 @@ def _metric_names(
             return None
         raise_problems(truth_problems(samples, key))
         with _explained('val_evaluator', 'the first images cannot be measured', 'fitting metrics'):
-            names += _names_of(metric, batch, samples)
+            names += _names_of(metric, batch, samples, absent)
     return names
 
 
-def _names_of(metric: BaseMetric, batch: Any, samples: Sequence[dict]) -> list[str]:
+def _names_of(
+    metric: BaseMetric, batch: Any, samples: Sequence[dict], absent: Sequence[str]
+) -> list[str]:
     rehearsed = copy.deepcopy(metric)
     domains = rehearsed.metrics if isinstance(rehearsed, MultiDomainIoUMetric) else {}
     for part in (rehearsed, *domains.values()):
@@ -115,7 +126,8 @@ def _names_of(metric: BaseMetric, batch: Any, samples: Sequence[dict]) -> list[s
         rehearsed.process(batch, samples)
         names = list(rehearsed.compute_metrics(rehearsed.results))
     if isinstance(metric, ClassIoUMetric):  # other images may contain other classes
-        names += [f'IoU.{name}' for name in metric.dataset_meta['classes']]
+        shown = [name for name in metric.dataset_meta['classes'] if name not in absent]
+        names += metric.names_for(shown)
     prefix = f'{metric.prefix}/' if metric.prefix else ''
     return [f'{prefix}{name}' for name in dict.fromkeys(names)]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmseg_cct.annotations.class_table import TABLE, read_table
+from mmseg_cct.annotations.class_table import TABLE, ClassTable, extended, read_table, write_table
 from mmseg_cct.annotations.readers import colour_masks, find_reader
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.config.shipped import command_line
@@ -12,8 +12,12 @@ from mmseg_cct.utils.labels import check_classes, is_background, means_ignored
 from mmseg_cct.utils.suggest import nearest
 
 
-def classes_of_folder(data: str, given: Sequence[str] | None) -> tuple[str, ...]:
-    """Finds the class names of a folder in the order of their ids; given ones must be the same.
+def classes_of_folder(
+    data: str, given: Sequence[str] | None, force: bool = False
+) -> tuple[str, ...]:
+    """Finds the class names of a folder in the order of their ids.
+
+    Given ones must go on from those of a table; with `force`, not if no import has used it.
 
     A folder that is still an export of a labelling tool is a `UserError` with the command that
     imports it.
@@ -28,13 +32,40 @@ def classes_of_folder(data: str, given: Sequence[str] | None) -> tuple[str, ...]
         given = list(table.colours)
     classes = tuple(given)
     check_classes(classes)
-    if table and classes != tuple(table.colours):
+    if table and not _goes_on(classes, table) and not (force and not _is_imported(table)):
         raise UserError(
             f'--classes {" ".join(classes)}',
             f'{Path(data, TABLE)} has {" ".join(table.colours)}',
-            'the same in the same order, or no --classes',
+            'these first, in the same order, or no --classes'
+            + ('' if _is_imported(table) else ', or --force'),
         )
     return classes
+
+
+def table_of_folder(data: str, classes: Sequence[str]) -> Path | None:
+    """Writes the class names beside the masks, where imports look for them.
+
+    Returns the file, or None if it has these names or the folder is not ours to write to.
+    """
+    table = read_table(data)
+    if table and classes == tuple(table.colours):
+        return None
+    if table and not _goes_on(classes, table):
+        table = None
+    rest, renamed = (table.rest, table.renamed) if table else (None, None)
+    try:
+        write_table(data, extended(table, dict.fromkeys(classes), rest, renamed))
+    except OSError:
+        return None
+    return Path(data, TABLE)
+
+
+def _goes_on(classes: Sequence[str], table: ClassTable) -> bool:
+    return tuple(classes[: len(table.colours)]) == tuple(table.colours)
+
+
+def _is_imported(table: ClassTable) -> bool:
+    return table.rest is not None or bool(table.renamed)
 
 
 def context_of_classes(classes: Sequence[str], given: Sequence[str] | None) -> tuple[str, ...]:

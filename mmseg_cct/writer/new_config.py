@@ -1,10 +1,8 @@
 """Writes the setting of a folder of images and masks."""
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,11 +29,13 @@ from mmseg_cct.utils.rounds import next_round
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
-from .folder_classes import classes_of_folder, context_of_classes, require_meant
+from .choices import Choices, options_line, plain_name
+from .folder_classes import classes_of_folder, context_of_classes, require_meant, table_of_folder
 from .method_parts import method_parts
-from .next_commands import next_commands
+from .next_commands import WORK_DIRS, next_commands
 from .rounds import changes_since, latest_round, report_of_rounds, require_new_round
 from .setting_text import Code, assignment, installed_bases, write_setting
+from .small_objects import SmallObjects
 
 _LONGEST_SIDE = 512  # pixels, if no size is chosen
 _SHORTEST_CROP = 96  # pixels, if no crop is chosen
@@ -48,7 +48,8 @@ class NewConfig(NamedTuple):
 
     `held_out` names the labelled images to validate on if there is no folder for that, and `lists`
     holds their list, if it was written. `rare` are the classes for which the Lovász loss is added.
-    `warnings` are worth a second look, and `commands` are to run next, one per line.
+    `notes` say what was decided, `warnings` are worth a second look, and `commands`, one per line,
+    are to run next.
     """
 
     summary: FolderSummary
@@ -57,47 +58,9 @@ class NewConfig(NamedTuple):
     file: Path
     lists: tuple[Path, ...]
     rare: tuple[str, ...]
+    notes: tuple[str, ...]
     warnings: tuple[str, ...]
     commands: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Choices:
-    """The options of a folder's config.
-
-    Attributes:
-        classes: Class names in the order of their ids; by default those of `classes.json`.
-        context: Classes that are not objects; by default the background, if there is one.
-        backbone: A key of `BACKBONES`.
-        method: Name of the method that the config trains.
-        size: Width and height that images are resized into, scaled by 0.5 to 2 in training; by
-            default their own, with a longest side of 512 at most.
-        crop: Width and height of the training crops; by default `size`, for MobileNetV2 half of it.
-        iters: Iterations of the training.
-        batch_size: Pairs of a labelled and an unlabelled image.
-        mask_suffix: End of a mask's name.
-        channels: Channels of the images to load, counted from 0; by default all except opacity.
-        bits: Bits of the images' values, if the files store them in more; by default as many as the
-            values need.
-        weights: File of the backbone's weights; by default those of the model zoo.
-        from_scratch: Whether to start from random weights.
-        force: Whether to overwrite files.
-    """
-
-    classes: Sequence[str] | None = None
-    context: Sequence[str] | None = None
-    backbone: str = 'mbv2'
-    method: str = 'cct-strong'
-    size: tuple[int, int] | None = None
-    crop: tuple[int, int] | None = None
-    iters: int = 4000
-    batch_size: int = 8
-    mask_suffix: str = '.png'
-    channels: Sequence[int] | None = None
-    bits: int | None = None
-    weights: str | None = None
-    from_scratch: bool = False
-    force: bool = False
 
 
 def new_config(data: str, out: str, choices: Choices) -> NewConfig:
@@ -116,13 +79,11 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         UserError: The folder, a name, the size or the weights do not fit, or a file exists.
     """
     require_outside(out, [Path(data, kind) for kind in ('images', 'masks')], '--out')
-    classes = classes_of_folder(data, choices.classes)
+    classes = classes_of_folder(data, choices.classes, choices.force)
     context = context_of_classes(classes, choices.context)
     require_meant(data, classes, choices.context)
     chosen, force = BACKBONES[choices.backbone], choices.force
-    summary = summarize_folder(
-        data, len(classes), choices.mask_suffix, choices.channels, choices.bits
-    )
+    summary = summarize_folder(data, classes, choices.mask_suffix, choices.channels, choices.bits)
     if choices.method != 'supervised' and not summary.unlabeled:
         raise UserError(
             f'{data}/images',
@@ -132,6 +93,10 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         )
     size = choices.size or _default_size(summary.size, chosen.stride)
     crop = choices.crop or _default_crop(size, chosen)
+    objects = SmallObjects(summary.widths, summary.size, size, chosen.stride)
+    window = size if objects.lost and choices.size is None and objects.scale < 1 else None
+    if window:
+        size = _in_strides(summary.size, chosen.stride)
     for option, sides in (('--size', size), ('--crop', crop)):
         if any(side < chosen.stride or side % chosen.stride for side in sides):
             width, height = (max(-(-s // chosen.stride), 1) * chosen.stride for s in sides)
@@ -162,6 +127,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         **_backbone(base.backbone, start, summary.values),
         decode_head=dict(num_classes=len(classes), **_losses(rare)),
         auxiliary_head=dict(num_classes=len(classes), context_classes=context),
+        **(dict(test_cfg=objects.windows) if window else {}),
     )
     labeled, unlabeled, val = _folders(Path(data), choices.mask_suffix, val_list)
     sets = dict(labeled=labeled, unlabeled=unlabeled)
@@ -175,13 +141,14 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     lines = [
         title,
         '# Written by tools/new_config.py, yours to change.',
+        options_line(choices),
         assignment('_base_', _bases(chosen.model, schedule, out)),
         '',
         assignment('classes', classes),
-        f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2',
+        *_size_lines(size, window),
         f'{assignment("crop_size", crop[::-1])}  # height, width',
         '',
-        *_pipeline_lines(summary.values, size),
+        *_pipeline_lines(summary.values, size, crop if window else None),
         *_rare_comment(rare),
         assignment('model', parts.pop('model')),
         '# batch_size counts pairs of a labelled and an unlabelled image',
@@ -201,15 +168,30 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     if val_list and (redraw or not val_list.exists()):
         write_list(val_list, held)
         lists.append(val_list)
+    if (table := table_of_folder(data, classes)) is not None:
+        lists.append(table)
     warnings = [
         *changes,
         *judge_labels(Counter(summary.labels.values()), classes, 'masks'),
         *_one_sided(summary, classes, held),
+        *objects.warnings(is_windowed=window is not None),
         *_leaks(Path(data), summary, held),
     ]
-    commands = *next_commands(file, choices.method), *report_of_rounds(first, file)
+    # a second setting of the same data, in another folder, has the same names
+    folder = Path(out).resolve().name
+    root = WORK_DIRS if folder == plain_name(data) else f'{WORK_DIRS}/{folder}'
+    commands = *next_commands(file, choices.method, root), *report_of_rounds(first, file, root)
+    notes = *_rare_notes(rare), *objects.notes(is_windowed=window is not None)
     return NewConfig(
-        summary, classes, tuple(held), file, tuple(lists), tuple(rare), tuple(warnings), commands
+        summary,
+        classes,
+        tuple(held),
+        file,
+        tuple(lists),
+        tuple(rare),
+        notes,
+        tuple(warnings),
+        commands,
     )
 
 
@@ -258,8 +240,21 @@ def _folders(
     )
 
 
-def _pipeline_lines(values: ImageValues | None, size: tuple[int, int]) -> list[str]:
-    """The pipelines; images are loaded by MMSegmentation's loader, if that suits them."""
+def _size_lines(size: tuple[int, int], window: tuple[int, int] | None) -> Iterator[str]:
+    if window is None:
+        yield f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2'
+    else:
+        yield f'# Images of {size[0]}x{size[1]} keep their size: resized, objects would vanish.'
+        yield '# model.test_cfg predicts them in windows.'
+
+
+def _pipeline_lines(
+    values: ImageValues | None, size: tuple[int, int], crop: tuple[int, int] | None
+) -> list[str]:
+    """The pipelines; images are loaded by MMSegmentation's loader, if that suits them.
+
+    `crop` are the training crops of images that are not resized as a whole.
+    """
     load, comment = dict(type='LoadImageFromFile'), []
     if values is not None:
         load = values.loader
@@ -267,24 +262,28 @@ def _pipeline_lines(values: ImageValues | None, size: tuple[int, int]) -> list[s
     masks, pack = [dict(type='LoadAnnotations')], dict(type='PackSegInputs')
     if values is not None and values.has_nodata:
         masks.append(dict(type='IgnoreNodata'))
-    whole = dict(type='Resize', scale=Code('image_size'), keep_ratio=True)
-    resize = dict(
-        type='RandomResize', scale=Code('image_size'), ratio_range=(0.5, 2.0), keep_ratio=True
-    )
-    crop = dict(type='RandomCrop', crop_size=Code('crop_size'))
+    whole = [dict(type='Resize', scale=Code('image_size'), keep_ratio=True)]
+    scaled = [dict(type='RandomResize', ratio_range=(0.5, 2.0), keep_ratio=True)]
+    if crop is None:
+        scaled[0]['scale'] = Code('image_size')
+    else:  # a part alone is scaled: whole images would take seconds and gigabytes
+        part = crop[0] * 2, crop[1] * 2
+        whole, scaled[0]['scale'] = [], part
+        scaled.insert(0, dict(type='RandomCrop', crop_size=part[::-1]))
+    cut = dict(type='RandomCrop', crop_size=Code('crop_size'))
     flip = dict(type='RandomFlip', prob=0.5)
     views = [
-        dict(type='Resize', scale=tuple(int(side * scale) for side in size), keep_ratio=True)
+        dict(type='Resize', keep_ratio=True, **_view(size, scale, is_factor=crop is not None))
         for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
     ]
     flips = [dict(type='RandomFlip', prob=prob) for prob in (0.0, 1.0)]
     loader = Code('load')
     pipelines = dict(
         # the first of ten crops in which no class fills more than three quarters
-        train_pipeline=[loader, *masks, resize, dict(crop, cat_max_ratio=0.75), flip, pack],
-        unlabeled_pipeline=[loader, resize, crop, flip, pack],
+        train_pipeline=[loader, *masks, *scaled, dict(cut, cat_max_ratio=0.75), flip, pack],
+        unlabeled_pipeline=[loader, *scaled, cut, flip, pack],
         # masks after the resize: the prediction is compared at the mask's own size
-        test_pipeline=[loader, whole, *masks, pack],
+        test_pipeline=[loader, *whole, *masks, pack],
         tta_pipeline=[
             loader,
             dict(
@@ -298,6 +297,12 @@ def _pipeline_lines(values: ImageValues | None, size: tuple[int, int]) -> list[s
         *(assignment(name, steps) for name, steps in pipelines.items()),
         '',
     ]
+
+
+def _view(size: tuple[int, int], scale: float, is_factor: bool) -> dict[str, Any]:
+    if is_factor:
+        return dict(scale_factor=scale)
+    return dict(scale=tuple(int(side * scale) for side in size))
 
 
 def _interval(choices: Choices) -> int:
@@ -332,6 +337,10 @@ def _losses(rare: Sequence[str]) -> dict[str, Any]:
     )
 
 
+def _rare_notes(rare: Sequence[str]) -> tuple[str, ...]:
+    return (f'rare: {", ".join(rare)}; the config adds the Lovász loss',) if rare else ()
+
+
 def _rare_comment(rare: Sequence[str]) -> tuple[str, ...]:
     if not rare:
         return ()
@@ -354,13 +363,11 @@ def _auxiliary_heads(heads: Sequence[Any], bank: Mapping[str, Any] | None, numbe
     return [*own, Code(f'dict({place}[{len(heads) - 1}], {settings})')]
 
 
-def plain_name(data: str) -> str:
-    """Names a folder's setting: the folder's, with dashes for spaces and special characters."""
-    return re.sub(r'[^\w.-]+', '-', Path(data).resolve().name)
-
-
 def _default_size(images: tuple[int, int], stride: int) -> tuple[int, int]:
-    scale = min(_LONGEST_SIDE / max(images), 1.0)
+    return _in_strides(images, stride, min(_LONGEST_SIDE / max(images), 1.0))
+
+
+def _in_strides(images: tuple[int, int], stride: int, scale: float = 1.0) -> tuple[int, int]:
     width, height = (max(int(side * scale) // stride, 1) * stride for side in images)
     return width, height
 

@@ -2,16 +2,26 @@
 
 from pathlib import Path
 
-from mmseg_cct.config.compose import composed_name
+from mmseg_cct.config.setting import composed_name
 from mmseg_cct.config.shipped import command_line
 
+WORK_DIRS = 'work_dirs'
 
-def next_commands(file: Path, method: str) -> tuple[str, ...]:
-    """Commands that train a setting's method and its baseline and compare them, one per line."""
-    trainings = [command_line('train', file)]
-    runs = [f'{method}=work_dirs/{file.stem}']
+
+def next_commands(file: Path, method: str, root: str = WORK_DIRS) -> tuple[str, ...]:
+    """Commands that train a setting's method and its baseline and compare them, one per line.
+
+    `root` is the folder of the work directories.
+    """
+
+    def train(name: str, *options: str) -> str:
+        place = () if root == WORK_DIRS else ('--work-dir', f'{root}/{name}')
+        return command_line('train', file, *options, *place)
+
+    trainings = [train(file.stem)]
+    runs = [f'{method}={root}/{file.stem}']
     if method != 'supervised':
-        trainings.append(command_line('train', file, '--method', 'supervised'))
         baseline = composed_name(file.stem, 'supervised', None)
-        runs.insert(0, f'supervised=work_dirs/{baseline}')
-    return *trainings, command_line('report', *runs, '--out', 'work_dirs/report')
+        trainings.append(train(baseline, '--method', 'supervised'))
+        runs.insert(0, f'supervised={root}/{baseline}')
+    return *trainings, command_line('report', *runs, '--out', f'{root}/report')

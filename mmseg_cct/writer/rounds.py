@@ -60,12 +60,15 @@ def _variables(text: str) -> dict[str, str]:
     return {ast.unparse(line.targets[0]): ast.unparse(line.value) for line in assigned}
 
 
-def report_of_rounds(first: Path, latest: Path) -> tuple[str, ...]:
-    """The command that compares all rounds up to the latest; none for the first."""
+def report_of_rounds(first: Path, latest: Path, root: str) -> tuple[str, ...]:
+    """The command that compares all rounds up to the latest, of work directories in `root`.
+
+    There is none for the first.
+    """
     files = [first]
     while files[-1] != latest:
         files.append(next_round(files[-1]))
     if len(files) == 1:
         return ()
-    runs = [f'round{number}=work_dirs/{file.stem}' for number, file in enumerate(files, 1)]
-    return (command_line('report', *runs, '--out', f'work_dirs/rounds_{first.stem}'),)
+    runs = [f'round{number}={root}/{file.stem}' for number, file in enumerate(files, 1)]
+    return (command_line('report', *runs, '--out', f'{root}/rounds_{first.stem}'),)

@@ -84,11 +84,11 @@ def test_a_new_key_is_named(cct, messages):
         ('a = 1 / 0', 'ZeroDivisionError'),
         (
             "custom_imports = dict(imports=['no_such_package'], allow_failed_imports=False)",
-            "load: ModuleNotFoundError: No module named 'no_such_package'$",
+            "No module named 'no_such_package'; expected .*PYTHONPATH=\\.",
         ),
         (
             'import no_such_package as a',
-            "load: ModuleNotFoundError: No module named 'no_such_package'$",
+            "No module named 'no_such_package'; expected .*PYTHONPATH=\\.",
         ),
     ],
 )

@@ -7,6 +7,8 @@ from PIL import Image
 from mmseg_cct.datasets.folder_summary import describe_folder, summarize_folder
 from mmseg_cct.errors import UserError
 
+CLASSES = ('x', 'y', 'z')
+
 
 @pytest.fixture
 def root(tmp_path):
@@ -20,20 +22,20 @@ def root(tmp_path):
 
 
 def test_images_masks_and_pixels_are_counted(root):
-    summary = summarize_folder(root, 3)
+    summary = summarize_folder(root, CLASSES)
     assert list(summary.labels) == ['a', 'more/b']
     assert (summary.unlabeled, summary.validation, summary.size) == (1, {}, (4, 1))
     assert summary.pixels.tolist() == [3, 0, 4] and summary.ignored == 1
     assert summary.labels == {'a': {0, 2, 255}, 'more/b': {0, 2}}
-    lines = describe_folder(summary, ('x', 'y', 'z')).splitlines()
+    lines = describe_folder(summary, CLASSES).splitlines()
     assert lines[0] == ('2 labelled and 1 unlabelled images of 4x1 pixels (median), no folder val')
-    held = describe_folder(summary, ('x', 'y', 'z'), held_out=('a',)).splitlines()
+    held = describe_folder(summary, CLASSES, held_out=('a',)).splitlines()
     assert held[0] == f'{lines[0]}, so 1 labelled images train and 1 validate'
     assert lines[4:] == [
-        '| x | 37.5 % | 2 | 0 |',
+        '| x | 42.9 % | 2 | 0 |',
         '| y | 0.0 % | 0 | 0 |',
-        '| z | 50.0 % | 2 | 0 |',
-        '| ignored | 12.5 % |  |  |',
+        '| z | 57.1 % | 2 | 0 |',
+        '| ignored | 12.5 % of all |  |  |',
     ]
 
 
@@ -41,50 +43,50 @@ def test_validation_images_are_counted(root):
     for kind in ('images', 'masks'):
         (root / 'val' / kind).mkdir(parents=True)
         (root / kind / 'a.png').rename(root / 'val' / kind / 'a.png')
-    summary = summarize_folder(root, 3)
+    summary = summarize_folder(root, CLASSES)
     assert (list(summary.labels), summary.unlabeled) == (['more/b'], 1)
     assert summary.validation == {'a': {0, 2, 255}}
     (root / 'val' / 'images' / 'd.png').write_bytes((root / 'images' / 'c.png').read_bytes())
     with pytest.raises(UserError, match=r'd\.png: no mask for this image; expected .*masks/d\.png'):
-        summarize_folder(root, 3)
+        summarize_folder(root, CLASSES)
 
 
 def test_the_case_of_a_suffix_does_not_count(root):
     (root / 'masks' / 'a.png').rename(root / 'masks' / 'a.PNG')
-    assert list(summarize_folder(root, 3).labels) == ['a', 'more/b']
+    assert list(summarize_folder(root, CLASSES).labels) == ['a', 'more/b']
 
 
 def test_an_unknown_id_is_named(root):
     with pytest.raises(UserError, match=r'a\.png: label id 2 outside the classes; expected 0 to 1'):
-        summarize_folder(root, 2)
+        summarize_folder(root, CLASSES[:2])
 
 
 def test_a_mask_of_another_size_is_named(root):
     Image.fromarray(np.zeros((4, 1), np.uint8)).save(root / 'masks' / 'a.png')
     with pytest.raises(UserError, match=r'masks/a\.png: 1×4 pixels; expected 4×1, the size of'):
-        summarize_folder(root, 3)
+        summarize_folder(root, CLASSES)
 
 
 def test_a_mask_without_image_is_named(root):
     (root / 'images' / 'a.png').unlink()
     with pytest.raises(UserError, match=r'a\.png: a mask without an image in .*\(1 in all\)'):
-        summarize_folder(root, 3)
+        summarize_folder(root, CLASSES)
 
 
 def test_masks_with_a_suffix(root):
     for name in ('a', 'more/b'):
         (root / 'masks' / f'{name}.png').rename(root / 'masks' / f'{name}_mask.png')
     with pytest.raises(UserError, match=r'2 in all\); expected --mask-suffix _mask\.png$'):
-        summarize_folder(root, 3)
-    assert summarize_folder(root, 3, '_mask.png').labels.keys() == {'a', 'more/b'}
+        summarize_folder(root, CLASSES)
+    assert summarize_folder(root, CLASSES, '_mask.png').labels.keys() == {'a', 'more/b'}
 
 
 def test_missing_and_empty_folders_are_named(root, tmp_path):
     with pytest.raises(UserError, match='nowhere/images: no such folder'):
-        summarize_folder(tmp_path / 'nowhere', 3)
+        summarize_folder(tmp_path / 'nowhere', CLASSES)
     (root / 'masks').rename(root / 'labels')
     with pytest.raises(UserError, match=r'masks: no such folder; expected the masks of some'):
-        summarize_folder(root, 3)
+        summarize_folder(root, CLASSES)
     (root / 'masks').mkdir()
     with pytest.raises(UserError, match=r'masks: no mask in this folder; expected .* NAME\.png'):
-        summarize_folder(root, 3)
+        summarize_folder(root, CLASSES)

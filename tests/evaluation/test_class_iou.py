@@ -56,3 +56,31 @@ def test_a_foreground_that_neither_occurs_nor_is_predicted_has_no_scores():
     metric = ClassIoUMetric()
     metric.dataset_meta = dict(classes=('background', 'crack'))
     assert not [key for key in metric.compute_metrics(areas) if key.endswith('crack')]
+
+
+def test_classes_that_no_mask_shows_are_in_no_metric():
+    # two images of 100 pixels, half 'a' and half 'b'; in the second, 10 of 'a' are taken for 'c'
+    areas = [
+        tuple(map(torch.tensor, image))
+        for image in (
+            ([50.0, 50.0, 0.0], [50.0, 50.0, 0.0], [50.0, 50.0, 0.0], [50.0, 50.0, 0.0]),
+            ([40.0, 50.0, 0.0], [50.0, 50.0, 10.0], [40.0, 50.0, 10.0], [50.0, 50.0, 0.0]),
+        )
+    ]
+    metric = ClassIoUMetric()
+    metric.dataset_meta = dict(classes=('a', 'b', 'c'))
+    for results, miou in ((areas[:1], 100), (areas, 95)):  # the names stay
+        metrics = metric.compute_metrics(results)
+        assert list(metrics) == ['aAcc', 'mIoU', 'mAcc', *metric.names_for(['a', 'b'])]
+        assert metrics['mIoU'] == miou
+    assert metrics['aAcc'] == 95 and metrics['IoU.a'] == 90
+
+
+def test_the_names_are_known_before_the_first_validation():
+    metric = ClassIoUMetric()
+    metric.dataset_meta = dict(classes=('background', 'crack'))
+    areas = [tuple(torch.tensor([4.0, n]) for n in (0.0, 1.0, 0.0, 1.0))]  # nothing predicted
+    metrics = metric.compute_metrics(areas)
+    assert metrics.keys() > set(metric.names_for(['background', 'crack']))
+    assert metrics['F1.crack'] == metrics['IoU.crack'] == 0
+    assert metric.names_for(['background']) == ['IoU.background']

@@ -220,3 +220,11 @@ def test_palettes(palette, expected):
     runner.val_dataloader.dataset.metainfo = dict(classes=CLASSES, palette=palette)
     with pytest.raises(UserError, match=expected):
         rehearse_validation(runner)
+
+
+@pytest.mark.parametrize('score', ['F1.car', 'recall.car', 'IoU.car'])
+def test_the_class_to_find_has_scores_even_if_the_first_image_lacks_it(score):
+    rehearse_validation(runner_of(ClassIoUMetric(), save_best=score))
+    expected = f"save_best='{score}': no validation mask shows this class; expected .*IoU.road"
+    with pytest.raises(UserError, match=expected):
+        rehearse_validation(runner_of(ClassIoUMetric(), save_best=score), absent=['car'])

@@ -17,7 +17,7 @@ def save(path, pixels):
 
 
 def write(data, classes=CLASSES, **options):
-    return new_config(str(data), str(data.parents[1] / 'configs'), Choices(classes, **options))
+    return new_config(str(data), str(data.parents[1] / 'configs/mine'), Choices(classes, **options))
 
 
 def load(data, **options):

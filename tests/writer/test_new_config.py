@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 import torch
 from folders import CLASSES, load, save, write
+from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS, MODELS
 from PIL import Image
+from world import run_tool
 
+from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask
@@ -50,7 +53,12 @@ def test_any_name_of_a_folder_will_do(data):
     written = new_config(str(renamed), str(out), Choices(CLASSES))
     labeled = load_config(str(written.file), {}).train_dataloader.dataset.labeled
     assert labeled.image_dir == f'{renamed}/images'
-    assert shlex.split(written.commands[0])[-1] == str(written.file)
+    command = shlex.split(written.commands[0])
+    assert command[-3:] == [
+        str(written.file),
+        '--work-dir',
+        f"work_dirs/own's configs/{written.file.stem}",
+    ]
 
 
 def test_the_setting_is_that_of_the_folder(data):
@@ -80,16 +88,17 @@ def test_a_copy_of_an_image_that_validates_is_told(data, copy, image, kind):
     if not image.startswith('val'):
         (data / 'val').rename(data / 'other')
     (data / f'{copy}.jpg').write_bytes((data / f'{image}.jpg').read_bytes())
-    assert write(data).warnings == (
+    assert write(data).warnings[-1] == (
         f'1 images are both {kind} and validated on, the first is {data / image}.jpg (the same as '
-        f'{data / copy}.jpg); expected two sets without a common image',
+        f'{data / copy}.jpg); expected two sets without a common image'
     )
 
 
 def test_without_a_folder_to_validate_on_a_fifth_of_the_masks_is_held_out(data):
     (data / 'val').rename(data / 'other')
     written = write(data)
-    (val,) = written.lists
+    val, table = written.lists
+    assert table == data / 'classes.json'
     assert val.read_text() == '0\n'
     config = load_config(str(written.file), {})
     assert config.train_dataloader.dataset.labeled.exclude == str(val)
@@ -249,6 +258,67 @@ def test_in_a_checkout_the_bases_and_tools_are_its_own(data, project_root, monke
         f'python tools/train.py {data}/supervised_r18_mine.py',
         'python tools/report.py supervised=work_dirs/supervised_r18_mine --out work_dirs/report',
     )
+
+
+def test_objects_that_would_vanish_get_crops_at_full_size_and_windows(tmp_path):
+    data = tmp_path / 'mine'
+    for index in range(4):
+        save(data / 'images' / f'{index}.png', np.zeros((800, 1200, 3), np.uint8))
+        mask = np.zeros((800, 1200), np.uint8)
+        mask[::40, ::40] = 1
+        if index < 3:
+            save(data / 'masks' / f'{index}.png', mask)
+    classes, out = ('background', 'dot'), str(tmp_path / 'configs/mine')
+    written = new_config(str(data), out, Choices(classes, from_scratch=True))
+    config = load_config(str(written.file), {})
+    assert config.model.test_cfg == dict(mode='slide', crop_size=(336, 512), stride=(224, 341))
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        pairs = DATASETS.build(config.train_dataloader.dataset)
+        val = DATASETS.build(config.val_dataloader.dataset)
+    for part in (pairs.labeled, pairs.unlabeled):
+        assert part[0]['inputs'].shape == (3, 168, 256)
+    assert val[0]['inputs'].shape == (3, 800, 1200)
+    assert any('dot: objects are typically 1.0 pixels wide, 0.4' in x for x in written.warnings)
+    # a chosen size is kept
+    again = new_config(str(data), out, Choices(classes, size=(512, 336), force=True))
+    assert load_config(str(again.file), {}).model.test_cfg == dict(mode='whole')
+    assert any('without --size' in line for line in again.warnings)
+
+
+def test_the_names_of_classes_are_written_for_imports(data):
+    assert read_table(data) is None
+    write(data, from_scratch=True)
+    assert tuple(read_table(data).colours) == CLASSES
+    written = new_config(str(data), str(data.parents[1] / 'more'), Choices((*CLASSES, 'bolt')))
+    assert written.classes == (*CLASSES, 'bolt') == tuple(read_table(data).colours)
+    with pytest.raises(UserError, match=r'classes\.json has .* no --classes, or --force'):
+        write(data, classes=('a', 'b', 'c'))
+
+
+def test_a_setting_in_another_folder_has_work_directories_of_its_own(data):
+    for out, root in (('mine', 'work_dirs'), ('other', 'work_dirs/other')):
+        written = new_config(str(data), str(data.parents[1] / out), Choices(CLASSES))
+        name = 'cct-strong_mbv2_mine'
+        runs = (
+            f'supervised={root}/supervised_mbv2_mine cct-strong={root}/{name} --out {root}/report'
+        )
+        assert written.commands[-1].endswith(runs)
+        place = f' --work-dir {root}/{name}' if out == 'other' else ''
+        assert written.commands[0].endswith(f'{name}.py{place}')
+
+
+def test_the_tool_goes_on_with_the_options_of_the_round_before(data, capsys, monkeypatch):
+    monkeypatch.chdir(data.parents[1])
+    options = ('--iters', '24', '--crop', '32x32', '--from-scratch', '--batch-size', '2')
+    run_tool('new_config', 'data/mine', '--classes', *CLASSES, *options)
+    assert '24 iterations at about' in capsys.readouterr().out
+    shutil.copy(data / 'masks/1.png', data / 'masks/5.png')
+    run_tool('new_config', 'data/mine', '--iters', '48')
+    printed = capsys.readouterr().out
+    assert 'note: options not given are those of configs/mine/cct-strong_mbv2_mine.py' in printed
+    config = load_config('configs/mine/cct-strong_mbv2_mine-round2.py', {})
+    assert (config.train_cfg.max_iters, config.crop_size) == (48, (32, 32))
+    assert config.train_dataloader.batch_size == 2 and config.model.backbone.init_cfg is None
 
 
 def test_a_class_on_one_side_only_is_told(data):

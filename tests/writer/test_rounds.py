@@ -12,8 +12,10 @@ TITLE = '# ResNet-50 on {}: {} labelled and 9 unlabelled images, 3 to validate o
 
 
 def test_a_setting_of_more_masks_is_the_next_round(tmp_path):
-    first = tmp_path / 'cct_mine.py'
-    expected = [first, tmp_path / 'cct_mine-round2.py', tmp_path / 'cct_mine-round3.py']
+    folder = tmp_path / 'mine'
+    folder.mkdir()
+    first = folder / 'cct_mine.py'
+    expected = [first, folder / 'cct_mine-round2.py', folder / 'cct_mine-round3.py']
     assert latest_round(first) is None
     for number, path in enumerate(expected, 2):
         path.write_text(f'{TITLE.format("data/mine", number)}\nmethod = "cct"\n')
@@ -23,8 +25,8 @@ def test_a_setting_of_more_masks_is_the_next_round(tmp_path):
         require_new_round(path, TITLE.format('./data/mine', number + 1))
         with pytest.raises(UserError, match=f'{path}: is a setting of .*data/mine; expected anoth'):
             require_new_round(path, TITLE.format('other/mine', number))
-    assert report_of_rounds(first, first) == ()
-    (command,) = report_of_rounds(first, expected[1])
+    assert report_of_rounds(first, first, 'work_dirs') == ()
+    (command,) = report_of_rounds(first, expected[1], 'work_dirs')
     assert command.endswith(
         ' round1=work_dirs/cct_mine round2=work_dirs/cct_mine-round2 --out '
         'work_dirs/rounds_cct_mine'

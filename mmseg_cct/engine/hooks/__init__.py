@@ -14,6 +14,7 @@ from .steady_timer_hook import SteadyTimerHook
 from .sync_statistics_hook import SyncStatisticsHook
 from .teacher_hook import TeacherHook
 from .unlabeled_visualization_hook import UnlabeledVisualizationHook
+from .void_accuracy_hook import VoidAccuracyHook
 
 __all__ = [
     'ChannelsLastHook',
@@ -32,4 +33,5 @@ __all__ = [
     'SyncStatisticsHook',
     'TeacherHook',
     'UnlabeledVisualizationHook',
+    'VoidAccuracyHook',
 ]

@@ -23,6 +23,7 @@ class DurableCheckpointHook(CheckpointHook):
     writes into the file itself: a kill at that moment loses the checkpoint. Here each file is
     written completely or not at all (`AtomicLocalBackend`), and others are removed afterwards. A
     training that is resumed in another folder leaves the best checkpoint in the first folder alone.
+    Of the IoU, F1 and recall of a class, as in `save_best='IoU.crack'`, the greatest is the best.
 
     Args:
         interval: Iterations (with `by_epoch`, epochs) between checkpoints; None for the interval
@@ -31,6 +32,7 @@ class DurableCheckpointHook(CheckpointHook):
             default to local files, written atomically.
     """
 
+    _default_greater_keys = [*CheckpointHook._default_greater_keys, 'IoU', 'F1', 'recall']
     file_backend: Any
     interval: Any
 

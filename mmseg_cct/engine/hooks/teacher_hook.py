@@ -17,7 +17,7 @@ from mmseg_cct.utils.text import one_line
 
 @HOOKS.register_module()
 class TeacherHook(EMAHook):
-    """Averages the student's weights after every iteration, and gives the model this teacher.
+    """Averages the student's weights after every optimizer step, and gives the model this teacher.
 
     θ' ← α_t θ' + (1 - α_t) θ with α_t = min(1 - 1/(t + 1), α), which is a plain mean at first, as
     in Mean Teacher (https://arxiv.org/abs/1703.01780). BatchNorm's running statistics are averaged
@@ -76,7 +76,12 @@ class TeacherHook(EMAHook):
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
-        """Averages, also over the ranks: without SyncBN their running statistics differ."""
+        """Averages, also over the ranks: without SyncBN their running statistics differ.
+
+        Iterations whose gradients only accumulate leave the teacher alone: its decay is per step.
+        """
+        if not runner.optim_wrapper.should_update():
+            return
         super().after_train_iter(runner, batch_idx, data_batch, outputs)
         all_reduce_params(
             [b for b in self.ema_model.module.buffers() if b.is_floating_point()], op='mean'

@@ -6,6 +6,7 @@ import pytest
 import tiny
 import torch
 from mmengine.hooks import Hook
+from mmengine.optim import OptimWrapper
 from mmseg.registry import MODELS
 from ranks import on_two_ranks, without_cuda
 from teacher_training import train
@@ -25,10 +26,13 @@ class Student(nn.Module):
         object.__setattr__(self, 'teacher', teacher)
 
 
+EveryStep = SimpleNamespace(should_update=lambda: True)
+
+
 def averaged(decay, values):
     """Trains through `values`, the student's weight and running mean after each iteration."""
     model, hook = Student(), TeacherHook(decay)
-    runner = SimpleNamespace(model=model, iter=0, max_iters=len(values))
+    runner = SimpleNamespace(model=model, iter=0, max_iters=len(values), optim_wrapper=EveryStep)
     hook.before_run(runner)
     hook.before_train(runner)
     for runner.iter, (weight, mean) in enumerate(values):
@@ -55,9 +59,24 @@ def test_then_the_decay_is_alpha():
     assert norm.running_mean.item() == pytest.approx(mean)
 
 
+def test_iterations_that_only_accumulate_gradients_are_no_steps():
+    model, hook = Student(), TeacherHook(0.99)
+    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), 1.0), accumulative_counts=4)
+    runner = SimpleNamespace(model=model, iter=0, max_iters=10, optim_wrapper=wrapper)
+    hook.before_run(runner)
+    hook.before_train(runner)
+    wrapper.initialize_count_status(model, 0, 10)
+    for runner.iter in range(10):
+        wrapper.update_params(model.norm.weight.sum())
+        hook.after_train_iter(runner, runner.iter)
+    # after 4, 8 and the last of 10 iterations, the weight is 0, -1 and -1.5
+    assert hook.ema_model.steps == 3
+    assert model.teacher.norm.weight.item() == pytest.approx((0 - 1 + model.norm.weight.item()) / 3)
+
+
 def test_batch_statistics_leave_the_averaged_ones_alone():
     model, hook = Student(), TeacherHook(batch_statistics=True)
-    runner = SimpleNamespace(model=model, iter=0, max_iters=1)
+    runner = SimpleNamespace(model=model, iter=0, max_iters=1, optim_wrapper=EveryStep)
     hook.before_run(runner)
     hook.before_train(runner)
     hook.after_train_iter(runner, 0)
