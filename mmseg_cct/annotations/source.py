@@ -199,8 +199,7 @@ def read_part(
 ) -> Shape | LeftOut:
     """Makes a shape of a part of an export, or `otherwise` if the part is no region or damaged.
 
-    Raises:
-        UserError: If it is damaged and lies nowhere: its pixels would become background.
+    One that is damaged and lies nowhere is a `UserError`: its pixels would become background.
     """
     try:
         with reading(place, kind):
