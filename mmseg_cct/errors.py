@@ -3,10 +3,19 @@
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
+from unicodedata import category
 
 # Environment variable: if it is set to anything, tools show the traceback behind an error line.
 TRACEBACK_VARIABLE = 'MMSEG_CCT_TRACEBACK'
 _SHOWN = 20  # problems to print: a wrong folder would give one for every file
+
+
+def printable(text: object) -> str:
+    """Escapes characters that would move a terminal's cursor or begin a line, as file names may."""
+    return ''.join(
+        letter if category(letter) not in ('Cc', 'Cs', 'Zl', 'Zp') else ascii(letter)[1:-1]
+        for letter in str(text)
+    )
 
 
 class Problem(NamedTuple):
@@ -28,7 +37,9 @@ class Problem(NamedTuple):
         if expected and not expected.endswith('?'):
             expected = f'expected {expected}'
         said = '; '.join(filter(None, (str(self.found), expected)))
-        return f'{self.key}: {said}' if said else str(self.key)
+        if said:
+            return printable(f'{self.key}: {said}')
+        return '\n'.join(map(printable, str(self.key).split('\n')))  # a worker's, of lines
 
 
 class UserError(ValueError):

@@ -16,8 +16,10 @@ try:
     silence_misleading_lines()
     from . import datasets, engine, evaluation, models, preflight, visualization
     from .config.packages import register_packages
+    from .config.whole_dump import dump_configs_whole
     from .engine.safe_loading import register_safe_loaders
     from .utils.image_files import set_up_pillow
+    from .utils.workers import end_workers_that_lose_a_batch
     from .visualization.saved_pictures import save_under_any_name
 except RuntimeError as error:
     explanation = explain_import_failure(error)
@@ -40,7 +42,8 @@ def setup() -> None:
     """Makes mmengine load checkpoints as data and find the configs of installed packages.
 
     It also keeps Pillow from starting Ghostscript for PostScript images, and saves pictures without
-    OpenCV, which fails on names that are not UTF-8.
+    OpenCV, which fails on names that are not UTF-8. Loading workers that lose a batch end, and
+    configs are dumped atomically.
 
     Importing this module calls it; a second call changes nothing.
     """
@@ -48,6 +51,8 @@ def setup() -> None:
     register_packages()
     set_up_pillow()
     save_under_any_name()
+    end_workers_that_lose_a_batch()
+    dump_configs_whole()
 
 
 setup()

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 
 os.environ['TORCHDYNAMO_DISABLE'] = '1'  # before torch is imported: no test compiles
 # Tests compare trainings to rounding, fork and start two ranks: everywhere they run on the CPU.
@@ -10,19 +11,14 @@ if not os.environ.get('MMSEG_CCT_TEST_GPU'):
 
 from pathlib import Path
 from tempfile import TemporaryFile
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
 # Its first import writes a file that is empty for a moment. Here that is over before workers start.
 import yapf.yapflib.yapf_api  # noqa: F401
-from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
-from mmengine.runner import Runner
-from PIL import Image
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
 
@@ -46,7 +42,7 @@ def pytest_addoption(parser):
 
 
 SLOW_FOLDERS = {'trust', 'tools', 'benchmarks', 'docs'}
-SLOW_FIXTURES = {'tiny_cct', 'trained', 'whole', 'with_hook'}  # they train
+SLOW_FIXTURES = {'trained', 'trained', 'whole', 'with_hook'}  # they train
 
 
 def pytest_collection_modifyitems(items):
@@ -109,6 +105,16 @@ def _loggers_end_with_their_test():
         del MMLogger._instance_dict[name]
 
 
+@pytest.fixture
+def messages(monkeypatch):
+    """What the package logs; mmengine's loggers do not reach caplog."""
+    lines = []
+    for name, module in list(sys.modules.items()):
+        if name.startswith('mmseg_cct.') and hasattr(module, 'print_log'):
+            monkeypatch.setattr(module, 'print_log', lambda line, **_: lines.append(line))
+    return lines
+
+
 @pytest.fixture(scope='session')
 def project_root():
     return PROJECT
@@ -122,76 +128,24 @@ def camvid_root(request):
     return root
 
 
-@pytest.fixture(scope='session')
-def tiny_cct(tmp_path_factory):
-    """A CCT model of a few thousand parameters: its config, and a checkpoint of two iterations."""
-    import tiny
+@pytest.fixture
+def cct(tmp_path, monkeypatch):
+    """A fresh config and data in a folder of its own, which is the working directory."""
+    import world
 
-    folder = tmp_path_factory.mktemp('tiny_cct')
-    rng = np.random.default_rng(0)
-    for index in range(4):
-        for kind, pixels in (
-            ('images', rng.integers(0, 256, (40, 56, 3), np.uint8)),
-            ('masks', rng.integers(0, 3, (40, 56), np.uint8)),
-        ):
-            (folder / kind).mkdir(exist_ok=True)
-            Image.fromarray(pixels).save(folder / kind / f'{index}.png')
-    load, annotate = dict(type='LoadImageFromFile'), dict(type='LoadAnnotations')
-    crop = [dict(type='RandomCrop', crop_size=(32, 32)), dict(type='PackSegInputs')]
-    images = dict(
-        type='FolderDataset',
-        data_root=str(folder),
-        image_dir='images',
-        classes=('sky', 'road', 'car'),
-        palette=[[10, 20, 30], [200, 0, 0], [0, 200, 0]],
-    )
-    labeled = dict(images, mask_dir='masks', pipeline=[load, annotate, *crop])
-    test_pipeline = [load, annotate, dict(type='PackSegInputs')]
-    evaluated = dict(
-        batch_size=1,
-        num_workers=0,
-        sampler=dict(type='DefaultSampler'),
-        dataset=dict(labeled, pipeline=test_pipeline),
-    )
-    config = Config(
-        dict(
-            default_scope='mmseg',
-            custom_imports=dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False),
-            model=tiny.model_config().to_dict(),
-            test_pipeline=test_pipeline,
-            train_dataloader=dict(
-                batch_size=2,
-                num_workers=0,
-                sampler=dict(type='PairSampler', shuffle=True),
-                dataset=dict(
-                    type='SemiSegDataset',
-                    labeled=labeled,
-                    unlabeled=dict(images, pipeline=[load, *crop]),
-                ),
-            ),
-            test_dataloader=evaluated,
-            test_evaluator=dict(type='IoUMetric'),
-            test_cfg=dict(type='TestLoop'),
-            train_cfg=dict(type='IterBasedTrainLoop', max_iters=2),
-            optim_wrapper=dict(
-                type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01, momentum=0.9)
-            ),
-            param_scheduler=dict(type='PolyLR', power=0.9, begin=0, end=2, by_epoch=False),
-            default_hooks=dict(checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=2)),
-            custom_hooks=[dict(type='EMAHook')],
-            visualizer=dict(type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')]),
-            randomness=dict(seed=0),
-            log_level='WARNING',
-            work_dir=str(folder / 'work'),
-            experiment_name='tiny_cct',
-        )
-    )
-    config.dump(folder / 'tiny_cct.py')
+    monkeypatch.chdir(tmp_path)
+    return world.Run(tmp_path)
+
+
+@pytest.fixture(scope='session')
+def trained(tmp_path_factory):
+    """The tiny config after an uninterrupted training; tests read it and write elsewhere."""
+    import world
+
     init_default_scope('mmseg')
-    Runner.from_cfg(Config.fromfile(folder / 'tiny_cct.py')).train()
-    return SimpleNamespace(
-        folder=folder,
-        config=str(folder / 'tiny_cct.py'),
-        images=str(folder / 'images'),
-        checkpoint=str(folder / 'work' / 'iter_2.pth'),
-    )
+    run = world.Run(tmp_path_factory.mktemp('trained'))
+    run.train()
+    run.work_dir = run.folder / 'work'
+    run.checkpoint = run.work_dir / f'iter_{world.MAX_ITERS}.pth'
+    run.logged = run.scalars(run.work_dir)
+    return run

@@ -4,7 +4,7 @@ import pickle
 import pytest
 import torch
 
-from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.errors import Problem, UserError, printable, raise_problems
 
 
 class _FailingDataset(torch.utils.data.Dataset):
@@ -71,3 +71,9 @@ def test_a_search_ends_where_nobody_would_read_on():
     *lines, last = str(caught.value).splitlines()
     assert len(lines) == 20
     assert last == '20 problems are shown; there are more'
+
+
+def test_a_name_cannot_move_the_cursor_or_forge_a_line():
+    for error in (UserError('a\x1b]0;b\x07\nerror: c', 'bad'), UserError('a\x1b]0;b\x07')):
+        assert '\x1b' not in str(error) and '\n' not in str(error)
+    assert printable('né中\xa0\udce9') == 'né中\xa0\\udce9'

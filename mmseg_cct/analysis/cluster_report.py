@@ -33,7 +33,7 @@ from mmseg_cct.utils.images import image_size, loader_in
 from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import render
-from mmseg_cct.visualization.figures import png_bytes
+from mmseg_cct.visualization.figures import bounded, png_bytes
 from mmseg_cct.visualization.label_maps import full_palette
 
 from .cluster_assumption import (
@@ -211,7 +211,8 @@ def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
     height, width = analyses[0].image.shape[:2]
     side = 3.0
     figure = Figure(
-        figsize=(side * len(names), (side * height / width + 0.3) * len(rows)), layout='constrained'
+        figsize=(side * len(names), (side * bounded(height / width) + 0.3) * len(rows)),
+        layout='constrained',
     )
     grid = figure.subplots(len(rows), len(names), squeeze=False)
     for line, row, analysis in zip(grid, rows, analyses):

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from mmseg_cct.visualization.figures import outer_legend, png_bytes
+from mmseg_cct.visualization.figures import bounded, outer_legend, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
 from .batch_image import BatchImage, highest_disagreement
@@ -21,7 +21,7 @@ def contact_sheet(
     """Draws a PNG of the first 40 images, with one scale for all disagreement maps."""
     batch = batch[:_MOST]
     width, height = batch[0].size
-    row_height = _COLUMN_WIDTH * height / width + 0.3
+    row_height = _COLUMN_WIDTH * bounded(height / width) + 0.3
     figure = Figure(figsize=(3 * _COLUMN_WIDTH, row_height * len(batch) + 1.0), dpi=100)
     figure.set_layout_engine('constrained', w_pad=0.03, h_pad=0.03, wspace=0, hspace=0)
     axes = figure.subplots(len(batch), 3, squeeze=False)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,11 @@ def _trained_config(content: Mapping[str, Any], checkpoint: str, work_dir: Path)
     # A checkpoint alone must not import anything; the configs dumped beside it are code anyway.
     dumped = (*work_dir.glob('*.py'), *work_dir.glob('*/vis_data/config.py'))
     if custom and any(_imports(file) == custom for file in dumped):
+        imports = custom.get('imports') if isinstance(custom, Mapping) else None
+        for name in [imports] if isinstance(imports, str) else imports or ():
+            if _lies_in(str(name), work_dir):
+                found = f'custom_imports: {name} lies in {work_dir}, whose files are data'
+                raise UserError(checkpoint, found, 'modules from elsewhere (PYTHONPATH)')
         try:
             import_modules_from_strings(**custom)
         except (ImportError, TypeError) as error:
@@ -139,6 +145,15 @@ def _trained_config(content: Mapping[str, Any], checkpoint: str, work_dir: Path)
                 'modules that can be imported (PYTHONPATH)',
             ) from error
     return config
+
+
+def _lies_in(module: str, folder: Path) -> bool:
+    """Whether a module is a file below a folder; nothing is imported to find out."""
+    first, *rest = module.split('.')
+    spec = find_spec(first) if first else None
+    places = spec and (spec.submodule_search_locations or [str(spec.origin)])
+    real = folder.resolve()
+    return any(real in Path(place, *rest).resolve().parents for place in places or ())
 
 
 def _imports(config_file: Path) -> Any:

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.text import signed
-from mmseg_cct.visualization.figures import outer_legend
+from mmseg_cct.visualization.figures import bounded, outer_legend
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
 from .finished_runs import Picture, Run
@@ -154,7 +154,7 @@ def plot_grid(
     rows = list(zip(*pictures.values()))
     titles = ['image', 'truth', *pictures]
     height, width = rows[0][0].image.shape[:2]
-    ratio = width / height
+    ratio = bounded(width / height)
     tile = (_PICTURE_AREA * ratio) ** 0.5, (_PICTURE_AREA / ratio) ** 0.5
     figure = Figure(
         figsize=(tile[0] * len(titles), tile[1] * len(rows) + 0.35),

@@ -244,9 +244,10 @@ def _cases(
 
 
 def _shown(rgb: np.ndarray) -> str:
-    scale = min(1.0, _WIDEST / rgb.shape[1])
-    if scale < 1:
-        rgb = cv2.resize(rgb, None, fx=scale, fy=scale, interpolation=cv2.INTER_NEAREST)
+    height, width = rgb.shape[:2]
+    if width > _WIDEST:
+        size = _WIDEST, max(1, round(height * _WIDEST / width))
+        rgb = cv2.resize(rgb, size, interpolation=cv2.INTER_NEAREST)
     return _data_url(cv2.imencode('.png', rgb[..., ::-1])[1].tobytes())
 
 

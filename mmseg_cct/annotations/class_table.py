@@ -1,12 +1,11 @@
 """`classes.json` beside the masks: names, ids and colours of the classes."""
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.files import read_utf8, write_atomic
 from mmseg_cct.utils.labels import BACKGROUND, is_background
 from mmseg_cct.utils.palette import class_colours
@@ -85,8 +84,10 @@ def extended(
     if rest == BACKGROUND and not any(map(is_background, [*named, *found])):
         named = {BACKGROUND: (0, 0, 0), **named} if not named else {**named, BACKGROUND: (0, 0, 0)}
     for name, colour in found.items():
-        if not re.fullmatch(r'[^\r\n\ud800-\udfff]+', name):
+        if not name or printable(name) != name:
             raise UserError(f'class {name!a}', '', 'a name in one line')
+        if colour is not None and not all(0 <= part <= 255 for part in colour):
+            raise UserError(f'class {name!a}', f'colour {colour}', 'three numbers from 0 to 255')
         if not (is_background(name) and any(map(is_background, named))):
             named.setdefault(name, colour)
     if len(named) > _MOST:

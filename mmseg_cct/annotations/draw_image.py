@@ -48,7 +48,8 @@ class Drawer(NamedTuple):
     def draw(self, annotated: AnnotatedImage, image: Path | bytes) -> np.ndarray:
         """Draws the mask of an image, as the image is shown.
 
-        A size or a class that does not fit is a `UserError`, as are shapes that cover no pixel.
+        A size or a class that does not fit, and shapes of which none lies in the image, are a
+        `UserError`.
         """
         ids = self._ids(annotated.shapes)
         stored, orientation = size_of(image)
@@ -124,7 +125,7 @@ def _require_unit(annotated: AnnotatedImage) -> None:
     found = f'shapes up to {points.max():g}'
     if are_shares and points.max() > _FAR:
         raise UserError('annotation', f'{found}, like pixels', 'shares of the sides, from 0 to 1')
-    if not are_shares and points.min() >= 0 and points.max() <= 1:
+    if rings and not are_shares and points.min() >= 0 and points.max() <= 1:
         raise UserError('annotation', f'{found}, like shares of the sides', 'pixels')
 
 

@@ -39,11 +39,11 @@ class ImagePool:
         elif given or (self.folder.is_dir() and any(self.folder.iterdir())):
             self._files |= find_images(self.folder)
             self._is_new = False
-        elif not masks_alone and (found := export.images()):
+        elif not masks_alone and (images := export.images()):
             if export.file(''):
                 require_outside(out, [export.path], '--out')
             self.origin = str(export.path)
-            self._files |= {name: export.file(file) or file for name, file in found.items()}
+            self._files |= {name: export.file(file) or file for name, file in images.items()}
         if self._is_new:
             raise_problems(self._conflicts())
 

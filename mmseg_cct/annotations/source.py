@@ -45,6 +45,7 @@ class Source:
         self.path = Path(path)
         self._zip: zipfile.ZipFile | None = None
         self._parsed: dict[str, Any] = {}
+        self._unpacked = self._packed = 0
         if self.path.is_dir():
             found = (file.relative_to(self.path) for file in find_files(self.path))
             names = [file.as_posix() for file in found]
@@ -86,8 +87,11 @@ class Source:
                 require_file(path)
                 return path.read_bytes()
             info = self._zip.getinfo(name)
-            if info.file_size > max(_HARMLESS, _RATIO * info.compress_size):
-                found = f'{info.file_size} bytes packed into {info.compress_size}'
+            # of all files together: a bomb may have many small ones
+            self._unpacked += info.file_size
+            self._packed += info.compress_size
+            if self._unpacked > max(_HARMLESS, _RATIO * self._packed):
+                found = f'{self._unpacked} bytes packed into {self._packed} up to here'
                 raise UserError(self.place(name), found, 'an export of a tool')
             return self._zip.read(info)
         # an encrypted file raises RuntimeError
@@ -199,7 +203,7 @@ def read_part(
 ) -> Shape | LeftOut:
     """Makes a shape of a part of an export, or `otherwise` if the part is no region or damaged.
 
-    One that is damaged and lies nowhere is a `UserError`: its pixels would become background.
+    A part that is damaged and lies nowhere is a `UserError`: its pixels would become background.
     """
     try:
         with reading(place, kind):

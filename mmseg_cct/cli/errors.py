@@ -12,14 +12,16 @@ from typing import Any
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 from mmseg_cct.stack import StackError
 from mmseg_cct.utils.text import error_line
+from mmseg_cct.utils.workers import lacking
 
 _PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
 # Errors of a disk or a path are not bugs: one line, no traceback.
 _ENVIRONMENT = {
     getattr(errno, name)
     for name in (
-        'EACCES', 'EDQUOT', 'EEXIST', 'EIO', 'EISDIR', 'ELOOP', 'EMFILE', 'ENAMETOOLONG', 'ENOENT',
-        'ENOSPC', 'ENOTDIR', 'ENOTEMPTY', 'EPERM', 'EROFS',
+        'EACCES', 'EAGAIN', 'EDQUOT', 'EEXIST', 'EFBIG', 'EIO', 'EISDIR', 'ELOOP', 'EMFILE',
+        'ENAMETOOLONG', 'ENFILE', 'ENOENT', 'ENOMEM', 'ENOSPC', 'ENOTDIR', 'ENOTEMPTY', 'EPERM',
+        'EROFS',
     )
 }  # fmt: skip
 
@@ -34,6 +36,9 @@ def user_errors_as_one_line() -> Iterator[None]:
     launcher ends all ranks when it ends. Ctrl-C ends the process with code 130 and a line that says
     how the work goes on, a closed pipe silently with code 0.
     """
+    for name in ('stdout', 'stderr'):
+        if getattr(sys, name) is None:  # closed by who started the tool
+            setattr(sys, name, open(os.devnull, 'w'))  # noqa: SIM115
     try:
         yield
         sys.stdout.flush()
@@ -95,6 +100,8 @@ def _lines_of(error: Exception) -> str | None:
     """Returns the message for a user's mistake or a full disk or GPU; None for a bug."""
     if isinstance(error, (UserError, StackError)):
         return str(error)
+    if said := lacking(error):
+        return said
     if isinstance(error, OSError):
         place = f'{error.filename}: ' if error.filename else ''
         return f'{place}{error.strerror}' if error.errno in _ENVIRONMENT else None

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,10 @@ from mmseg_cct.utils.cores import choose_threads
 from .errors import user_errors_as_one_line
 from .ranks import set_ranks
 
+_RANKS = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'LOCAL_WORLD_SIZE', 'MASTER_PORT')
+_SLURM = ('SLURM_PROCID', 'SLURM_LOCALID', 'SLURM_NTASKS', 'SLURM_JOB_ID')
+_NUMBERS = ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'OPENBLAS_NUM_THREADS', *_RANKS, *_SLURM)
+
 
 @contextmanager
 def running(args: argparse.Namespace) -> Iterator[None]:
@@ -22,6 +27,7 @@ def running(args: argparse.Namespace) -> Iterator[None]:
     `labels`. A wrong launcher or device is an error, too.
     """
     with user_errors_as_one_line():
+        _require_numbers()
         if hasattr(args, 'launcher'):
             set_ranks(args)
         choose_threads()
@@ -34,6 +40,14 @@ def running(args: argparse.Namespace) -> Iterator[None]:
             args.cfg_options |= {key: value for key, value in chosen.items() if value is not None}
         _require_device(getattr(args, 'device', None))
         yield
+
+
+def _require_numbers() -> None:
+    """Checks the environment's variables that libraries read as numbers, with a traceback."""
+    for name in _NUMBERS:
+        value = os.environ.get(name, '0')
+        if not re.fullmatch(r'\s*\d+(\s*,\s*\d+)*\s*', value):
+            raise UserError(f'{name}={value!r}', 'an environment variable', 'a number')
 
 
 def greet() -> None:

@@ -13,6 +13,7 @@ from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_lists import read_list, resolve_list
 from mmseg_cct.utils.images import explain_failed_load
+from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.seed import seeded_random_state
 
 from .failed_build import explain_failed_build
@@ -122,6 +123,7 @@ class SemiSegDataset(Dataset):
             return self._single(range(len(self))[draw])
         labeled = self._load('labeled', draw.labeled, draw.labeled_seed)
         _require_ground_truth(labeled)
+        _require_known_ids(labeled['data_samples'], len(self.classes))
         if self.unlabeled is None:
             return labeled
         pair = {'labeled': labeled}
@@ -210,6 +212,15 @@ def _require_ground_truth(labeled: dict) -> None:
             'StrongViews adds views that no loss looks at',
             'it in unlabeled.pipeline alone',
         )
+
+
+def _require_known_ids(sample: Any, num_classes: int) -> None:
+    """Checks the ids of a mask, which may have changed since the training began."""
+    ids = sample.gt_sem_seg.data
+    highest = int(ids.masked_fill(ids == IGNORE_INDEX, 0).max())
+    if highest >= num_classes:
+        expected = f'0 to {num_classes - 1}, or {IGNORE_INDEX} for ignored pixels'
+        raise UserError(sample.metainfo.get('seg_map_path'), f'label id {highest}', expected)
 
 
 def _require_no_ground_truth(unlabeled: dict) -> None:

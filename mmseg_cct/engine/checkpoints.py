@@ -16,7 +16,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.engine.checkpoint_content import require_known_types
-from mmseg_cct.engine.foreign_config import require_names_without_code
+from mmseg_cct.engine.foreign_config import require_no_code
 from mmseg_cct.engine.weights import require_finite_weights, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
@@ -73,17 +73,20 @@ def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> N
     require_finite_weights(weights(content), checkpoint, training)
 
 
-def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
+def saved_config(
+    content: Mapping[str, Any], checkpoint: str, is_built: bool = True
+) -> Config | None:
     """Reads the text of a checkpoint's config without running it; None if there is none.
 
-    Raises `UserError` if the text is more than plain settings or names something that may run code.
-    Callers ignore its `custom_imports`.
+    Raises `UserError` if the text is more than plain settings or, if parts of it `is_built` into
+    components, names something that may run code. Callers ignore its `custom_imports`.
     """
     text = (content.get('meta') or {}).get('cfg')
     if not isinstance(text, str):
         return None
     config = read_config_text(text, checkpoint)
-    require_names_without_code(config, checkpoint)
+    if is_built:
+        require_no_code(config, checkpoint)
     return config
 
 
@@ -92,7 +95,7 @@ def warn_of_other_preprocessing(
 ) -> None:
     """Logs where a config normalises images differently from the training of a checkpoint."""
     try:
-        trained = saved_config(content, checkpoint)
+        trained = saved_config(content, checkpoint, is_built=False)
     except UserError:  # only this warning needs the saved config
         return
     for key, value in settings_of(config.model, 'model'):

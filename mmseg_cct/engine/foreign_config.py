@@ -1,5 +1,6 @@
-"""Checks the names in a config that came in a checkpoint: looking one up must import nothing."""
+"""Checks a config that came in a checkpoint: building its parts must run no foreign code."""
 
+import re
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -11,62 +12,104 @@ from mmengine.registry import Registry, root
 from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
 
-_SCOPES = ('mmdet', 'mmengine', 'mmpretrain', 'mmseg')
+_OWN_SCOPES = ('mmengine', 'mmseg')
+_SCOPES = (*_OWN_SCOPES, 'mmdet', 'mmpretrain')
+# Of the other scopes, a segmentor has these parts. Their data sets read pickles, and others of
+# their models fetch code.
+_PARTS = re.compile(
+    r'\w+\.models\.(backbones|(dense_|seg_)?heads|layers|losses|necks|task_modules)\b'
+)
+# These make objects of what a file names, or fetch data.
+_LOADERS = re.compile(r'mmseg\.\S*\.(dsdl|onedl|loading_onedl|vpd)$')
 # mmpretrain's wrappers of torchvision's transforms evaluate an argument as Python.
 _EVALUATES = 'torchvision/'
+# Where tools build parts, and the settings there that no tool follows or that load data alone.
+_BUILT = re.compile(r'(model|tta_\w+|\w+_(dataloader|pipeline|evaluator))\.')
+_WEIGHTS = ('checkpoint', 'pretrained')
+# mmengine unpickles files, and runs tags of yaml, by the end of the name.
+_RUNS = re.compile(r'(.*\.)?(pickle|pkl|ya?ml)', re.DOTALL)
+_ADDRESS = re.compile(r'[a-zA-Z][\w+.-]+:(//|\w)')  # timm has hf-hub:NAME
+_LOCAL = (None, 'atomic_local', 'disk', 'local')
 
 
-def require_names_without_code(config: Mapping[str, Any], checkpoint: str) -> None:
-    """Checks the components' names before a registry looks one up.
+def require_no_code(config: Mapping[str, Any], checkpoint: str) -> None:
+    """Checks names and arguments before a registry looks up or builds a component.
 
     mmengine imports the module of a dotted `type`, such as `subprocess.Popen`, and calls what it
-    finds there with the config's arguments. It also imports the module that a scope names.
+    finds there with the config's arguments. It also imports the module that a scope names. Its
+    file backends and its readers of pickle and yaml are chosen by arguments.
 
     Args:
         config: The config.
         checkpoint: The checkpoint that it came in, for the message.
 
     Raises:
-        UserError: If a `type` has a dot (other than after a known scope) or is a module's name, or
-            a scope is unknown.
+        UserError: A `type` is no component of a segmentor, a scope is unknown, or an argument
+            names a pickle, a yaml file, an address or another backend than local files.
     """
     for key, value in settings_of(config):
         name = key.rpartition('.')[2]
         if name in ('default_scope', '_scope_'):
-            safe = value is None or value in _SCOPES
+            safe = value is None or value in _OWN_SCOPES
+        elif name == 'type':
+            safe = value is None or _is_component(value)
         else:
-            safe = name != 'type' or value is None or _is_component(value)
+            safe = not _BUILT.match(key) or _is_harmless(name, value)
         if not safe:
             raise UserError(
                 checkpoint,
                 f'its config has {key}={value!r}, which may run code',
-                'a registered name (--config CONFIG, where there is one, takes a config of yours)',
+                'a registered name and local files, no pickle (--config CONFIG, where there is '
+                'one, takes a config of yours)',
             )
 
 
+def _is_harmless(name: str, value: Any) -> bool:
+    """Whether an argument makes no component load code or ask another machine."""
+    if name in ('backend_args', 'file_client_args'):
+        return not value or (value.keys() == {'backend'} and value['backend'] in _LOCAL)
+    if name == 'checkpoint_path':  # timm unpickles it
+        return value in (None, '')
+    if not isinstance(value, str) or name in _WEIGHTS:
+        return True
+    if name.isdigit() and not ('://' in value or '.' in value):  # of a list, such as class names
+        return True
+    return not (_RUNS.fullmatch(value) or _ADDRESS.match(value))
+
+
 def _is_component(kind: Any) -> bool:
-    """Whether looking up a type finds a registered component or nothing."""
+    """Whether looking up a type finds a component of a segmentor or nothing."""
     if not isinstance(kind, str) or not kind or _EVALUATES in kind:
         return False
     scope, dot, name = kind.rpartition('.')
-    if dot:
-        return scope in _SCOPES and name in _registered_names(scope)
+    if not dot and (kind in sys.modules or find_spec(kind) is not None):
+        return False
+    if dot and scope not in _SCOPES:
+        return False
+    modules = [
+        module for each in ([scope] if dot else _OWN_SCOPES) for module in _found(each, name)
+    ]
+    if any(map(_LOADERS.match, modules)):
+        return False
+    if scope not in ('', *_OWN_SCOPES):
+        return bool(modules) and all(map(_PARTS.match, modules))
     # A name that no registry has may be a component of the user's; looking it up finds nothing.
-    return kind not in sys.modules and find_spec(kind) is None
+    return bool(modules) or not dot
 
 
-def _registered_names(scope: str) -> set[str]:
-    """Imports a package and returns the names in its registries."""
+def _found(scope: str, name: str) -> list[str]:
+    """Imports a package; returns the modules of what its registries have by this name."""
     try:
         import_module(f'{scope}.registry')
     except ImportError:
-        return set()
+        return []
     registries = [part for part in vars(root).values() if isinstance(part, Registry)]
-    names: set[str] = set()
+    found = []
     while registries:
         registry = registries.pop()
         registries += registry.children.values()
         if registry.scope == scope:
             registry.import_from_location()
-            names.update(registry.module_dict)
-    return names
+            if name in registry.module_dict:
+                found.append(registry.module_dict[name].__module__)
+    return found

@@ -221,7 +221,10 @@ def describe_training(runner: Runner) -> str:
         data = '; '.join(f'{name}: {_describe_set(part)}' for name, part in domains.items())
     by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)
     length = f'{runner.max_epochs} epochs' if by_epoch else f'{runner.max_iters} iterations'
-    line = f'Training on {data}; {length}, batch size {runner.train_dataloader.batch_size}'
+    own = runner.train_dataloader.batch_size
+    line = f'Training on {data}; {length}, batch size {own * runner.world_size}'
+    if runner.world_size > 1:
+        line += f' ({own} on each of {runner.world_size} processes)'
     if validation is not None:
         line += f'; validating on {len(validation.dataloader.dataset)} images'
     return line

@@ -67,6 +67,7 @@ def run_study(
     after Ctrl-C. A folder that holds no study is a `UserError`.
     """
     from .execution import execute
+    from .study import changed_data
 
     out, code = Path(args.out), 0
     require_own_folder(out, '*/*/seed*/config*.py')  # config.tmp.py if the first is unfinished
@@ -86,5 +87,7 @@ def run_study(
             code = 1
             unfinished = counted(len(failures), 'unfinished run')
             print(f'{unfinished}:', *failures, sep='\n', file=sys.stderr)
+    if changed := changed_data(out):
+        print(f'warning: {changed}; their results do not compare', file=sys.stderr)
     print(f'wrote {write(out)}')
     return code

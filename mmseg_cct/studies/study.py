@@ -23,6 +23,7 @@ from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.config.walk import leaves
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils import rounds
 from mmseg_cct.utils.files import require_outside, write_atomic
 from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.text import counted, signed
@@ -196,6 +197,17 @@ def _finished(out: Path) -> Iterator[tuple[Path, tuple[str, str, int], dict[str,
         if seed is not None and (metrics := read_metrics(folder)) is not None:
             method, labels = folder.parts[-3:-1]
             yield folder, (method, labels, int(seed[1])), metrics
+
+
+def changed_data(out: Path) -> str:
+    """Names data that changed between two trainings of a study with the same labelled images."""
+    first: dict[tuple[str, ...], rounds.Labels] = {}
+    for folder in sorted(out.glob('*/*/seed*/train')):
+        if (record := rounds.read_labels(folder)) is not None:
+            earlier = first.setdefault((*record.labeled, str(bool(record.digest))), record)
+            if changed := earlier.changes(record):
+                return f'{folder}: {changed} changed since an earlier run'
+    return ''
 
 
 def label_order(labels: str) -> tuple[int, str]:

@@ -41,6 +41,9 @@ def part_of(file: str | Path, suffix: str = '') -> Iterator[Path]:
             with suppress(PermissionError), part.open('r+b') as written:  # a copy is read-only
                 os.fsync(written.fileno())
             os.replace(part, path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk has none
+        raise
     finally:
         part.unlink(missing_ok=True)
 

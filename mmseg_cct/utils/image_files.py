@@ -3,6 +3,7 @@
 import io
 import os
 import stat
+from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from mmengine import fileio
 from PIL import EpsImagePlugin, Image, UnidentifiedImageError
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import UserError, printable
 
 from .files import write_atomic
 from .image_format import UnsuitableImage, image_format, require_plain
@@ -22,15 +23,19 @@ from .text import one_line
 # What Pillow may open, whatever a file is named: by default it runs Ghostscript on PostScript.
 _FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'JPEG2000', 'PNG', 'PPM', 'TIFF', 'WEBP')
 ORIENTATION = 0x0112  # the EXIF tag
+# Folders that link to one another make a tree of paths that grows without limit.
+_MOST_WAYS = 1000
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.jp2')
 
 
 def find_files(folder: str | os.PathLike) -> list[Path]:
     """Finds the files below a folder, sorted; follows links, and lists broken ones too.
 
-    A pipe or a device, which would block forever when read, is a `UserError`.
+    A pipe or a device, which would block forever when read, is a `UserError`, and so is a folder
+    that links reach in very many ways.
     """
     found: list[Path] = []
+    ways: Counter[str] = Counter()
     todo = [(Path(folder), {os.path.realpath(folder)})]
     while todo:
         here, above = todo.pop()
@@ -41,6 +46,10 @@ def find_files(folder: str | os.PathLike) -> list[Path]:
                     require_file(path)
                 found.append(path)
             elif (real := os.path.realpath(path)) not in above:  # else a link leads in a circle
+                ways[real] += 1
+                if ways[real] > _MOST_WAYS:
+                    found_ways = f'links lead to {real} in more than {_MOST_WAYS} ways'
+                    raise UserError(folder, found_ways, 'fewer links')
                 todo.append((path, above | {real}))
     return sorted(found)
 
@@ -319,11 +328,13 @@ def _open(file: str | os.PathLike | io.BytesIO) -> Image.Image:
 def explain_unreadable(path: str | os.PathLike, kind: str, reason: object) -> str:
     """Returns a one-line error for an 'image' or 'mask' that cannot be read."""
     if isinstance(reason, FileNotFoundError):
-        return f'{path}: no such file; expected the {kind} there'
-    if isinstance(reason, (UnsuitableImage, UserError)):
-        return f'{path}: {str(reason).removeprefix(f"{path}: ")}'
-    short = one_line(str(reason).replace(str(path), ''))
-    return f'{path}: cannot be read ({short}); expected a readable {kind}'
+        said = f'no such file; expected the {kind} there'
+    elif isinstance(reason, (UnsuitableImage, UserError)):
+        said = str(reason).removeprefix(f'{printable(path)}: ')
+    else:
+        short = one_line(str(reason).replace(str(path), ''))
+        said = f'cannot be read ({short}); expected a readable {kind}'
+    return printable(f'{path}: {said}')
 
 
 def write_png(path: Path, image: Image.Image, palette: np.ndarray | None = None) -> None:

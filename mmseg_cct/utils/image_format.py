@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 from typing import BinaryIO, NamedTuple
 
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
@@ -9,6 +10,7 @@ from PIL.TiffImagePlugin import ImageFileDirectory_v2
 _TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')  # the last two are BigTIFF
 _BIG = (b'+\0', b'\0+')
 _PNG = b'\x89PNG\r\n\x1a\n'
+_PNM = re.compile(rb'P[2356](?:\s|#)')
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; a palette gives three
 _JP2, _SIZE = b'jP  ', b'\xff\x4f\xff\x51'  # of the file; of the sizes in it
 _HEADER = 2**16  # bytes in which they are looked for
@@ -53,7 +55,7 @@ class UnsuitableImage(ValueError):
 
 
 def image_format(file: BinaryIO | bytes) -> ImageFormat:
-    """Reads the format of a PNG, TIFF or JPEG 2000; others pass as three channels of 8 bits.
+    """Reads the format of a PNG, TIFF, JPEG 2000 or PNM; others pass as three channels of 8 bits.
 
     The position in the file is restored. Pillow may raise nearly any exception on a corrupt TIFF.
     """
@@ -65,10 +67,12 @@ def image_format(file: BinaryIO | bytes) -> ImageFormat:
         start = file.read(26)
         if start[:4] in _TIFF:
             return _of_tiff(tiff_tags(file))
-        if start[4:8] == _JP2:
+        if start[4:8] == _JP2 or start.startswith(_SIZE):
             return _of_jp2(start + file.read(_HEADER))
         if start.startswith(_PNG) and len(start) == 26:
             return _of_png(bits=start[24], colour=start[25])
+        if _PNM.match(start):
+            return _of_pnm(start + file.read(_HEADER))
         return ImageFormat(3, 8)
     finally:
         file.seek(here)
@@ -88,6 +92,12 @@ def _of_png(bits: int, colour: int) -> ImageFormat:
     return ImageFormat(
         _PNG_CHANNELS.get(colour, 3), bits, has_opacity=colour in (4, 6), is_plain=bits <= 8
     )
+
+
+def _of_pnm(header: bytes) -> ImageFormat:
+    kind, _, _, highest = re.sub(rb'#[^\n]*', b'', header[:4096]).split()[:4]
+    bits = int(highest).bit_length()
+    return ImageFormat(3 if kind in (b'P3', b'P6') else 1, bits, is_plain=bits <= 8)
 
 
 def tiff_tags(file: BinaryIO) -> ImageFileDirectory_v2:

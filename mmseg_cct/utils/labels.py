@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import UserError, printable
 
 from .text import is_unicode
 
@@ -52,5 +52,7 @@ def check_names(names: Any, key: str) -> None:
     for name in names:
         if not is_unicode(name):  # OpenCV would end the process
             raise UserError(key, f'{name!a} is not text', 'names in UTF-8')
+        if printable(name) != name:  # XML cannot hold it
+            raise UserError(key, f'{name!a} has a control character', 'names in one line of text')
     if len(set(names)) < len(names):
         raise UserError(f'{key}={tuple(names)}', '', 'every name once')

@@ -13,6 +13,7 @@ import torch
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 
 from .text import error_line
+from .workers import lacking
 
 _PACKAGE = Path(__file__).parents[1].resolve()
 _LIBRARIES = tuple(
@@ -26,13 +27,16 @@ def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterato
     """Replaces a library's traceback by one line that names a file or key of the config.
 
     Errors of this package or of the user's code are bugs and keep their traceback. Errors of the
-    disk keep theirs, and so does a full GPU, which no single setting causes.
+    disk keep theirs, and so do a full GPU and workers that lack something, which no single setting
+    causes.
     """
     try:
         yield
     except (UserError, OSError, torch.cuda.OutOfMemoryError):
         raise
     except Exception as error:
+        if lacking(error):
+            raise
         where = library_place(error)
         if where is None:
             raise

@@ -7,9 +7,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 
-# Warnings of mmcv and mmseg: installing the other mmcv would break the stack, and every config
-# without --show has an idle hook.
-_WARNINGS = ('Fail to import ``MultiScaleDeformableAttention``', 'The draw is False')
+# Warnings of mmcv and mmseg: installing the other mmcv would break the stack, every config without
+# --show has an idle hook, and two classes have two channels here.
+_WARNINGS = (
+    'Fail to import ``MultiScaleDeformableAttention``',
+    'The draw is False',
+    'For binary segmentation, we suggest',
+)
 # Printed by mmseg.datasets as a debug message, about a commercial data set that is not needed.
 _LINES = ('Could not import OneDL',)
 

@@ -24,10 +24,32 @@ def next_round(path: Path) -> Path:
 
 
 class Labels(NamedTuple):
-    """The images of a training as it began: sorted labelled paths, number of unlabelled ones."""
+    """The images of a training as it began.
+
+    Attributes:
+        labeled: Sorted paths of the labelled images.
+        unlabeled: Number of unlabelled images.
+        files: Size and mtime of each labelled image and mask, by path below their common folder.
+        digest: Hash of the unlabelled images' names and sizes; empty if there are none.
+    """
 
     labeled: list[str]
     unlabeled: int
+    files: dict[str, list[int]] = {}
+    digest: str = ''
+
+    def changes(self, now: 'Labels') -> str:
+        """Names the files that differ in a later record of the same labelled images."""
+        before = {name: self.files[name] for name in now.files if name in self.files}
+        found = [name for name, stamp in before.items() if stamp != now.files[name]]
+        if len(found) == len(before):  # copied to another disk, so only the sizes tell
+            found = [name for name, stamp in before.items() if stamp[:1] != now.files[name][:1]]
+        more = f' and {len(found) - 3} more' if found[3:] else ''
+        parts = [f'{", ".join(found[:3])}{more}'] if found else []
+        if self.digest and now.digest and self.digest != now.digest:
+            numbers = f'{self.unlabeled} then, {now.unlabeled} now'
+            parts.append(f'the names or sizes of the unlabelled images ({numbers})')
+        return ' and '.join(parts)
 
 
 def record_labels(work_dir: str | os.PathLike, labels: Labels) -> None:

@@ -17,6 +17,8 @@ LINE_STYLES: tuple[LineStyleType, ...] = ('-', '--', ':', '-.')
 
 _Place = Literal['outside lower center', 'outside upper center']
 
+# How long a picture may be over its width, and how wide: a figure has a longest side.
+_LONGEST = 4.0
 # In inches: a character and a line of text of 8 points, and the space beside a label.
 _CHARACTER, _LINE, _HANDLE = 0.065, 0.17, 0.5
 
@@ -47,7 +49,7 @@ def picture_grid(rows: Mapping[str, Sequence[np.ndarray | None]], aspect: float)
 
     `aspect` is the height of a picture over its width.
     """
-    columns, width = len(next(iter(rows.values()))), 2.0
+    columns, width, aspect = len(next(iter(rows.values()))), 2.0, bounded(aspect)
     size = width * columns + 0.3, width * aspect * len(rows)
     figure = Figure(figsize=size, layout='constrained')
     grid = figure.subplots(len(rows), columns, squeeze=False)
@@ -58,6 +60,11 @@ def picture_grid(rows: Mapping[str, Sequence[np.ndarray | None]], aspect: float)
             if picture is not None:
                 axes.imshow(picture, interpolation='nearest')
     return figure
+
+
+def bounded(aspect: float) -> float:
+    """Bounds height over width of a picture's place; a longer picture leaves some of it empty."""
+    return min(max(aspect, 1 / _LONGEST), _LONGEST)
 
 
 def outer_legend(

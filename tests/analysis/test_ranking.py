@@ -14,6 +14,7 @@ from mmengine.config import Config
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
+from mmseg_cct.analysis import ranking
 from mmseg_cct.analysis.listed_images import images_in
 from mmseg_cct.analysis.ranking import (
     SCORES,
@@ -29,14 +30,14 @@ from mmseg_cct.utils.files import read_lines
 
 
 @pytest.fixture(scope='module')
-def model(tiny_cct):
-    return load_training_model(Config.fromfile(tiny_cct.config), tiny_cct.checkpoint, 'cpu')
+def model(trained):
+    return load_training_model(Config.fromfile(str(trained.file)), str(trained.checkpoint), 'cpu')
 
 
-def test_scores_are_means_in_falling_order(tiny_cct, model, tmp_path):
-    images = rank_images(model, images_in(tiny_cct.images), tmp_path).images
+def test_scores_are_means_in_falling_order(trained, model, tmp_path):
+    images = rank_images(model, images_in(str(trained.images)), tmp_path).images
     names = list(model.auxiliary_head.perturbations)
-    assert {image.name for image in images} == {f'{tiny_cct.images}/{i}.png' for i in range(4)}
+    assert {image.name for image in images} == {*map(str, trained.images.iterdir())}
     scores = [image.score for image in images]
     assert scores == sorted(scores, reverse=True) and scores[-1] > 0
     for image in images:
@@ -46,14 +47,14 @@ def test_scores_are_means_in_falling_order(tiny_cct, model, tmp_path):
         assert mean == pytest.approx(image.score, rel=1e-4)
 
 
-def test_a_score_is_the_images_own(tiny_cct, model, tmp_path):
+def test_a_score_is_the_images_own(trained, model, tmp_path):
     """Not of its place in the list or its name."""
-    first = rank_images(model, images_in(tiny_cct.images), tmp_path / 'a')
+    first = rank_images(model, images_in(str(trained.images)), tmp_path / 'a')
     alone = tmp_path / 'alone'
     alone.mkdir()
-    shutil.copy(f'{tiny_cct.images}/2.png', alone / 'other_name.png')
+    shutil.copy(trained.images / 'u2.png', alone / 'other_name.png')
     (second,) = rank_images(model, images_in(str(alone)), tmp_path / 'b').images
-    expected = {image.name[-5:]: image for image in first.images}['2.png']
+    expected = {image.name[-6:]: image for image in first.images}['u2.png']
     for attribute in ('score', 'by_perturbation', 'z', 'fingerprint'):
         assert getattr(second, attribute) == getattr(expected, attribute)
     # the distance tells two draws of the perturbations apart where the predicted class is the same
@@ -66,17 +67,17 @@ def test_a_score_is_the_images_own(tiny_cct, model, tmp_path):
     assert drawn[0].images[0].score != drawn[1].images[0].score
 
 
-def test_an_image_that_was_replaced_is_scored_again(tiny_cct, model, tmp_path):
+def test_an_image_that_was_replaced_is_scored_again(trained, model, tmp_path):
     folder = tmp_path / 'images'
-    shutil.copytree(tiny_cct.images, folder)
+    shutil.copytree(trained.images, folder)
     first = rank_images(model, images_in(str(folder)), tmp_path / 'a')
     scores = {Path(image.name).name: image.score for image in first.images}
-    shutil.copy(folder / '1.png', folder / '2.png')
-    os.utime(folder / '2.png', ns=(1, 2))  # all of one size: the time tells
+    shutil.copy(folder / 'u1.png', folder / 'u2.png')
+    os.utime(folder / 'u2.png', ns=(1, 2))  # all of one size: the time tells
     again = rank_images(model, images_in(str(folder)), tmp_path / 'a')
     changed = {Path(image.name).name: image.score for image in again.images}
-    assert changed == {**scores, '2.png': scores['1.png']}
-    assert scores['1.png'] != scores['2.png']
+    assert changed == {**scores, 'u2.png': scores['u1.png']}
+    assert scores['u1.png'] != scores['u2.png']
 
 
 def test_torn_and_foreign_scores_are_left_out(tmp_path):
@@ -89,19 +90,19 @@ def test_torn_and_foreign_scores_are_left_out(tmp_path):
     assert [*read_lines(tmp_path / SCORES / '0.jsonl', ScoredImage)] == [good]
 
 
-def test_corrupt_images_are_reported(tiny_cct, model, tmp_path):
-    folder = shutil.copytree(tiny_cct.images, tmp_path / 'images')
+def test_corrupt_images_are_reported(trained, model, tmp_path):
+    folder = shutil.copytree(trained.images, tmp_path / 'images')
     (folder / 'bad.png').write_bytes(b'no image')
-    ranking = rank_images(model, images_in(str(folder)), tmp_path / 'out')
-    assert len(ranking.images) == 4
-    (line,) = ranking.failed
+    found = rank_images(model, images_in(str(folder)), tmp_path / 'out')
+    assert len(found.images) == 8
+    (line,) = found.failed
     assert line.startswith(f'{folder}/bad.png: cannot be read (') and '\n' not in line
 
 
-def test_a_published_checkpoint_cannot_rank(tiny_cct, tmp_path):
-    published = publish_checkpoint(tiny_cct.checkpoint, str(tmp_path / 'small.pth'))
+def test_a_published_checkpoint_cannot_rank(trained, tmp_path):
+    published = publish_checkpoint(str(trained.checkpoint), str(tmp_path / 'small.pth'))
     with pytest.raises(UserError, match=r'small-.*\.pth: has no auxiliary decoders, as published'):
-        load_training_model(Config.fromfile(tiny_cct.config), str(published))
+        load_training_model(Config.fromfile(str(trained.file)), str(published))
 
 
 def test_disagreement_is_the_loss_of_the_bank():
@@ -146,3 +147,15 @@ def test_a_perturbation_has_the_mean_of_its_own_decoders():
     model = SimpleNamespace(auxiliary_head=SimpleNamespace(perturbations=parts))
     maps = torch.tensor([1.0, 3.0, 5.0])[:, None, None].expand(3, 4, 6)
     assert _by_perturbation(model, maps) == dict(a=2, b=5)
+
+
+def test_a_ranking_goes_on_where_it_was(trained, model, tmp_path, monkeypatch):
+    images = images_in(str(trained.images))
+    expected = rank_images(model, images, tmp_path)
+    scores = tmp_path / SCORES / '0.jsonl'
+    lines = scores.read_text().splitlines(keepends=True)
+    scores.write_text(''.join(lines[:4]) + lines[4][:30])  # killed while it wrote
+    scored, real = [], ranking.disagreement
+    monkeypatch.setattr(ranking, 'disagreement', lambda *a: scored.append(a) or real(*a))
+    assert rank_images(model, images, tmp_path) == expected
+    assert len(scored) == 5 and len(expected.images) == 8

@@ -79,3 +79,9 @@ def test_validation_images_share_the_table_of_their_folder(tmp_path):
     assert data_folder(val) == val
     write_table(tmp_path, extended(None, {'car': None}, 'ignore'))
     assert data_folder(val) == tmp_path == data_folder(tmp_path)
+
+
+@pytest.mark.parametrize('colour', [(999, 0, 0), (0, -1, 0), (0, 0, 10**11)])
+def test_a_colour_is_three_bytes(colour):
+    with pytest.raises(UserError, match=r"class 'car': colour .*; expected three numbers from 0"):
+        extended(None, {'car': colour}, 'ignore')

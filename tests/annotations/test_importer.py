@@ -2,40 +2,19 @@
 
 import base64
 import json
-import os
-import shutil
-import zipfile
-from pathlib import Path
 
 import exports
 import numpy as np
 import pytest
 from exports import HEIGHT, WIDTH, png, save, scene, write
+from importing import SQUARE, ids, labelme
 from PIL import Image
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_images, read_image, read_mask
+from mmseg_cct.utils.image_files import find_images, read_image
 from mmseg_cct.utils.processes import locked_folder
-
-SQUARE = [[0, 0], [8, 0], [8, 8], [0, 8]]
-
-
-@pytest.fixture
-def photos(tmp_path):
-    return exports.make_photos(tmp_path)
-
-
-def labelme(path, label='car', size=(WIDTH, HEIGHT), points=SQUARE, **more):
-    shape = dict(label=label, shape_type='polygon', points=points)
-    content = dict(imagePath=f'{path.stem}.jpg', imageWidth=size[0], imageHeight=size[1])
-    write(path, {**content, 'shapes': [shape], **more})
-    return path
-
-
-def ids(out, name):
-    return read_mask(out / 'masks' / f'{name}.png')
 
 
 @pytest.mark.parametrize('export', exports.EXPORTS)
@@ -86,32 +65,6 @@ def test_a_name_that_cannot_change_is_told(tmp_path, photos):
     import_masks(source, out, images=photos, rest='ignore')
     with pytest.raises(UserError, match="--rename: 'car' has masks of earlier imports; expected"):
         import_masks(source, out, rename={'car': 'vehicle'})
-
-
-def test_paths_of_windows_are_found(tmp_path, photos):
-    source = exports.coco(tmp_path)
-    content = json.loads(source.read_text())
-    for image in content['images']:
-        image['file_name'] = 'C:\\photos\\' + image['file_name'].replace('/', '\\')
-    write(source, content)
-    done = import_masks(source, tmp_path / 'out', images=photos, rest='ignore')
-    assert (done.new, done.missing) == (2, [])
-
-
-def test_what_is_no_region_is_counted(tmp_path, photos):
-    for export, kind in (
-        (exports.cvat, 'polyline'),
-        (exports.yolo, 'box'),
-        (exports.label_studio, 'other annotation'),
-    ):
-        done = import_masks(
-            export(tmp_path), tmp_path / export.__name__, images=photos, rest='ignore'
-        )
-        assert done.told[kind] == 2
-    assert done.bare == 2
-    assert (
-        '| other annotation | 2 | 2: photos/a/1.jpg, photos/b/1.jpg | nothing |' in done.describe()
-    )
 
 
 def test_what_is_listed_without_a_shape_may_be_background(tmp_path, photos):
@@ -176,70 +129,6 @@ def test_an_image_inside_its_annotation_is_written(tmp_path):
     assert "'/etc/a.png': leads out of the folder" in str(
         import_masks(file, tmp_path / 'other', rest='background').failed
     )
-
-
-@pytest.mark.parametrize(
-    ('export', 'image'),
-    [
-        (exports.labelme, '{}/1.jpg'),
-        (exports.yolo, 'images/{}/1.jpg'),
-        (exports.supervisely, '{}/img/1.jpg'),
-        (exports.segmentation_mask, 'JPEGImages/{}/1.jpg'),
-    ],
-)
-def test_images_beside_their_annotations_are_found(tmp_path, photos, export, image):
-    folder = export(tmp_path)
-    for part in 'ab':
-        save(folder / image.format(part), (photos / part / '1.jpg').read_bytes())
-    done = import_masks(folder, tmp_path / 'out', rest='background')
-    assert (done.failed, done.new, done.images) == ([], 2, 2)
-    assert (tmp_path / 'out/images' / image.format('b')).is_symlink()
-    with pytest.raises(UserError, match=r'--out: .* lies in the folder'):
-        import_masks(folder, folder / 'out', rest='background')
-
-
-def test_images_of_one_name_in_an_export_are_an_error(tmp_path, photos):
-    folder = tmp_path / 'x'
-    labelme(folder / '1.json')
-    for end in ('jpg', 'png'):
-        save(folder / f'1.{end}', (photos / 'a/1.jpg').read_bytes())
-    expected = r'x/1\.png: differs from 1\.jpg in its extension only; expected one image for each'
-    with pytest.raises(UserError, match=expected):
-        import_masks(folder, tmp_path / 'out', rest='background')
-
-
-def test_an_export_may_become_the_data_folder_itself(tmp_path, photos):
-    labelme(tmp_path / '1.json', imagePath='images/a/1.jpg')
-    photos.rename(tmp_path / 'images')
-    for counts in ((1, 0), (0, 1)):  # the second time the folder has a classes.json and masks, too
-        done = import_masks(tmp_path, tmp_path, rest='background')
-        assert ([], *counts) == (done.failed, done.new, done.unchanged)
-
-
-def test_images_in_a_zip_are_taken(tmp_path, photos):
-    archive = exports.cvat(tmp_path)
-    with zipfile.ZipFile(archive, 'a') as file:
-        for name in exports.NAMES:
-            file.write(photos / f'{name}.jpg', f'images/{name}.jpg')
-    done = import_masks(archive, tmp_path / 'out', rest='ignore')
-    assert not done.failed and done.new == 2
-    assert (tmp_path / 'out/images/images/a/1.jpg').is_file()
-    with zipfile.ZipFile(archive, 'a') as file:
-        file.write(photos / 'a/1.jpg', '../../evil.jpg')
-        file.writestr('/evil.jpg', b'')
-    with pytest.raises(UserError, match=r"'/evil\.jpg': leads out of the folder"):
-        import_masks(archive, tmp_path / 'other', rest='ignore')
-
-
-def test_images_are_linked_or_copied(tmp_path, photos):
-    file = exports.coco(tmp_path)
-    import_masks(file, tmp_path / 'linked', images=photos, rest='ignore')
-    import_masks(file, tmp_path / 'copied', images=photos, rest='ignore', copy=True)
-    assert os.path.samefile(tmp_path / 'linked/images/a/1.jpg', photos / 'a/1.jpg')
-    assert not (tmp_path / 'copied/images/a/1.jpg').is_symlink()
-    Image.new('RGB', (3, 3)).save(tmp_path / 'copied/images/a/1.jpg')
-    with pytest.raises(UserError, match=r'images/a/1\.jpg: another image than .*photos/a/1\.jpg'):
-        import_masks(file, tmp_path / 'copied', images=photos)
 
 
 # annotated as the image is shown, or as it is stored where its size tells
@@ -354,18 +243,6 @@ def test_two_imports_at_once_never_share_a_table(tmp_path, photos):
 
     with pytest.raises(UserError, match='another import changed it meanwhile; expected the same c'):
         import_masks(first, out, images=photos, rest='background', progress=meanwhile)
-
-
-def test_a_copy_appears_once_it_is_complete(tmp_path, photos, monkeypatch):
-    def stop(source, target):
-        Path(target).write_bytes(b'half')
-        raise KeyboardInterrupt
-
-    first = labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
-    monkeypatch.setattr(shutil, 'copy2', stop)
-    with pytest.raises(KeyboardInterrupt):
-        import_masks(first, tmp_path / 'out', images=photos, rest='background', copy=True)
-    assert not [path for path in (tmp_path / 'out/images').rglob('*') if path.is_file()]
 
 
 def test_a_class_named_like_pixels_without_a_label_is_asked_about(tmp_path, photos):

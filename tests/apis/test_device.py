@@ -7,7 +7,10 @@ import torch
 from mmengine.config import Config
 
 from mmseg_cct.apis import device
-from mmseg_cct.apis.device import fit_workers, hint_at_amx, number_the_only_gpu
+from mmseg_cct.apis.device import fit_to_device, fit_workers, hint_at_amx, number_the_only_gpu
+from mmseg_cct.apis.train import prepare_training
+from mmseg_cct.config.load import load_config
+from mmseg_cct.errors import UserError
 
 
 def fitted(monkeypatch, cores, on='cpu', train='SemiSegDataset', ranks=1, chosen=()):
@@ -41,6 +44,51 @@ def test_workers_are_no_more_than_cores_for_them(machine, workers, monkeypatch):
     assert fitted(monkeypatch, **machine) == workers
 
 
+@pytest.mark.parametrize(
+    ('device', 'expected'), [('cpu', 'CPUAmpOptimWrapper'), ('cuda', 'AmpOptimWrapper')]
+)
+def test_amp_wrapper_is_chosen_by_device(cct, monkeypatch, device, expected):
+    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: device)
+    wrapper = prepare_training(str(cct.file), amp=True).optim_wrapper
+    assert wrapper.type == expected
+    assert ('loss_scale' in wrapper) == (device == 'cuda')
+
+
+def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(cct):
+    config = load_config(str(cct.file), {})
+    norms = [dict(type='SyncBN', requires_grad=True), dict(type='GN', num_groups=4)]
+    config.model.update(norm_cfg=norms[0], neck=dict(convs=[dict(norm_cfg=each) for each in norms]))
+    config = fit_to_device(config, 'pytorch')
+    assert 'sync_bn' not in config
+    assert config.model.norm_cfg == dict(type='BN', requires_grad=True)
+    assert [conv.norm_cfg.type for conv in config.model.neck.convs] == ['BN', 'GN']
+    assert config.model_wrapper_cfg['device_ids'] is None
+    with pytest.raises(UserError, match='--launcher mpi: needs GPUs'):
+        fit_to_device(config, 'mpi')
+
+
+def test_distributed_on_gpus_is_left_to_mmengine(cct, monkeypatch):
+    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: 'cuda')
+    config = fit_to_device(load_config(str(cct.file), {}), 'slurm')
+    assert config.sync_bn == 'torch' and 'model_wrapper_cfg' not in config
+
+
+@pytest.mark.parametrize(('device', 'pinned'), [('cuda', True), ('cpu', None)])
+def test_memory_is_pinned_for_a_gpu_alone(cct, monkeypatch, device, pinned):
+    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: device)
+    config = fit_to_device(load_config(str(cct.file), {}), 'none')
+    assert config.train_dataloader.get('pin_memory') is pinned
+    config.train_dataloader.pin_memory = False
+    assert fit_to_device(config, 'none').train_dataloader.pin_memory is False
+
+
+def test_parameter_groups_are_merged_unless_the_config_has_its_own_way(cct):
+    config = fit_to_device(load_config(str(cct.file), {}), 'none')
+    assert config.optim_wrapper.constructor == 'MergedOptimWrapperConstructor'
+    config.optim_wrapper.constructor = 'DefaultOptimWrapperConstructor'
+    assert fit_to_device(config, 'none').optim_wrapper.constructor.startswith('Default')
+
+
 @pytest.mark.parametrize(('visible', 'number'), [(1, '0'), (8, '3')])
 def test_the_only_gpu_that_a_task_sees_is_number_0(visible, number, monkeypatch):
     monkeypatch.setattr(torch.cuda, 'device_count', lambda: visible)
@@ -60,11 +108,9 @@ def test_the_only_gpu_that_a_task_sees_is_number_0(visible, number, monkeypatch)
         ('MobileNetV2', 'OptimWrapper', True, False),  # it gains nothing
     ],
 )
-def test_amx_is_mentioned_where_it_helps(backbone, wrapper, has_amx, says, monkeypatch):
-    lines = []
+def test_amx_is_mentioned_where_it_helps(backbone, wrapper, has_amx, says, messages, monkeypatch):
     monkeypatch.setattr(device, 'get_device', lambda: 'cpu')
-    monkeypatch.setattr(device, 'print_log', lambda line, **_: lines.append(line))
     monkeypatch.setattr(torch.cpu, '_is_amx_tile_supported', lambda: has_amx, raising=False)
     model = dict(backbone=dict(type=backbone))
     hint_at_amx(Config(dict(model=model, optim_wrapper=dict(type=wrapper))))
-    assert bool(lines) == says
+    assert bool(messages) == says

@@ -122,3 +122,11 @@ def test_so_do_imports_and_output_outside_of_it(body, code, said, project_root):
     )  # fmt: skip
     os.close(writer)
     assert (process.returncode, process.stderr) == (code, said)
+
+
+@pytest.mark.parametrize('name', ['stdout', 'stderr'])
+def test_a_closed_stream_ends_nothing(name, monkeypatch):
+    monkeypatch.setattr(sys, name, None)
+    with user_errors_as_one_line():
+        print('x')
+        print('y', file=sys.stderr)

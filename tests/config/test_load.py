@@ -3,6 +3,7 @@ from mmengine.config import Config
 from yapf.yapflib import yapf_api
 
 from mmseg_cct.config.load import chosen_method, load_config, protect, read_config
+from mmseg_cct.errors import UserError
 
 
 def test_a_config_that_names_no_protection_gets_the_shipped_ones():
@@ -58,3 +59,43 @@ def test_the_config_that_a_resumed_training_dumped_resumes_nothing_by_itself(tmp
     assert (config.load_from, config.resume) == (None, False)
     kinds = dict(resume=dict(type='ResumeHook'), preflight=dict(type='PreflightHook'))
     assert config.default_hooks == kinds
+
+
+def test_a_replaced_dict_is_no_new_key(cct, messages):
+    options = {'optim_wrapper.optimizer._delete_': True, 'optim_wrapper.optimizer.type': 'Adam'}
+    assert load_config(str(cct.file), options).optim_wrapper.optimizer == dict(type='Adam')
+    assert messages == []
+
+
+def test_a_new_key_is_named(cct, messages):
+    load_config(
+        str(cct.file),
+        {'train_cfg.max_iter': 3, 'train_cfg.val_interval': 2, 'param_scheduler.0.end': 1},
+    )
+    (message,) = messages
+    assert message.startswith('--cfg-options train_cfg.max_iter: a new key')
+
+
+@pytest.mark.parametrize(
+    ('text', 'match'),
+    [
+        ('a = [1,', 'SyntaxError'),
+        ("_base_ = 'missing.py'", r'missing\.py'),
+        ('a = 1 / 0', 'ZeroDivisionError'),
+        (
+            "custom_imports = dict(imports=['no_such_package'], allow_failed_imports=False)",
+            "load: ModuleNotFoundError: No module named 'no_such_package'$",
+        ),
+        (
+            'import no_such_package as a',
+            "load: ModuleNotFoundError: No module named 'no_such_package'$",
+        ),
+    ],
+)
+def test_a_config_that_does_not_load_is_one_line(tmp_path, text, match):
+    path = tmp_path / 'bad.py'
+    path.write_text(text)
+    with pytest.raises(UserError, match=match) as error:
+        load_config(str(path), {})
+    assert str(error.value).startswith(f'{path}: this config does not load: ')
+    assert '\n' not in str(error.value)

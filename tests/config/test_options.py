@@ -73,3 +73,15 @@ def test_what_this_package_reads_is_known(project_root):
     assert {'model', 'train_dataloader', 'tta_pipeline'} <= named
     # that of a data set's own settings, and what loading a config has acted on
     assert named & read <= READ_KEYS | {'data_root', 'custom_imports'}
+
+
+def test_an_option_that_does_not_fit_is_one_line(cct):
+    expected = r'where param_scheduler is a list of 1; expected param_scheduler\.0 \(PolyLR\)$'
+    for part in ('9', 'power'):
+        with pytest.raises(UserError, match=rf'^--cfg-options param_scheduler\.{part}.*{expected}'):
+            load_config(str(cct.file), {f'param_scheduler.{part}.power': 3})
+    cct.config.model.backbone.init_cfg = None
+    cct.write()
+    expected = r'^--cfg-options \S+: .* where model\.backbone\.init_cfg is None; expected a dict'
+    with pytest.raises(UserError, match=expected):
+        load_config(str(cct.file), {'model.backbone.init_cfg.checkpoint': 'a.pth'})

@@ -141,11 +141,7 @@ def test_colours(root):
     assert len(_build(root).metainfo['palette']) == 2
 
 
-def test_mask_without_image_is_named(root, monkeypatch):
-    messages = []
-    monkeypatch.setattr(
-        'mmseg_cct.utils.log.print_log', lambda message, **_: messages.append(message)
-    )
+def test_mask_without_image_is_named(root, messages):
     (root / 'photos' / 'b.PNG').unlink()
     assert len(_build(root, subset='labeled')) == 1
     assert messages == [

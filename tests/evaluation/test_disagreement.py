@@ -8,9 +8,9 @@ from mmseg_cct.analysis.ranking import load_training_model
 from mmseg_cct.evaluation.disagreement import auxiliary_disagreement, batch_of_one
 
 
-def test_a_seed_decides_and_the_generator_stays(tiny_cct):
-    config = Config.fromfile(tiny_cct.config)
-    model = load_training_model(config, tiny_cct.checkpoint, 'cpu')
+def test_a_seed_decides_and_the_generator_stays(trained):
+    config = Config.fromfile(str(trained.file))
+    model = load_training_model(config, str(trained.checkpoint), 'cpu')
     item = DATASETS.build(config.test_dataloader.dataset)[0]
     batch = batch_of_one(model, item, ('a', 'b', 'c'))
     assert batch['data_samples'][0].classes == ('a', 'b', 'c')

@@ -9,8 +9,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope='module')
 def folder(project_root, tmp_path_factory):

@@ -1,7 +1,6 @@
 """Names, orders and files of the conversion; nothing here needs the public code."""
 
 import io
-import itertools
 import zipfile
 
 import numpy as np
@@ -9,231 +8,14 @@ import pytest
 import torch
 from mmseg.registry import MODELS
 from mmseg.utils import get_classes
+from public_state import C, D, K, assert_same_bits, public_state
 
-from mmseg_cct.apis.pretrained import check_pretrained_weights
 from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.convert import convert_file
-from mmseg_cct.interop.public_names import BACKBONE_NAMES, SHARED_NAMES, to_project, to_public
-from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead
-
-C, D, K = 3, 5, 4
-
-
-def decoder(prefix, generator):
-    """A decoder's weights in the public code's names and shapes."""
-    state = {f'{prefix}.upsample.0.weight': torch.randn(C, D, 1, 1, generator=generator)}
-    for level in (1, 2, 3):
-        state[f'{prefix}.upsample.{level}.conv.weight'] = torch.randn(
-            4 * C, C, 1, 1, generator=generator
-        )
-        state[f'{prefix}.upsample.{level}.conv.bias'] = torch.randn(4 * C, generator=generator)
-    return state
-
-
-def public_state(num_decoders=K, module=True):
-    """A checkpoint of the public code, its encoder shrunk to a number per weight."""
-    generator = torch.Generator().manual_seed(0)
-    state = {name: torch.randn(2, generator=generator) for name in SHARED_NAMES}
-    state.update(decoder('main_decoder', generator))
-    for index in range(num_decoders):
-        state.update(decoder(f'aux_decoders.{index}', generator))
-    return {('module.' if module else '') + name: value for name, value in state.items()}
-
-
-def assert_same_bits(actual, expected):
-    assert actual.keys() == expected.keys()
-    for name, value in expected.items():
-        assert actual[name].shape == value.shape, name
-        assert torch.equal(actual[name], value), name
-
-
-def part_of(state, prefix):
-    return {n.removeprefix(prefix): value for n, value in state.items() if n.startswith(prefix)}
-
-
-def plain_decoder(state, prefix, z):
-    """The decoder at every feature position on its own, `(D, h, w)` → `(C, 8h, 8w)`."""
-    _, h, w = z.shape
-    result = torch.empty(C, 8 * h, 8 * w)
-    projection = state[f'{prefix}.upsample.0.weight'][..., 0, 0]
-    for y, x in itertools.product(range(h), range(w)):
-        cell = {(0, 0): projection @ z[:, y, x]}  # offset in the cell → C values
-        for level in (1, 2, 3):
-            weight = state[f'{prefix}.upsample.{level}.conv.weight'][..., 0, 0]
-            bias = state[f'{prefix}.upsample.{level}.conv.bias']
-            finer = {}
-            for (dy, dx), value in cell.items():
-                up = (weight @ value + bias).clamp(min=0)
-                for i, j in itertools.product(range(2), range(2)):
-                    # class c, sub-pixel (i, j) is row 4c + 2i + j
-                    finer[2 * dy + i, 2 * dx + j] = up[2 * i + j :: 4]
-            cell = finer
-        for (dy, dx), value in cell.items():
-            result[:, 8 * y + dy, 8 * x + dx] = value
-    return result
-
-
-def test_every_weight_of_the_shipped_model_has_a_public_name(project_root):
-    config = load_config(str(project_root / 'configs/public/cct_r50_voc_1464.py'), {})
-    assert config.model.decode_head.final_activation
-    assert config.model.auxiliary_head.final_activation
-    model = MODELS.build(config.model)
-    renamed = to_public(model.state_dict())
-    assert (renamed.missing, renamed.unexpected, renamed.num_decoders) == ([], [], 30)
-    back = to_project(renamed.state)
-    assert_same_bits(dict(sorted(back.state.items())), dict(sorted(model.state_dict().items())))
-
-
-@pytest.mark.parametrize('prefix', ['prefix.', ''])
-def test_their_imagenet_weights_start_the_shipped_backbone(prefix, tmp_path, monkeypatch):
-    """By the names that their `models/backbones/resnet_models.py` gives; the classifier is left."""
-    monkeypatch.chdir(tmp_path)
-    config = load_config('public/cct_r50_voc_1464', {})
-    expected = MODELS.build(dict(config.model.backbone, init_cfg=None)).state_dict()
-    theirs = {
-        name.replace('prefix.', prefix): torch.rand_like(expected[ours], dtype=torch.float32)
-        for name, ours in BACKBONE_NAMES.items()
-    }
-    assert {'layer1.0.downsample.1.running_var', f'{prefix}bn3.weight'} < theirs.keys()
-    torch.save({**theirs, 'fc.weight': torch.zeros(1000, 2048)}, 'theirs.pth')
-    (tmp_path / 'data').mkdir()
-    done = convert_file('theirs.pth', config.model.backbone.init_cfg.checkpoint)
-    assert (done.num_weights, done.missing, done.unexpected) == (len(expected), [], [])
-    check_pretrained_weights(config.model)
-    backbone = MODELS.build(config.model.backbone)
-    backbone.init_weights()
-    stem = backbone.state_dict()['stem.6.weight']
-    assert stem.shape == (128, 64, 3, 3) and torch.equal(stem, theirs[f'{prefix}conv3.weight'])
-
-
-def test_decoders_of_the_public_code_come_in_this_order():
-    """The module list of the public code's `CCT`: its config's numbers in this order."""
-    config = load_config('public/cct_r50_voc_1464', {})
-    perturbations = config.model.auxiliary_head.perturbations
-    assert {name: item.num_decoders for name, item in perturbations.items()} == dict(
-        vat=2,
-        dropout=6,
-        guided_cutout=6,
-        context_masking=2,
-        object_masking=2,
-        feature_drop=6,
-        feature_noise=6,
-    )
-    assert list(perturbations) == [
-        'vat',
-        'dropout',
-        'guided_cutout',
-        'context_masking',
-        'object_masking',
-        'feature_drop',
-        'feature_noise',
-    ]
-
-
-@pytest.mark.parametrize('num_decoders', [0, 1, 12])
-@pytest.mark.parametrize('module', [True, False])
-def test_there_and_back_is_the_same_to_the_bit(num_decoders, module):
-    state = public_state(num_decoders, module)
-    renamed = to_project(state)
-    assert renamed.num_decoders == num_decoders
-    assert not renamed.missing and not renamed.unexpected
-    back = to_public(renamed.state)
-    assert not back.missing and not back.unexpected
-    assert_same_bits(back.state, public_state(num_decoders))
-
-
-def test_the_main_decoder_is_the_equation():
-    state = public_state(module=False)
-    head = PixelShuffleHead(D, C, stride=8, final_activation=True)
-    renamed = to_project(state).state
-    head.load_state_dict(part_of(renamed, 'decode_head.'))
-    z = torch.randn(1, D, 2, 3)
-    expected = plain_decoder(state, 'main_decoder', z[0])
-    assert (expected > 0).any() and (expected == 0).any()
-    torch.testing.assert_close(head((z,))[0], expected, rtol=1e-5, atol=1e-5)
-
-
-def test_each_auxiliary_decoder_is_the_equation_in_its_place():
-    state = public_state(module=False)
-    bank = PerturbedDecoderBank(
-        D,
-        C,
-        dict(
-            a=dict(type='FeatureNoise', num_decoders=1, noise_range=0.0),
-            b=dict(type='FeatureNoise', num_decoders=K - 1, noise_range=0.0),
-        ),
-        dict(type='MSEConsistency'),
-        context_classes=(0,),
-        compile=False,
-        final_activation=True,
-    )
-    renamed = to_project(state).state
-    bank.load_state_dict(part_of(renamed, 'auxiliary_head.'))
-    z = torch.randn(1, D, 2, 3)
-    with torch.no_grad():
-        actual = bank((z,), torch.randn(1, C, 16, 24))[:, 0]
-    for index in range(K):
-        expected = plain_decoder(state, f'aux_decoders.{index}', z[0])
-        torch.testing.assert_close(actual[index], expected, rtol=1e-5, atol=1e-5)
-
-
-def test_missing_and_unexpected_names_are_listed():
-    state = public_state(module=False)
-    gone = [
-        'encoder.base.3.5.conv2.weight',
-        'encoder.psp.stages.2.1.weight',
-        'aux_decoders.2.upsample.3.conv.bias',
-    ]
-    for name in gone:
-        del state[name]
-    state['encoder.fc.weight'] = state['aux_decoders.1.upsample.4.conv.bias'] = torch.zeros(2)
-    renamed = to_project(state)
-    assert renamed.missing == gone
-    assert renamed.unexpected == ['encoder.fc.weight', 'aux_decoders.1.upsample.4.conv.bias']
-    assert 'auxiliary_head.up.2.bias' not in renamed.state
-
-    ours = to_project(public_state()).state
-    del ours['neck.bottleneck.bn.weight'], ours['auxiliary_head.up.1.weight']
-    ours['auxiliary_head.other'] = torch.zeros(2)
-    back = to_public(ours)
-    assert back.missing == ['neck.bottleneck.bn.weight', 'auxiliary_head.up.1.weight']
-    assert back.unexpected == ['auxiliary_head.other']
-
-
-def test_counters_of_batches_may_be_missing():
-    state = {
-        name: value
-        for name, value in public_state().items()
-        if not name.endswith('num_batches_tracked')
-    }
-    assert to_project(state).missing == []
-
-
-def test_decoders_of_different_shapes_are_refused():
-    state = public_state(module=False)
-    state['aux_decoders.3.upsample.1.conv.weight'] = torch.zeros(8, C, 1, 1)
-    with pytest.raises(
-        UserError,
-        match=r'aux_decoders\.3\.upsample\.1\.conv\.weight is \(8, 3\), '
-        r'expected \(12, 3\) as aux_decoders\.0',
-    ):
-        to_project(state)
-
-
-@pytest.mark.parametrize(
-    ('head', 'weight', 'shape'),
-    [
-        ('decode_head', 'upsample.2.0.weight', (4 * C, 8, 1, 1)),
-        ('auxiliary_head', 'up.2.weight', (K, 4 * C, 8)),
-    ],
-)
-def test_decoders_with_a_hidden_width_have_no_public_counterpart(head, weight, shape):
-    ours = to_project(public_state()).state
-    ours[f'{head}.{weight}'] = torch.zeros(shape)
-    with pytest.raises(UserError, match=rf'model\.{head}\.channels=8: .* expected None, the 3'):
-        to_public(ours)
+from mmseg_cct.interop.public_names import BACKBONE_NAMES
+from mmseg_cct.preflight.pretrained import check_pretrained_weights
 
 
 def public_file(path, **kwargs):
@@ -329,3 +111,25 @@ def test_what_does_not_match_is_written_only_on_demand(tmp_path):
     assert not (tmp_path / 'out.pth').exists()
     convert_file(*arguments, partial=True)
     assert (tmp_path / 'out.pth').exists()
+
+
+@pytest.mark.parametrize('prefix', ['prefix.', ''])
+def test_their_imagenet_weights_start_the_shipped_backbone(prefix, tmp_path, monkeypatch):
+    """By the names that their `models/backbones/resnet_models.py` gives; the classifier is left."""
+    monkeypatch.chdir(tmp_path)
+    config = load_config('public/cct_r50_voc_1464', {})
+    expected = MODELS.build(dict(config.model.backbone, init_cfg=None)).state_dict()
+    theirs = {
+        name.replace('prefix.', prefix): torch.rand_like(expected[ours], dtype=torch.float32)
+        for name, ours in BACKBONE_NAMES.items()
+    }
+    assert {'layer1.0.downsample.1.running_var', f'{prefix}bn3.weight'} < theirs.keys()
+    torch.save({**theirs, 'fc.weight': torch.zeros(1000, 2048)}, 'theirs.pth')
+    (tmp_path / 'data').mkdir()
+    done = convert_file('theirs.pth', config.model.backbone.init_cfg.checkpoint)
+    assert (done.num_weights, done.missing, done.unexpected) == (len(expected), [], [])
+    check_pretrained_weights(config.model)
+    backbone = MODELS.build(config.model.backbone)
+    backbone.init_weights()
+    stem = backbone.state_dict()['stem.6.weight']
+    assert stem.shape == (128, 64, 3, 3) and torch.equal(stem, theirs[f'{prefix}conv3.weight'])

@@ -2,7 +2,6 @@ import hashlib
 import re
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,13 +22,13 @@ from mmseg_cct.interop.publish import publish_checkpoint
 
 
 @pytest.fixture
-def published(tiny_cct, tmp_path):
-    return publish_checkpoint(tiny_cct.checkpoint, str(tmp_path / 'out' / 'cct.pth'))
+def published(trained, tmp_path):
+    return publish_checkpoint(str(trained.checkpoint), str(tmp_path / 'out' / 'cct.pth'))
 
 
-def test_only_what_inference_needs_is_left(tiny_cct, published):
-    before = torch.load(tiny_cct.checkpoint, weights_only=False)
-    assert {'optimizer', 'param_schedulers', 'message_hub', 'ema_state_dict'} <= before.keys()
+def test_only_what_inference_needs_is_left(trained, published):
+    before = torch.load(str(trained.checkpoint), weights_only=False)
+    assert {'optimizer', 'param_schedulers', 'message_hub'} <= before.keys()
     after = torch.load(published, weights_only=False)
     assert after.keys() == {'meta', 'state_dict'}
     expected = {
@@ -41,8 +40,8 @@ def test_only_what_inference_needs_is_left(tiny_cct, published):
     assert len(expected) < len(before['state_dict'])
     for name, value in expected.items():
         assert torch.equal(after['state_dict'][name], value)
-    assert after['meta']['dataset_meta']['classes'] == ('sky', 'road', 'car')
-    assert published.stat().st_size < Path(tiny_cct.checkpoint).stat().st_size / 2
+    assert after['meta']['dataset_meta']['classes'] == ('ground', 'thing', 'other')
+    assert published.stat().st_size < trained.checkpoint.stat().st_size / 2
 
 
 @pytest.mark.parametrize(
@@ -83,11 +82,11 @@ def test_a_domain_is_named_where_there_are_several(tmp_path, names, domain, mess
     assert str(error.value).endswith(message)
 
 
-def test_a_config_without_the_domain_is_an_error(tiny_cct, tmp_path):
+def test_a_config_without_the_domain_is_an_error(trained, tmp_path):
     names = 'backbone.bias', 'domains.sea.decode_head.bias'
     torch.save(dict(state_dict=dict.fromkeys(names, torch.ones(1))), tmp_path / 'in.pth')
-    config = Config.fromfile(tiny_cct.config)
-    with pytest.raises(UserError, match=r'^--domain sea: .*tiny_cct\.py has no domains; expected'):
+    config = Config.fromfile(str(trained.file))
+    with pytest.raises(UserError, match=r'^--domain sea: .*tiny\.py has no domains; expected'):
         publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'), config, 'sea')
 
 
@@ -137,24 +136,26 @@ def test_a_domain_is_published_as_an_encoder_decoder(tmp_path):
         assert torch.equal(model(images), trained.domains.idd(images))
 
 
-def test_no_folder_of_the_training_machine_is_published(tiny_cct, published):
-    assert str(tiny_cct.folder).encode() in Path(tiny_cct.checkpoint).read_bytes()
-    assert str(tiny_cct.folder).encode() not in published.read_bytes()
+def test_no_folder_of_the_training_machine_is_published(trained, published):
+    assert str(trained.folder).encode() in trained.checkpoint.read_bytes()
+    assert str(trained.folder).encode() not in published.read_bytes()
     assert b'experiment' not in published.read_bytes()
 
 
-def test_the_name_holds_the_hash_of_the_file(tiny_cct, published, tmp_path):
+def test_the_name_holds_the_hash_of_the_file(trained, published, tmp_path):
     digest = hashlib.sha256(published.read_bytes()).hexdigest()
     assert published == tmp_path / 'out' / f'cct-{digest[:8]}.pth'
-    again = publish_checkpoint(tiny_cct.checkpoint, str(tmp_path / 'other'))
+    again = publish_checkpoint(str(trained.checkpoint), str(tmp_path / 'other'))
     assert again.name == f'other-{digest[:8]}.pth'
     assert [file.name for file in published.parent.iterdir()] == [published.name]
     # what torch.hub looks for in a file's name
     assert re.search(r'-([a-f0-9]*)\.', published.name)[1] == digest[:8]
 
 
-def test_another_file_of_its_name_is_kept_unless_told(tiny_cct, published, tmp_path):
-    publish = partial(publish_checkpoint, tiny_cct.checkpoint, str(tmp_path / 'out' / 'cct.pth'))
+def test_another_file_of_its_name_is_kept_unless_told(trained, published, tmp_path):
+    publish = partial(
+        publish_checkpoint, str(trained.checkpoint), str(tmp_path / 'out' / 'cct.pth')
+    )
     assert publish() == published  # the same bytes
     data = published.read_bytes()
     published.write_text('mine')
@@ -172,14 +173,14 @@ def test_another_file_of_its_name_is_kept_unless_told(tiny_cct, published, tmp_p
 
 @pytest.mark.parametrize('read', [None, str, lambda file: load_config(str(file), {})])
 def test_runs_in_the_inferencer_without_complaint(
-    tiny_cct, published, tmp_path, monkeypatch, capfd, read
+    trained, published, tmp_path, monkeypatch, capfd, read
 ):
     monkeypatch.chdir(tmp_path)
     image = np.random.default_rng(1).integers(0, 256, (48, 40, 3), np.uint8)
-    model = read and read(tiny_cct.config)
+    model = read and read(str(trained.file))
     predictions = []
     capfd.readouterr()
-    for weights in (str(published), tiny_cct.checkpoint):
+    for weights in (str(published), str(trained.checkpoint)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter('always')
             inferencer = MMSegInferencer(model, weights, device='cpu', show_progress=False)
@@ -187,7 +188,7 @@ def test_runs_in_the_inferencer_without_complaint(
         if weights == str(published):
             out = ''.join(capfd.readouterr())
             assert [str(w.message) for w in caught if 'checkpoint' in str(w.message)] == []
-            assert inferencer.model.dataset_meta['classes'] == ('sky', 'road', 'car')
+            assert inferencer.model.dataset_meta['classes'] == ('ground', 'thing', 'other')
         if model is None:
             break
     for complaint in ('do not match', 'missing keys', 'unexpected key', 'not safely'):
@@ -207,8 +208,8 @@ def test_a_model_with_auxiliary_decoders_says_that_it_got_none(published, capfd)
     assert torch.equal(model.auxiliary_head.proj, before)
 
 
-def test_a_part_of_the_auxiliary_decoders_is_still_missed(tiny_cct, capfd):
-    state = torch.load(tiny_cct.checkpoint, weights_only=False)['state_dict']
+def test_a_part_of_the_auxiliary_decoders_is_still_missed(trained, capfd):
+    state = torch.load(str(trained.checkpoint), weights_only=False)['state_dict']
     del state['auxiliary_head.proj'], state['decode_head.conv_seg.weight']
     MMLogger.get_instance('loading_parts', log_level='INFO')
     load_state_dict(MODELS.build(tiny.model_config()), state)
@@ -227,13 +228,15 @@ def test_the_config_in_it_is_for_inference(published):
         'custom_imports',
         'model',
         'test_pipeline',
+        'tta_model',
+        'tta_pipeline',
         'test_dataloader',
         'visualizer',
     }
 
 
-def test_a_checkpoint_without_meta_is_published(tiny_cct, tmp_path):
-    state = torch.load(tiny_cct.checkpoint, weights_only=False)['state_dict']
+def test_a_checkpoint_without_meta_is_published(trained, tmp_path):
+    state = torch.load(str(trained.checkpoint), weights_only=False)['state_dict']
     torch.save({f'module.{name}': value for name, value in state.items()}, tmp_path / 'in.pth')
     published = torch.load(
         publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth')), weights_only=False

@@ -67,10 +67,8 @@ def test_heads_and_metrics_ignore_255_or_a_class(ignored, fits):
 )
 @pytest.mark.parametrize('place', ['', '.domains.x'])
 def test_classes_that_are_ignored_and_padding_that_counts_are_told(
-    monkeypatch, ignored, padded, lines, place
+    messages, ignored, padded, lines, place
 ):
-    logged = []
-    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda line, **_: logged.append(line))
     model = SimpleNamespace(
         decode_head=SimpleNamespace(ignore_index=ignored),
         data_preprocessor=SimpleNamespace(seg_pad_val=padded),
@@ -82,8 +80,8 @@ def test_classes_that_are_ignored_and_padding_that_counts_are_told(
         model = SimpleNamespace(domains=dict(x=model), data_preprocessor=preprocessor)
         dataset = SimpleNamespace(domains=dict(x=dataset))
     problems = [*map(str, head_ignore_problems(model, dataset))]
-    assert len(logged) == (padded == 0 and ignored is not None)  # the others are mistakes
-    for line, start in zip(problems + logged, lines, strict=True):
+    assert len(messages) == (padded == 0 and ignored is not None)  # the others are mistakes
+    for line, start in zip(problems + messages, lines, strict=True):
         assert line.startswith(f'model{place}.{start}')
 
 

@@ -70,11 +70,10 @@ def test_marking_without_packing(check):
         check(*MARKED, PAD, dict(type='PackSegInputs'))
 
 
-def test_filling_without_marking_is_told(check, monkeypatch):
-    told = []
-    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda text, **_: told.append(text))
+def test_filling_without_marking_is_told(check, messages):
     check(MARKED[0], PAD, dict(type='PackSegInputs'))
-    assert len(told) == 1 and 'Pad fills pixels' in told[0] and 'MarkValidPixels' in told[0]
+    assert len(messages) == 1
+    assert 'Pad fills pixels' in messages[0] and 'MarkValidPixels' in messages[0]
     check(*MARKED, PAD, dict(type='PackUnlabeledInputs'))
     check(MARKED[0], dict(type='RandomCrop', crop_size=(9, 9)), dict(type='PackSegInputs'))
-    assert len(told) == 1
+    assert len(messages) == 1

@@ -39,8 +39,9 @@ def pairs(labeled, unlabeled, classes=('road', 'car')):
     return dataset
 
 
-def describe(dataset, validated=None):
+def describe(dataset, validated=None, world_size=1):
     runner = SimpleNamespace(
+        world_size=world_size,
         train_dataloader=SimpleNamespace(dataset=dataset, batch_size=8),
         train_loop=None,
         val_loop=validated and SimpleNamespace(dataloader=SimpleNamespace(dataset=Set(validated))),
@@ -64,6 +65,11 @@ def describe(dataset, validated=None):
 )
 def test_the_line_counts_images_and_names_classes(dataset, expected):
     assert describe(dataset) == f'Training on {expected}; 60 iterations, batch size 8'
+
+
+def test_the_line_names_the_joint_batch_of_all_processes():
+    line = describe(pairs(2, 3), world_size=5)
+    assert line.endswith('60 iterations, batch size 40 (8 on each of 5 processes)')
 
 
 def test_the_line_counts_what_is_validated_on():
@@ -124,6 +130,7 @@ def start_training(second=None, model=None):
         model=MODELS.build(config),
         train_dataloader=SimpleNamespace(dataset=dataset, batch_size=8),
         train_loop=None,
+        world_size=1,
         val_loop=None,
         max_iters=60,
         cfg=Config(),
@@ -193,10 +200,8 @@ def test_classes_in_another_order(domains):
         load_checkpoint(('a', 'c', 'b'), ('a', 'b', 'c'), domains)
 
 
-def test_a_training_may_do_without_a_validation_set(tmp_path, monkeypatch):
-    lines = []
-    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda line, **_: lines.append(line))
+def test_a_training_may_do_without_a_validation_set(tmp_path, messages):
     test = dict(type='FolderDataset', data_root=str(tmp_path), image_dir='none', classes=('a',))
     _warn_of_test_set(dict(val_dataloader=None, test_dataloader=dict(dataset=test)))
-    (line,) = lines
+    (line,) = messages
     assert line.startswith('the training goes on, but tools/test.py will stop: test_dataloader.')

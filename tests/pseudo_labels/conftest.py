@@ -2,6 +2,7 @@
 
 import pytest
 import tiny_weak
+from teachers import teacher  # noqa: F401
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import pytest
 from mmengine.config import ConfigDict
 
+from mmseg_cct.config.limits import check_values
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.values import check_values
 from mmseg_cct.pseudo_labels.crf import DenseCRF
 from mmseg_cct.pseudo_labels.settings import read_settings
 from mmseg_cct.pseudo_labels.thresholds import Thresholds

@@ -4,10 +4,12 @@ import torch
 import torch.nn.functional as F
 from mmengine.config import ConfigDict
 from mmengine.structures import PixelData
+from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.models.perturbations import PerturbationContext
+from mmseg_cct.models.segmentors.teacher import use_batch_statistics
 
 N, D, C, H, W, STRIDE = 3, 10, 4, 6, 5, 4
 
@@ -128,6 +130,27 @@ def multi_domain_config(**kwargs):
     )
     config.update(kwargs)
     return config
+
+
+def mean_teacher(seed=0, weight=30.0, **kwargs):
+    """A tiny student that learns from a teacher."""
+    torch.manual_seed(seed)
+    config = model_config(
+        type='MeanTeacherSegmentor',
+        auxiliary_head=None,
+        loss_consistency=dict(type='MSEConsistency', loss_weight=weight),
+        **kwargs,
+    )
+    return MODELS.build(config)
+
+
+def taught(batch_statistics=True, **kwargs):
+    """The student and its teacher of other weights."""
+    model, teacher = mean_teacher(**kwargs), mean_teacher(seed=9).requires_grad_(False).eval()
+    if batch_statistics:  # as `TeacherHook` does
+        use_batch_statistics(teacher)
+    model.set_teacher(teacher)
+    return model, teacher
 
 
 def pair_batch(num_images, size=(32, 32)):

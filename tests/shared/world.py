@@ -1,11 +1,16 @@
-"""Small data on disk, and the tools run in this process: what the tests of whole runs share."""
+"""The tiny config with its data on disk, trained and given to the tools: what whole runs share."""
 
 import copy
 import importlib.util
 import itertools
 import json
+import os
+import signal
+import socket
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -13,8 +18,13 @@ import tiny
 from mmengine.config import Config
 from mmengine.hooks import Hook
 
+from mmseg_cct.apis.train import prepare_training
+from mmseg_cct.apis.train import train as train_prepared
+from mmseg_cct.engine.safe_loading import load_data
+
 PROJECT = Path(__file__).parents[2]
 CLASSES = ('ground', 'thing', 'other')
+PALETTE = [[10, 20, 30], [200, 0, 0], [0, 200, 0]]
 MAX_ITERS = 6
 
 LOAD_IMAGE = dict(type='LoadImageFromFile')
@@ -24,6 +34,13 @@ AUGMENT = [
     dict(type='RandomCrop', crop_size=(32, 32)),
     dict(type='RandomFlip', prob=0.5),
     dict(type='PackSegInputs'),
+]
+TEST_PIPELINE = [LOAD_IMAGE, LOAD_MASK, dict(type='PackSegInputs')]
+TTA_TRANSFORMS = [
+    [dict(type='Resize', scale_factor=factor, keep_ratio=True) for factor in (0.75, 1.0)],
+    [dict(type='RandomFlip', prob=prob, direction='horizontal') for prob in (0.0, 1.0)],
+    [LOAD_MASK],
+    [dict(type='PackSegInputs')],
 ]
 
 _runs = itertools.count()
@@ -67,6 +84,7 @@ def cct_config(root, **model):
             image_dir=f'{prefix}images',
             mask_dir=f'{prefix}masks',
             classes=CLASSES,
+            palette=PALETTE,
             subset=subset,
             pipeline=list(pipeline),
             # packing calls the garbage collector, which takes most of a test's time
@@ -77,13 +95,16 @@ def cct_config(root, **model):
         batch_size=1,
         num_workers=0,
         sampler=dict(type='DefaultSampler', shuffle=False),
-        dataset=folder('labeled', 'val_', [LOAD_IMAGE, LOAD_MASK, dict(type='PackSegInputs')]),
+        dataset=folder('labeled', 'val_', TEST_PIPELINE),
     )
     return Config(
         dict(
             default_scope='mmseg',
             custom_imports=dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False),
             model=tiny.model_config(**model),
+            test_pipeline=TEST_PIPELINE,
+            tta_pipeline=[LOAD_IMAGE, dict(type='TestTimeAug', transforms=TTA_TRANSFORMS)],
+            tta_model=dict(type='SegTTAModel'),
             train_dataloader=dict(
                 batch_size=2,
                 num_workers=0,
@@ -116,6 +137,7 @@ def cct_config(root, **model):
                 resume=dict(type='ResumeHook'),
                 nonfinite_loss=dict(type='NonFiniteLossHook'),
                 statistics=dict(type='SyncStatisticsHook'),
+                visualization=dict(type='SegVisualizationHook'),
             ),
             custom_hooks=[
                 dict(type='IterationSeedHook'),
@@ -187,3 +209,71 @@ def scalars(work_dir):
             if 'loss' in line:
                 logged.setdefault(line['iter'], []).append(line)
     return logged
+
+
+def _free_port():
+    """A port for a distributed run; torch takes no 0 here."""
+    with socket.socket() as sock:
+        sock.bind(('127.0.0.1', 0))
+        return sock.getsockname()[1]
+
+
+class Run:
+    """The tiny config and its data in a folder, trained and given to the tools."""
+
+    tools = PROJECT / 'tools'
+    palette = PALETTE
+    run = staticmethod(run_tool)
+    scalars = staticmethod(scalars)
+
+    def __init__(self, folder):
+        self.folder, self.data, self.file = folder, folder / 'data', folder / 'tiny.py'
+        self.images = self.data / 'images'
+        write_images(self.data)
+        self.config = cct_config(self.data)
+        self.write()
+
+    def write(self):
+        """Writes the config as it is now."""
+        self.config.dump(self.file)
+        return self.file
+
+    def train(self, work_dir='work', options=None, **kwargs):
+        """Trains as tools/train.py does."""
+        options = {'experiment_name': experiment(), **(options or {})}
+        prepared = prepare_training(
+            str(self.file), work_dir=str(self.folder / work_dir), options=options, **kwargs
+        )
+        train_prepared(prepared)
+        return prepared
+
+    def tool(self, name, *args):
+        """Runs a tool's main() as on the command line and returns its exit code."""
+        try:
+            return run_tool(name, *args) or 0
+        except SystemExit as end:
+            return end.code or 0
+
+    def load(self, path):
+        """The content of a checkpoint, which is data alone."""
+        return load_data(path, str(path))
+
+    def shell(self, *command):
+        """Runs a command in a process of its own, in the folder."""
+        env = {
+            **os.environ, 'PYTHONPATH': str(PROJECT), 'OMP_NUM_THREADS': '1',
+            'PYTHONWARNINGS': 'ignore', 'PORT': str(_free_port()),
+        }  # fmt: skip
+        # `python` in the scripts is the one that runs the tests.
+        env['PATH'] = os.path.dirname(sys.executable) + os.pathsep + env['PATH']
+        # A group of its own, so that the workers of a distributed run end with it.
+        process = subprocess.Popen(
+            [str(part) for part in command], cwd=self.folder, env=env, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        try:
+            out, err = process.communicate(timeout=240)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        return SimpleNamespace(returncode=process.returncode, stdout=out, stderr=err)

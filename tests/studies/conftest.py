@@ -2,6 +2,7 @@
 
 import pytest
 from mmengine.config import Config
+from teachers import teacher  # noqa: F401
 
 from mmseg_cct.studies.execution import prepare_runs
 
@@ -73,3 +74,17 @@ def put_result():
         (folder / '20260101_000000.json').write_text(f'{{"aAcc": 80.0, "mIoU": {miou}}}')
 
     return put
+
+
+@pytest.fixture
+def out(tmp_path, put_result):
+    for seed, miou in enumerate((30.0, 31.0, 35.0)):
+        put_result(tmp_path, 'supervised', 20, seed, miou)
+    for seed, miou in enumerate((40.0, 42.0)):
+        put_result(tmp_path, 'full_k2', 20, seed, miou)
+    put_result(tmp_path, 'vat_k10', 20, 0, 39.0)
+    put_result(tmp_path, 'vat_k2', 20, 0, 38.0)
+    put_result(tmp_path, 'vat_k2', 100, 0, 48.06)
+    put_result(tmp_path, 'kl', 100, 0, 50.0)
+    (tmp_path / 'kl' / '20' / 'seed0' / 'train').mkdir(parents=True)  # not finished
+    return tmp_path

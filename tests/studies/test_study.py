@@ -1,6 +1,5 @@
 """Studies: their runs, and their results from made-up folders."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -10,21 +9,13 @@ from mmengine.registry import HOOKS
 
 from mmseg_cct.config.compose import read_method
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies.ablation import (
-    ordered_methods,
-    plot_comparison,
-    plot_perturbations,
-    write_ablation,
-)
-from mmseg_cct.studies.learning_curve import write_learning_curve
+from mmseg_cct.studies.ablation import write_ablation
 from mmseg_cct.studies.study import (
     Result,
     collect,
     gains_table,
     lists_of,
     prepare_study,
-    results_table,
-    write_csv,
 )
 
 OPTIONS = {'train_cfg.max_iters': 7, 'model.backbone.init_cfg': None}
@@ -192,40 +183,19 @@ def test_a_config_without_lists_is_an_error(project_root, monkeypatch):
         lists_of('configs/demo/cct_shapes.py', {}, [3])
 
 
-@pytest.fixture
-def out(tmp_path, put_result):
-    for seed, miou in enumerate((30.0, 31.0, 35.0)):
-        put_result(tmp_path, 'supervised', 20, seed, miou)
-    for seed, miou in enumerate((40.0, 42.0)):
-        put_result(tmp_path, 'full_k2', 20, seed, miou)
-    put_result(tmp_path, 'vat_k10', 20, 0, 39.0)
-    put_result(tmp_path, 'vat_k2', 20, 0, 38.0)
-    put_result(tmp_path, 'vat_k2', 100, 0, 48.06)
-    put_result(tmp_path, 'kl', 100, 0, 50.0)
-    (tmp_path / 'kl' / '20' / 'seed0' / 'train').mkdir(parents=True)  # not finished
-    return tmp_path
-
-
-def test_the_table_of_made_up_folders(out):
-    results = collect(out)
-    assert len(results) == 9
-    # sample standard deviations: (30, 31, 35) → √7, (40, 42) → √2
-    table = results_table(results, ordered_methods(results))
-    assert table.header == ['method', 'n=20', 'n=100']
-    assert table.rows == [
-        ['supervised', '32.0 ± 2.6', ''],
-        ['vat_k2', '38.0 (1 seed)', '48.1 (1 seed)'],
-        ['vat_k10', '39.0 (1 seed)', ''],
-        ['full_k2', '41.0 ± 1.4 (2 seeds)', ''],
-        ['kl', '', '50.0 (1 seed)'],
-    ]
-    # as many seeds in each cell, but not the same ones
-    seeds = dict(a=(0, 1), b=(1, 2))
-    results = [Result(name, '20', seed, 40.0) for name in seeds for seed in seeds[name]]
-    assert results_table(results, ['a', 'b']).rows == [
-        ['a', '40.0 ± 0.0 (2 seeds)'],
-        ['b', '40.0 ± 0.0 (2 seeds)'],
-    ]
+@pytest.mark.parametrize(
+    ('metrics', 'message'),
+    [
+        ('{"mDice": 3}', 'its test gave mDice; expected mIoU'),
+        ('{"mIoU": NaN}', 'seed0: its test gave mIoU nan; expected a number, of a test set with'),
+    ],
+)
+def test_a_test_without_miou_is_an_error(tmp_path, metrics, message):
+    folder = tmp_path / 'a' / '20' / 'seed0' / 'test' / '1'
+    folder.mkdir(parents=True)
+    (folder / '1.json').write_text(metrics)
+    with pytest.raises(UserError, match=message):
+        collect(tmp_path)
 
 
 def test_runs_of_several_domains_have_their_lists_and_are_judged_by_the_average(
@@ -257,123 +227,3 @@ def test_runs_of_several_domains_have_their_lists_and_are_judged_by_the_average(
     for part, values in ((average, (40.0, 44.0)), (camvid, (30.0, 36.0)), (idd, (50.0, 52.0))):
         assert [f'| {each} |' in part for each in values] == [True, True]
     assert '| cct | 50 | +4.0 |' in text
-
-
-def test_the_csv_reads_back(out, tmp_path):
-    results = collect(out)
-    write_csv(results, tmp_path / 'r.csv')
-    with (tmp_path / 'r.csv').open() as file:
-        rows = list(csv.DictReader(file))
-    assert rows[0] == dict(method='full_k2', labels='20', seed='0', miou='40.0')
-    assert [
-        Result(r['method'], r['labels'], int(r['seed']), float(r['miou'])) for r in rows
-    ] == results
-
-
-@pytest.mark.parametrize(
-    ('metrics', 'message'),
-    [
-        ('{"mDice": 3}', 'its test gave mDice; expected mIoU'),
-        ('{"mIoU": NaN}', 'seed0: its test gave mIoU nan; expected a number, of a test set with'),
-    ],
-)
-def test_a_test_without_miou_is_an_error(tmp_path, metrics, message):
-    folder = tmp_path / 'a' / '20' / 'seed0' / 'test' / '1'
-    folder.mkdir(parents=True)
-    (folder / '1.json').write_text(metrics)
-    with pytest.raises(UserError, match=message):
-        collect(tmp_path)
-
-
-def heights(axes):
-    return [
-        [bar.get_height() for bar in bars] for bars in axes.containers if hasattr(bars, 'patches')
-    ]
-
-
-def test_the_bars_by_perturbation_and_k(out):
-    first, second = plot_perturbations(collect(out)).axes
-    assert [label.get_text() for label in first.get_xticklabels()] == ['I-VAT', 'CCT full']
-    assert heights(first) == [[38.0, 41.0], [39.0]]  # K=2: both; K=10: I-VAT alone
-    assert heights(second) == [[pytest.approx(48.06)], []]
-    assert [32.0, 32.0] in [list(line.get_ydata()) for line in first.lines]  # the baseline
-    assert [axes.get_title() for axes in (first, second)] == [
-        '20 labelled images',
-        '100 labelled images',
-    ]
-    # nor has the last panel a baseline or a full CCT
-    (legend,) = first.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ['baseline', 'K=2', 'K=10']
-    assert first.get_xlim() == second.get_xlim()
-
-
-def test_ones_own_perturbation_goes_by_its_name_before_full(tmp_path, put_result):
-    for group in ('full', 'my_blur', 'vat'):
-        put_result(tmp_path, f'{group}_k2', 'config', 0, 40.0)
-    results = collect(tmp_path)
-    assert ordered_methods(results) == ['vat_k2', 'my_blur_k2', 'full_k2']
-    for plot, titles in (
-        (plot_perturbations, ['I-VAT', 'my_blur', 'CCT full']),
-        (plot_comparison, ['CCT full, K=2']),
-    ):
-        (axes,) = plot(results).axes
-        assert [label.get_text() for label in axes.get_xticklabels()] == titles
-
-
-def test_the_bars_of_whole_methods(out):
-    (axes,) = plot_comparison(collect(out)).axes
-    assert [label.get_text() for label in axes.get_xticklabels()] == [
-        'supervised',
-        'CCT full, K=2',
-        'CCT (KL)',
-    ]
-    assert heights(axes) == [[32.0, 41.0], [50.0]]
-    assert axes.get_ylim()[0] < 30
-
-
-def test_all_is_written(out):
-    text = write_ablation(out).read_text()
-    assert 'mean ± standard deviation over the seeds 0, 1, 2' in text
-    for name in ('results.csv', 'perturbations.png', 'comparison.png'):
-        assert (out / name).stat().st_size > 0
-    assert '(comparison.png)' in text
-    assert 'Gain over the supervised baseline of the same seed' in text
-
-
-def test_full_with_abce_has_its_own_baseline(out, put_result):
-    put_result(out, 'supervised-abce', 20, 0, 33.0)
-    put_result(out, 'full_abce_k2', 20, 0, 37.0)
-    assert ordered_methods(collect(out))[:2] == ['supervised', 'supervised-abce']
-    over_plain, over_own = write_ablation(out).read_text().split('baseline with ab-CE of the same')
-    assert '| full_abce_k2 | 20 | +7.0 |' in over_plain
-    assert '| full_abce_k2 | 20 | +4.0 |' in over_own
-    assert '| full_k2' not in over_own
-
-
-@pytest.mark.parametrize('write', [write_ablation, write_learning_curve])
-@pytest.mark.parametrize('done', [0, 1])
-def test_tables_are_never_half_written(tmp_path, put_result, monkeypatch, write, done):
-    for method in ('supervised', 'cct'):
-        put_result(tmp_path, method, 20, 0, 30.0)
-    tables = [tmp_path / 'results.csv', write(tmp_path)]
-    before = [path.read_bytes() for path in tables]
-    calls = []
-
-    def stop(_):
-        calls.append(None)
-        if len(calls) > done:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr('os.fsync', stop)
-    with pytest.raises(KeyboardInterrupt):
-        write(tmp_path)
-    assert [path.read_bytes() for path in tables] == before
-
-
-def test_single_perturbations_alone_give_no_comparison(tmp_path, put_result):
-    put_result(tmp_path, 'dropout_k2', 20, 0, 40.0)
-    assert 'comparison' not in write_ablation(tmp_path).read_text()
-
-
-def test_an_empty_study_is_written_too(tmp_path):
-    assert 'no finished run' in write_ablation(tmp_path).read_text()

@@ -8,11 +8,10 @@ from mmseg.registry import MODELS
 
 from mmseg_cct.config.compose import find_bank, merge_method, read_method
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import method_names
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import grid_methods
-from mmseg_cct.studies.titles import METHODS, PERTURBATIONS
+from mmseg_cct.studies.titles import PERTURBATIONS
 from mmseg_cct.studies.variants import full, full_abce, only
 
 BASE = 'cct/cct_r50_camvid_50'
@@ -58,11 +57,6 @@ def changes(config, overlay):
     assert before.keys() <= after.keys()
     missing = object()
     return {key: value for key, value in after.items() if before.get(key, missing) != value}
-
-
-def test_methods_of_studies_have_titles():
-    """Studies train one domain, and `supervised` is its own title."""
-    assert set(method_names()) - METHODS.keys() == {'supervised', 'cct-adv'}
 
 
 @pytest.mark.parametrize('name', CHANGES)

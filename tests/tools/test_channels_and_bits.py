@@ -65,7 +65,7 @@ def test_the_whole_round(kind, tmp_path, capsys, monkeypatch):
 
 def test_a_setting_for_8_bits_refuses_them(tmp_path, trained, capsys):
     draw(tmp_path / 'data', **KINDS['12 bits'])
-    args = (trained.config, trained.checkpoint, tmp_path / 'data/images')
+    args = (trained.file, trained.checkpoint, tmp_path / 'data/images')
     assert run_tool('predict', *args, '--out', tmp_path / 'seen') == 1
     said = ''.join(capsys.readouterr())
     assert '0.tif: 3 channels of 16 bits, which LoadImageFromFile would change; expected' in said

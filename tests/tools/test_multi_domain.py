@@ -49,10 +49,10 @@ find_unused_parameters = True
 
 
 @pytest.fixture(scope='module')
-def joint(tmp_path_factory, new_run):
+def joint(tmp_path_factory, RUN):
     """The tiny config on two domains after two iterations, one of each."""
     folder = tmp_path_factory.mktemp('joint')
-    run = new_run(folder)
+    run = RUN(folder)
     run.config.write_text(run.config.read_text() + MULTI_DOMAIN)
     run.work_dir = folder / 'work'
     run.run('train', run.config, '--work-dir', run.work_dir)

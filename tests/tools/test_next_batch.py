@@ -3,26 +3,27 @@ import pytest
 from PIL import Image
 
 
-def test_the_command_line(tiny, tiny_cct, tmp_path, capsys):
-    run, out = tiny_cct.folder / 'work', tmp_path / 'out'
+def test_the_command_line(cct, trained, tmp_path, capsys):
+    run, out = trained.folder / 'work', tmp_path / 'out'
     photos = tmp_path / 'photos'
     photos.mkdir()
     for index in range(3):
         pixels = np.random.default_rng(9 + index).integers(0, 256, (40, 56, 3), np.uint8)
         Image.fromarray(pixels).save(photos / f'{index}.png')
     arguments = run, '--images', photos, '-n', 2, '--format', 'cvat', '--out', out
-    assert tiny.run('next_batch', *arguments) == 0
-    first, *_, last = capsys.readouterr().out.splitlines()
+    assert cct.run('next_batch', *arguments) == 0
+    first, *_, training, report = capsys.readouterr().out.splitlines()
     assert '2 of 3 images' in first
-    assert last.endswith(f' {run}/tiny_cct.py --work-dir {run}-round2')
-    assert tiny.run('next_batch', *arguments[:-1], tmp_path / 'windows', '--regions', 2) == 0
+    assert training.endswith(f' {run}/tiny.py --work-dir {run}-round2')
+    assert report.endswith(f' report before={run} after={run}-round2 --out REPORT')
+    assert cct.run('next_batch', *arguments[:-1], tmp_path / 'windows', '--regions', 2) == 0
     assert f'CORRECTED --images {photos} --rest ignore --out DATA' in capsys.readouterr().out
     assert {path.name for path in out.iterdir()} == {
         *('images', 'masks', 'scores', 'ranking.csv', 'ranking.json'),
         *('contact_sheet.png', 'review.html', 'cvat.xml', 'annotations.jsonl', '.lock'),
     }
     with pytest.raises(SystemExit) as stop:
-        tiny.run('next_batch', run, '--out', out, '-n', '0')
+        cct.run('next_batch', run, '--out', out, '-n', '0')
     assert stop.value.code == 2
     assert (
         capsys.readouterr()

@@ -9,11 +9,11 @@ from PIL import Image
 from mmseg_cct.interop import export
 
 
-def test_publishes_and_exports_at_a_size(tiny, tiny_cct, tmp_path, capsys):
+def test_publishes_and_exports_at_a_size(cct, trained, tmp_path, capsys):
     pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
-    arguments = tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx'
+    arguments = trained.checkpoint, tmp_path / 'cct.pth', '--onnx'
     capsys.readouterr()
-    tiny.run('publish_model', *arguments, '--size', 40, 48)
+    cct.run('publish_model', *arguments, '--size', 40, 48)
     lines = capsys.readouterr().out.splitlines()
     published, onnx = (next(tmp_path.glob(f'cct-*.{kind}')) for kind in ('pth', 'onnx'))
     assert published.stem == onnx.stem
@@ -22,7 +22,7 @@ def test_publishes_and_exports_at_a_size(tiny, tiny_cct, tmp_path, capsys):
     assert re.match(r'masks of 4 images: at least [\d.]+ % of the pixels as by predict', lines[2])
     kept = onnx.read_bytes()
     with pytest.raises(SystemExit):
-        tiny.run('publish_model', *arguments, '--size', 32, 32)
+        cct.run('publish_model', *arguments, '--size', 32, 32)
     expected = f'error: {onnx}: exists; expected a new file, or --overwrite'
     assert capsys.readouterr().err.splitlines()[-1] == expected
     assert onnx.read_bytes() == kept
@@ -37,9 +37,7 @@ runpy.run_path(sys.argv[0], run_name='__main__')
 """
 
 
-def test_an_exported_file_predicts_without_torch_what_predict_does(
-    tiny, tiny_cct, tmp_path, capsys
-):
+def test_an_exported_file_predicts_without_torch_what_predict_does(cct, trained, tmp_path, capsys):
     """On images of several shapes, one of them turned by EXIF; nobody names a size."""
     pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
     photos, rng = tmp_path / 'photos', np.random.default_rng(0)
@@ -51,17 +49,17 @@ def test_an_exported_file_predicts_without_torch_what_predict_does(
         picture = Image.fromarray(pixels.repeat(10, 0).repeat(10, 1)[: size[0], : size[1]])
         picture.save(photos / f'{index}.jpg', exif=turned)
     capsys.readouterr()
-    arguments = tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx', '--images', photos
-    tiny.run('publish_model', *arguments)
+    arguments = trained.checkpoint, tmp_path / 'cct.pth', '--onnx', '--images', photos
+    cct.run('publish_model', *arguments)
     said = capsys.readouterr().out.splitlines()
     assert ': images of any size (32x32 in tests), logits equal to those of PyTorch' in said[1]
     assert said[2] == 'masks of 4 images: at least 100.0 % of the pixels as by predict'
     (file,) = tmp_path.glob('cct-*.onnx')
-    out, script = tmp_path / 'out', tiny.tools / 'predict_onnx.py'
-    done = tiny.shell('python', '-c', ALONE, script, file, photos, '--out', out)
+    out, script = tmp_path / 'out', cct.tools / 'predict_onnx.py'
+    done = cct.shell('python', '-c', ALONE, script, file, photos, '--out', out)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == f'4 masks in {out}'
-    tiny.run('predict', tiny_cct.config, tiny_cct.checkpoint, photos, '--out', tmp_path / 'seen')
+    cct.run('predict', trained.file, trained.checkpoint, photos, '--out', tmp_path / 'seen')
     for path in photos.iterdir():
         mask = Image.open(out / f'{path.stem}.png')
         expected = Image.open(tmp_path / 'seen/masks' / f'{path.stem}.png')
@@ -70,12 +68,12 @@ def test_an_exported_file_predicts_without_torch_what_predict_does(
     (photos / 'broken.png').write_bytes(b'no image')
     Image.fromarray(np.zeros((9, 9), np.uint16)).save(photos / 'deep.tif')
     for name, why in (('broken.png', 'cannot be read'), ('deep.tif', '1 channels of uint16; exp')):
-        done = tiny.shell('python', script, file, photos / name, '--out', out)
+        done = cct.shell('python', script, file, photos / name, '--out', out)
         assert done.returncode == 1 and done.stderr.startswith(f'{photos / name}: {why}')
 
 
 def test_an_export_that_predicts_something_else_is_refused(
-    tiny, tiny_cct, tmp_path, capsys, monkeypatch
+    cct, trained, tmp_path, capsys, monkeypatch
 ):
     """Its logits are right, but the script would resize images in another way."""
     pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
@@ -88,38 +86,38 @@ def test_an_export_that_predicts_something_else_is_refused(
 
     monkeypatch.setattr(export, 'metadata', wrong)
     with pytest.raises(SystemExit):
-        tiny.run('publish_model', tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx')
+        cct.run('publish_model', trained.checkpoint, tmp_path / 'cct.pth', '--onnx')
     line = capsys.readouterr().err.splitlines()[-1]
     assert re.search(r'its masks of 4 images equal those of predict in [\d.]+ % of the pix', line)
 
 
-def test_what_the_script_cannot_do_is_said_and_refused(tiny, tiny_cct, tmp_path, capsys):
+def test_what_the_script_cannot_do_is_said_and_refused(cct, trained, tmp_path, capsys):
     pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
-    sliding, config = Config.fromfile(tiny_cct.config), tmp_path / 'sliding.py'
+    sliding, config = Config.fromfile(trained.file), tmp_path / 'sliding.py'
     sliding.model.test_cfg = dict(mode='slide', crop_size=(32, 32), stride=(16, 16))
     sliding.dump(config)
-    arguments = tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx', '--config', config
-    tiny.run('publish_model', *arguments)
+    arguments = trained.checkpoint, tmp_path / 'cct.pth', '--onnx', '--config', config
+    cct.run('publish_model', *arguments)
     said = capsys.readouterr().out.splitlines()[-1]
     assert said == "predict_onnx.py refuses it: model.test_cfg.mode: 'slide'"
     (file,) = tmp_path.glob('cct-*.onnx')
-    done = tiny.shell(
-        'python', tiny.tools / 'predict_onnx.py', file, tiny.images, '--out', tmp_path / 'out'
+    done = cct.shell(
+        'python', cct.tools / 'predict_onnx.py', file, cct.images, '--out', tmp_path / 'out'
     )
     assert done.returncode == 2
     assert done.stderr == (f"{file}: model.test_cfg.mode: 'slide': segment with tools/predict.py\n")
 
 
 @pytest.mark.parametrize('imports', [['mmseg_cct'], ['mmseg_cct.plugin', 'my_net']])
-def test_parts_of_the_users_own_need_the_config(tiny, tiny_cct, tmp_path, capsys, imports):
-    content = torch.load(tiny_cct.checkpoint, weights_only=False)
+def test_parts_of_the_users_own_need_the_config(cct, trained, tmp_path, capsys, imports):
+    content = torch.load(trained.checkpoint, weights_only=False)
     config = Config.fromstring(content['meta']['cfg'], '.py')
     config.custom_imports.imports = imports
     config.model.backbone.type = 'MyNet'
     content['meta']['cfg'] = config.pretty_text
     torch.save(content, tmp_path / 'own.pth')
     with pytest.raises(SystemExit):
-        tiny.run('publish_model', tmp_path / 'own.pth', tmp_path / 'out.pth', '--onnx')
+        cct.run('publish_model', tmp_path / 'own.pth', tmp_path / 'out.pth', '--onnx')
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("error: model.backbone.type: no 'MyNet'")
     hint = '; expected --config CONFIG, which imports my_net; a checkpoint may not'

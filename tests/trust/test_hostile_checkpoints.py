@@ -1,6 +1,7 @@
 """A checkpoint is data: at no door of the tools does a hostile one run code."""
 
 import os
+import pickle
 import shutil
 from types import SimpleNamespace
 
@@ -153,3 +154,33 @@ def test_report_imports_what_the_folder_was_trained_with_alone(inputs, capfd, mo
         assert inputs.tool('report', 'run=trained', *OUT) == 2
         assert 'its config has no test_dataloader' in capfd.readouterr().err
         assert (inputs.folder / 'ran').exists() == was_dumped
+
+
+def test_report_imports_nothing_from_the_folder_of_the_run(inputs, capfd, monkeypatch):
+    (inputs.folder / 'trained/evil.py').write_text("open('ran', 'w')")
+    monkeypatch.syspath_prepend(inputs.folder)
+    config = read_config_text(inputs.content['meta']['cfg'], 'x.pth')
+    config.custom_imports.imports.append('trained.evil')
+    config.dump('trained/dumped.py')
+    inputs.content['meta']['cfg'] = config.pretty_text
+    torch.save(inputs.content, 'trained/x.pth')
+    assert inputs.tool('report', 'run=trained', *OUT) == 2
+    assert 'custom_imports: trained.evil lies in trained' in capfd.readouterr().err
+    assert not (inputs.folder / 'ran').exists()
+
+
+def test_no_argument_in_the_config_runs(inputs, capfd):
+    (inputs.folder / 'x.pkl').write_bytes(pickle.dumps(MakesFolder(inputs.folder / 'ran')))
+    config = read_config_text(inputs.content['meta']['cfg'], 'x.pth')
+    loss = dict(type='CrossEntropyLoss', class_weight='x.pkl')
+    config.merge_from_dict({'model.decode_head.loss_decode': loss})
+    inputs.content['meta']['cfg'] = config.pretty_text
+    torch.save(inputs.content, 'trained/x.pth')
+    for tool, *arguments in (
+        ('report', 'run=trained', *OUT),
+        ('publish_model', 'trained/x.pth', 'y.pth', '--onnx'),
+        ('next_batch', 'trained', '--images', 'data/images', '-n', 1, *OUT),
+    ):
+        assert inputs.tool(tool, *arguments) == 2
+        assert "class_weight='x.pkl', which may run code" in capfd.readouterr().err
+        assert not (inputs.folder / 'ran').exists()

@@ -86,7 +86,7 @@ def test_a_tool_goes_on_in_its_own_folder_and_not_in_that_of_another(inputs, cap
     'change',
     [
         ('--opacity', '0.9'),
-        ('--cfg-options', 'model.test_cfg.mode=slide'),
+        ('--cfg-options', 'model.decode_head.align_corners=True'),
     ],
 )
 def test_predictions_of_other_settings_are_not_mixed(change, inputs, capfd):

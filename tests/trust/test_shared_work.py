@@ -6,7 +6,6 @@ import time
 import cv2
 import numpy as np
 import pytest
-from mmengine.config import Config
 from ranks import outcomes, start_tool, without_cuda
 
 pytestmark = without_cuda
@@ -28,14 +27,14 @@ def start(tmp_path_factory):
     return lambda *command: start_tool(tmp_path_factory.mktemp('ranks'), *command)
 
 
-def test_two_processes_predict_what_one_does(start, tiny_cct, photos, tmp_path):
+def test_two_processes_predict_what_one_does(start, trained, photos, tmp_path):
     from mmseg_cct.apis.prediction import predict_images
 
     (tmp_path / 'photos').mkdir()
     for path in photos.iterdir():
         (tmp_path / 'photos' / path.name).symlink_to(path)
     (tmp_path / 'photos' / 'bad.png').write_bytes(b'no image')
-    arguments = tiny_cct.config, tiny_cct.checkpoint, tmp_path / 'photos', '--out'
+    arguments = str(trained.file), str(trained.checkpoint), tmp_path / 'photos', '--out'
     first, second = outcomes(start('predict', *arguments, tmp_path / 'two'))
     assert (first[0], second[0]) == (1, 0), first[2] + second[2]
     assert first[1].endswith(
@@ -45,16 +44,16 @@ def test_two_processes_predict_what_one_does(start, tiny_cct, photos, tmp_path):
     lines = [line for line in (first[2] + second[2]).splitlines() if line.startswith('error: ')]
     assert len(lines) == 1 and 'bad.png: cannot be read' in lines[0]
 
-    predict_images(tiny_cct.config, tiny_cct.checkpoint, str(photos), str(tmp_path / 'one'))
+    predict_images(str(trained.file), str(trained.checkpoint), str(photos), str(tmp_path / 'one'))
     for path in photos.iterdir():
         for kind in ('masks', 'overlays'):
             one, two = (tmp_path / run / kind / path.name for run in ('one', 'two'))
             assert one.read_bytes() == two.read_bytes()
 
 
-def test_a_killed_process_loses_its_current_image_alone(start, tiny_cct, photos, tmp_path):
+def test_a_killed_process_loses_its_current_image_alone(start, trained, photos, tmp_path):
     out = tmp_path / 'out'
-    arguments = tiny_cct.config, tiny_cct.checkpoint, photos, '--out', out
+    arguments = str(trained.file), str(trained.checkpoint), photos, '--out', out
     _, victim = processes = start('predict', *arguments)
     of_victim = [out / 'overlays' / f'{index:03}.png' for index in range(1, NUMBER, 2)]
     deadline = time.monotonic() + 200
@@ -76,31 +75,14 @@ def test_a_killed_process_loses_its_current_image_alone(start, tiny_cct, photos,
     assert f'{NUMBER - written} written to {out}, {written} there already' in first[1]
 
 
-def test_two_processes_choose_as_one(start, tiny_cct, photos, tmp_path):
+def test_two_processes_choose_as_one(start, trained, photos, tmp_path):
     from mmseg_cct.analysis.next_batch import BatchRequest, next_batch
 
-    arguments = tiny_cct.checkpoint, '--images', photos, '--out', tmp_path / 'two'
+    arguments = str(trained.checkpoint), '--images', photos, '--out', tmp_path / 'two'
     first, second = outcomes(start('next_batch', *arguments))
     assert (first[0], second[0]) == (0, 0), first[2] + second[2]
     assert f'10 of {NUMBER} images' in first[1] and second[1] == ''
     one, two = tmp_path / 'one', tmp_path / 'two'
-    next_batch(BatchRequest(tiny_cct.checkpoint, str(one), images=str(photos)))
+    next_batch(BatchRequest(str(trained.checkpoint), str(one), images=str(photos)))
     assert (one / 'ranking.csv').read_text() == (two / 'ranking.csv').read_text()
     assert len(list((two / 'scores').iterdir())) == 2
-
-
-def test_a_ranking_goes_on_where_it_was(tiny_cct, photos, tmp_path, monkeypatch):
-    from mmseg_cct.analysis import ranking
-    from mmseg_cct.analysis.listed_images import images_in
-
-    model = ranking.load_training_model(
-        Config.fromfile(tiny_cct.config), tiny_cct.checkpoint, 'cpu'
-    )
-    expected = ranking.rank_images(model, images_in(photos), tmp_path)
-    scores = tmp_path / 'scores' / '0.jsonl'
-    lines = scores.read_text().splitlines(keepends=True)
-    scores.write_text(''.join(lines[:21]) + lines[21][:30])  # killed while it wrote
-    scored, real = [], ranking.disagreement
-    monkeypatch.setattr(ranking, 'disagreement', lambda *a: scored.append(a) or real(*a))
-    assert ranking.rank_images(model, images_in(photos), tmp_path) == expected
-    assert len(scored) == NUMBER - 20 and len(expected.images) == NUMBER

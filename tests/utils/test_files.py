@@ -188,3 +188,9 @@ def test_text_with_the_name_of_a_latin_1_file_is_written(tmp_path):
     name = os.fsdecode(b'caf\xe9.png')
     write_text(tmp_path / 'a/x.md', f'{name} ä')
     assert (tmp_path / 'a/x.md').read_text(encoding='utf-8') == r'caf\udce9.png ä'
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    with pytest.raises(OSError, match='No space left') as caught, part_of(tmp_path / 'a'):
+        raise OSError(28, 'No space left on device')
+    assert caught.value.filename == str(tmp_path / 'a')

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from mmseg.datasets.transforms import LoadAnnotations
 from PIL import Image, UnidentifiedImageError
+from tiff import pixels_of
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.plugin import setup
@@ -19,8 +20,10 @@ from mmseg_cct.utils.image_files import (
     open_image,
     read_image,
     read_mask,
+    select_channels,
     suffix_of_masks,
 )
+from mmseg_cct.utils.image_format import UnsuitableImage
 from mmseg_cct.utils.images import image_size
 
 
@@ -81,6 +84,14 @@ class TestFindImages:
         (tmp_path / 'images/seq').symlink_to(tmp_path / 'elsewhere')
         (tmp_path / 'elsewhere/circle').symlink_to(tmp_path / 'images')
         assert list(find_images(tmp_path / 'images')) == ['b', 'seq/a']
+
+    def test_a_mesh_of_links_ends(self, tmp_path):
+        for i in range(8):
+            (tmp_path / f'd{i}').mkdir()
+            for j in range(8):
+                (tmp_path / f'd{i}/l{j}').symlink_to(tmp_path / f'd{j}')
+        with pytest.raises(UserError, match=r'in more than 1000 ways; expected fewer links'):
+            find_images(tmp_path)
 
     def test_a_link_to_nothing(self, tmp_path):
         _touch(tmp_path, 'b.png')
@@ -250,3 +261,35 @@ def test_the_pipelines_start_no_program_either(tmp_path, monkeypatch):
     with pytest.raises(OSError, match='Ghostscript'):
         LoadAnnotations()(dict(seg_map_path=str(tmp_path / 'x.png'), reduce_zero_label=False))
     assert not ran.exists()
+
+
+def test_channels_are_selected_and_scaled():
+    pixels = np.array([[[0, 100, 200, 300]]], 'uint16')
+    for channels, expected in {
+        (0, 1, 2, 3): [0, 0, 127.5, 255],
+        (1,): [0],
+        (1, 2, 3): [255, 127.5, 0],  # BGR
+        (2, 2, 2): [127.5] * 3,
+    }.items():
+        found = select_channels(pixels, channels, (100, 300))
+        assert found.dtype == np.float32 and found[0, 0].tolist() == expected
+    as_they_are = select_channels(pixels_of(5, 8, dtype='uint8'), (4, 0))
+    np.testing.assert_array_equal(as_they_are, pixels_of(5, 8, dtype='uint8')[..., [4, 0]])
+
+
+@pytest.mark.parametrize(
+    ('channels', 'limits', 'message'),
+    [
+        ((0, 4), (0, 9), '^4 channels; expected 5 or more'),
+        ((0,), None, '^values of type uint16; expected 8 bits'),
+    ],
+)
+def test_missing_channels_and_depth_are_named(channels, limits, message):
+    with pytest.raises(UnsuitableImage, match=message):
+        select_channels(pixels_of(4), channels, limits)
+
+
+def test_8_bits_are_not_taken_for_the_lowest_of_12():
+    with pytest.raises(UnsuitableImage, match=r'^values of 8 bits; .*value_range is \(0, 4095\)'):
+        select_channels(pixels_of(3, 8, dtype='uint8'), (0, 1, 2), (0, 4095))
+    assert select_channels(pixels_of(3, 8, dtype='uint8'), (0, 1, 2), (0, 255)).dtype == np.float32

@@ -14,7 +14,6 @@ from mmseg_cct.utils.image_files import (
     decode_image,
     find_images,
     read_image,
-    select_channels,
 )
 from mmseg_cct.utils.image_format import UnsuitableImage, image_format
 from mmseg_cct.utils.images import image_size
@@ -109,38 +108,6 @@ def test_without_tifffile_it_is_named(monkeypatch):
         decode_channels(FILES['five planes'][0])
 
 
-def test_channels_are_selected_and_scaled():
-    pixels = np.array([[[0, 100, 200, 300]]], 'uint16')
-    for channels, expected in {
-        (0, 1, 2, 3): [0, 0, 127.5, 255],
-        (1,): [0],
-        (1, 2, 3): [255, 127.5, 0],  # BGR
-        (2, 2, 2): [127.5] * 3,
-    }.items():
-        found = select_channels(pixels, channels, (100, 300))
-        assert found.dtype == np.float32 and found[0, 0].tolist() == expected
-    as_they_are = select_channels(byte(5), (4, 0))
-    np.testing.assert_array_equal(as_they_are, byte(5)[..., [4, 0]])
-
-
-@pytest.mark.parametrize(
-    ('channels', 'limits', 'message'),
-    [
-        ((0, 4), (0, 9), '^4 channels; expected 5 or more'),
-        ((0,), None, '^values of type uint16; expected 8 bits'),
-    ],
-)
-def test_missing_channels_and_depth_are_named(channels, limits, message):
-    with pytest.raises(UnsuitableImage, match=message):
-        select_channels(pixels_of(4), channels, limits)
-
-
-def test_8_bits_are_not_taken_for_the_lowest_of_12():
-    with pytest.raises(UnsuitableImage, match=r'^values of 8 bits; .*value_range is \(0, 4095\)'):
-        select_channels(byte(3), (0, 1, 2), (0, 4095))
-    assert select_channels(byte(3), (0, 1, 2), (0, 255)).dtype == np.float32
-
-
 def test_any_channels_can_be_looked_at():
     image = np.array([[[10.4, 20.6, 300.0, -1.0]]], np.float32)
     for channels, expected in {
@@ -172,3 +139,12 @@ def test_a_jpeg_2000_is_read_in_folders_and_alone(tmp_path, pixels, plain):
     assert (found.channels, found.bits, found.is_plain) == (pixels.shape[2], bits, plain)
     assert find_images(tmp_path) == {'tile': path}
     assert np.array_equal(decode_channels(path.read_bytes())[..., ::-1], pixels)
+
+
+@pytest.mark.parametrize('suffix', ['.jp2', '.pgm', '.png'])
+def test_16_bits_are_no_plain_image_in_any_format(suffix):
+    for kind, bits in ((np.uint8, 8), (np.uint16, 16)):
+        data = cv2.imencode(suffix, np.ones((32, 40), kind))[1].tobytes()
+        found = image_format(data)
+        assert (found.channels, found.bits, found.is_plain) == (1, bits, bits == 8)
+    assert image_format(b'P6 # of two\n2 # 3\n3\n65535\n')[:2] == (3, 16)

@@ -25,6 +25,7 @@ def test_the_background_has_several_spellings(name, expected):
             r'classes=\(0, 1, 2, 3, \.\.\.\): 256 names; expected at most 255: MMSeg reads',
         ),
         (('a', '\udcff'), 'expected names in UTF-8'),
+        (('a', 'b\x07'), r'b\\x07. has a control character'),
     ],
 )
 def test_names_that_do_not_fit_are_one_line(classes, message):

@@ -3,10 +3,11 @@
 import os
 
 import matplotlib
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mmseg_cct.visualization.figures import outer_legend, png_bytes
+from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,9 @@ def test_the_name_of_a_latin_1_file_is_drawn_with_an_escape():
     figure.suptitle(os.fsdecode(b'caf\xe9.png'))
     assert png_bytes(figure).startswith(b'\x89PNG')
     assert figure.get_suptitle() == r'caf\udce9.png'
+
+
+def test_a_picture_of_one_column_is_shown_in_a_bounded_place():
+    line = np.zeros((3000, 1, 3), np.uint8)
+    for picture, aspect in ((line, 3000.0), (line.transpose(1, 0, 2), 1 / 3000)):
+        assert png_bytes(picture_grid({'a': [picture]}, aspect)).startswith(b'\x89PNG')

@@ -2,16 +2,14 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from mmengine.config import ConfigDict
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.structures import PixelData
-from mmseg.registry import DATASETS, MODELS
+from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
-from PIL import Image
+from own_config import AUXILIARY, UNLABELED_CROP, edit
 from world import run_tool
 
 from mmseg_cct.config.load import load_config
@@ -19,33 +17,11 @@ from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.values import training_problems
 from mmseg_cct.writer.add_cct import _find, add_cct
-from mmseg_cct.writer.dry_run import choose_z, try_model
 
 DEEPLAB = 'deeplabv3plus_r50-d8_4xb2-40k_cityscapes-512x1024'
 SEGFORMER = 'mmseg::segformer/segformer_mit-b0_8xb2-160k_ade20k-512x512.py'
 UPERNET = 'swin/swin-tiny-patch4-window7-in1k-pre_upernet_8xb2-160k_ade20k-512x512'
 CROP = 64
-LABELED_CROP = "dict(type='RandomCrop', crop_size=(32, 32), cat_max_ratio=0.75)"
-UNLABELED_CROP = dict(type='RandomCrop', crop_size=(32, 32), cat_max_ratio=1.0)
-
-
-@pytest.fixture
-def images(tmp_path):
-    folder = tmp_path / 'more'
-    folder.mkdir()
-    for index in range(3):
-        pixels = np.random.default_rng(index).integers(0, 256, (80, 96, 3), np.uint8)
-        Image.fromarray(pixels).save(folder / f'{index}.jpg')
-    return folder
-
-
-@pytest.fixture
-def write(images, tmp_path):
-    def write(config, method='cct', **options):
-        out = str(tmp_path / 'cct.py')
-        return add_cct(config, str(images), out, method=method, **options)
-
-    return write
 
 
 def batch_of(num_classes):
@@ -111,45 +87,6 @@ def strip(part):
     return [strip(value) for value in part] if isinstance(part, (list, tuple)) else part
 
 
-@pytest.fixture
-def own(tmp_path):
-    """A config of one's own, with a hook, an import and a stage at stride 32."""
-    (tmp_path / 'own.py').write_text(
-        """
-custom_imports = dict(imports=['json'])
-custom_hooks = [dict(type='EMAHook')]
-pipeline = [
-    dict(type='LoadImageFromFile'),
-    dict(type='LoadAnnotations'),
-    dict(type='RandomCrop', crop_size=(32, 32), cat_max_ratio=0.75),
-    dict(type='PackSegInputs'),
-]
-model = dict(
-    type='EncoderDecoder',
-    data_preprocessor=dict(type='SegDataPreProcessor', size=(32, 32)),
-    backbone=dict(type='ResNet', depth=18, out_indices=(0, 1, 2, 3), base_channels=8),
-    decode_head=dict(type='FCNHead', in_channels=64, in_index=3, channels=16, num_classes=3),
-)
-train_dataloader = dict(
-    batch_size=2,
-    dataset=dict(
-        type='RepeatDataset',
-        times=2,
-        dataset=dict(
-            type='BaseSegDataset',
-            metainfo=dict(classes=('background', 'crack', 'rust')),
-            pipeline=pipeline,
-        ),
-    ),
-)
-train_cfg = dict(type='IterBasedTrainLoop', max_iters=2)
-optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01))
-work_dir = './work_dirs/own'
-"""
-    )
-    return tmp_path / 'own.py'
-
-
 def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
     added = write(str(own))
     config = load_config(str(added.file), {})
@@ -170,9 +107,6 @@ def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
         UNLABELED_CROP,
         dict(type='PackUnlabeledInputs'),
     ]
-
-
-AUXILIARY = "dict(type='FCNHead', in_channels=32, in_index=2, channels=16, num_classes=3)"
 
 
 @pytest.mark.parametrize('method', ['cct', 'cct-strong', 'unimatch', 'mean-teacher', 'supervised'])
@@ -209,94 +143,12 @@ def test_a_stage_can_be_chosen(write, own):
     assert bank.context_classes == ('rust',)
 
 
-def test_the_fused_features_unless_they_are_coarse_then_the_deepest_fine_stage(own):
-    model = load_config(str(own), {}).model
-    dry_run = try_model(model)
-    assert [(stage.channels, stage.stride) for stage in dry_run.stages] == [
-        (8, 4), (16, 8), (32, 16), (64, 32),
-    ]  # fmt: skip
-    assert (dry_run.fused.channels, dry_run.fused.stride) == (16, 32)
-    fine = dry_run.fused._replace(stride=16)
-    assert choose_z(dry_run._replace(fused=fine), None) == fine
-    for fused in (dry_run.fused, None):
-        assert choose_z(dry_run._replace(fused=fused), None) == dry_run.stages[2]
-    coarse = dry_run._replace(stages=dry_run.stages[3:])
-    assert choose_z(coarse, None) == dry_run.fused
-    coarse = coarse._replace(fused=None)
-    with pytest.raises(UserError, match='neither the input of conv_seg nor a stage'):
-        choose_z(coarse, None)
-
-
 @pytest.mark.parametrize('heads', ['None', '[]'])
 def test_a_base_that_names_no_auxiliary_head_gets_the_bank(write, own, heads):
     config = edit(
         own, "backbone=dict(type='ResNet'", f"auxiliary_head={heads}, backbone=dict(type='ResNet'"
     )
     assert load_config(str(write(config).file), {}).model.auxiliary_head.in_channels == 32
-
-
-def test_a_model_that_takes_no_small_image_is_tried_on_a_larger_one():
-    name = 'mobilenet-v3-d8-s_lraspp_4xb4-320k_cityscapes-512x1024'
-    model = load_config(str(_find(name, Path('cct.py'))[0]), {}).model
-    dry_run = try_model(model)  # it pools 49×49 features
-    assert (dry_run.fused.channels, dry_run.fused.stride) == (128, 2)
-
-
-def test_a_transformer_of_fixed_size_is_tried_on_that():
-    model = dict(
-        type='EncoderDecoder',
-        backbone=dict(
-            type='BEiT',
-            img_size=(96, 96),
-            patch_size=16,
-            embed_dims=16,
-            num_layers=1,
-            num_heads=2,
-            out_indices=(0,),
-        ),
-        decode_head=dict(
-            type='FCNHead', in_channels=16, in_index=0, channels=8, num_convs=1, num_classes=3
-        ),
-    )
-    (stage,) = try_model(ConfigDict(model)).stages
-    assert (stage.channels, stage.stride) == (16, 16)
-
-
-@pytest.mark.parametrize(
-    ('wrapped', 'transforms'),
-    [
-        (f"dict(type='RandomChoice', transforms=[[{LABELED_CROP}], []])", [[UNLABELED_CROP], []]),
-        (f"dict(type='RandomChoice', transforms=[{LABELED_CROP}])", [UNLABELED_CROP]),
-        (f"dict(type='RandomApply', prob=1.0, transforms={LABELED_CROP})", [UNLABELED_CROP]),
-    ],
-)
-def test_crops_within_other_transforms_need_no_masks_either(write, own, wrapped, transforms):
-    config = load_config(str(write(edit(own, LABELED_CROP, wrapped)).file), {})
-    assert config.train_dataloader.dataset.unlabeled.pipeline[2].transforms == transforms
-
-
-def test_filled_pixels_are_marked(write, own):
-    rotated = f"dict(type='RandomRotate', prob=1.0, degree=(30, 30)), {LABELED_CROP}"
-    config = load_config(str(write(edit(own, LABELED_CROP, rotated)).file), {})
-    unlabeled = DATASETS.build(config.train_dataloader.dataset.unlabeled)
-    assert len(unlabeled) == 3
-    valid = [unlabeled[0]['data_samples'].valid_mask.data for _ in range(20)]
-    assert not torch.stack(valid).all()
-
-
-def test_the_pipeline_of_a_wrapper_counts_without_what_mixes_images(write, own):
-    mosaic = "dict(type='RandomMosaic', prob=1.0, img_scale=(40, 48))"
-    config = edit(
-        own,
-        "type='RepeatDataset',\n        times=2",
-        f"type='MultiImageMixDataset', pipeline=[{mosaic}, *pipeline[2:]]",
-    )
-    added = write(edit(Path(config), 'pipeline=pipeline,', 'pipeline=pipeline[:2],'))
-    assert added.choices[-1].endswith('as the labelled ones, without RandomMosaic')
-    config = load_config(str(added.file), {})
-    assert [each.type for each in config.train_dataloader.dataset.unlabeled.pipeline] == [
-        'LoadImageFromFile', 'MarkValidPixels', 'RandomCrop', 'PackUnlabeledInputs',
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize('several', [False, True])
@@ -322,13 +174,6 @@ def refused(write, config, **options):
         write(config, **options)
     assert '\n' not in str(caught.value)
     return str(caught.value)
-
-
-def edit(own, old, new):
-    text = own.read_text()
-    assert old in text
-    own.write_text(text.replace(old, new))
-    return str(own)
 
 
 def test_mistakes_are_one_line(write, own, images, tmp_path):

@@ -4,15 +4,12 @@ import shlex
 import shutil
 from pathlib import Path
 
-import exports
 import numpy as np
 import pytest
 import torch
+from folders import CLASSES, load, save, write
 from mmseg.registry import DATASETS, MODELS
-from PIL import Image
-from world import run_tool
 
-from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask
@@ -26,35 +23,6 @@ from mmseg_cct.writer.new_config import (
     plain_name,
 )
 from mmseg_cct.writer.next_commands import next_commands
-
-CLASSES = ('background', 'crack', 'rust')
-
-
-@pytest.fixture
-def data(tmp_path):
-    """Eight images of 64×40, four with a mask, and two to validate on."""
-    root = tmp_path / 'data' / 'mine'
-    rng = np.random.default_rng(0)
-    for part, count, masks in (('.', 8, 4), ('val', 2, 2)):
-        for index in range(count):
-            pixels = rng.integers(0, 256, (40, 64, 3), np.uint8)
-            save(root / part / 'images' / f'{index}.jpg', pixels)
-            if index < masks:
-                save(root / part / 'masks' / f'{index}.png', rng.integers(0, 3, (40, 64), np.uint8))
-    return root
-
-
-def save(path, pixels):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(pixels).save(path)
-
-
-def write(data, classes=CLASSES, **options):
-    return new_config(str(data), str(data.parents[1] / 'configs'), Choices(classes, **options))
-
-
-def load(data, **options):
-    return load_config(str(write(data, **options).file), {})
 
 
 @pytest.mark.parametrize(
@@ -101,74 +69,6 @@ def test_the_setting_is_that_of_the_folder(data):
     assert config.param_scheduler.end == config.train_cfg.max_iters == 40
     assert config.train_cfg.val_interval == 5
     assert config.train_dataloader.batch_size == 2
-
-
-def test_it_trains_its_own_method_unless_another_is_named(data):
-    file = write(data, method='unimatch').file
-    assert file.name == 'unimatch_mbv2_mine.py'
-    assert load_config(str(file), {}).train_dataloader.dataset.strong_views.num_views == 2
-    baseline = load_config(str(file), {'method': 'supervised'})
-    assert baseline.model.type == 'EncoderDecoder' and baseline.model.auxiliary_head is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('name', BACKBONES)
-def test_every_backbone_builds_and_segments(data, name):
-    if name in ('convnext-t', 'regnety') or 'dino' in name:
-        pytest.importorskip('mmpretrain' if name == 'convnext-t' else 'timm')
-    frozen = name.endswith('-frozen')
-    config = load(data, backbone=name, method='cct', from_scratch=not frozen)
-    assert frozen or config.optim_wrapper.paramwise_cfg is None
-    heads = config.model.auxiliary_head
-    *heads, bank = heads if isinstance(heads, list) else [heads]
-    assert {head.num_classes for head in [*heads, bank, config.model.decode_head]} == {3}
-    bank.compile = False
-    if frozen:
-        config.model.backbone.pretrained = False
-    model = MODELS.build(config.model).eval()
-    images = torch.zeros(1, 3, 64, 96)
-    with torch.no_grad():
-        features = model.extract_feat(images)
-        z, logits = model.features_of_bank(features), model.predict_target(images, features)
-    stride = BACKBONES[name].stride
-    assert z[-1].shape[1:] == (bank.in_channels, 64 // stride, 96 // stride)
-    # heads of MMSeg leave the upsampling to the segmentor
-    full = (64, 96) if hasattr(model.decode_head, 'stride') else z[-1].shape[2:]
-    assert logits.shape == (1, 3, *full)
-
-
-def test_the_table_of_an_import_names_the_classes(tmp_path):
-    data = tmp_path / 'mine'
-    import_masks(
-        exports.coco(tmp_path), data, images=exports.make_photos(tmp_path), rest='background'
-    )
-    written = new_config(str(data), str(tmp_path / 'configs'), Choices())
-    assert written.classes == ('background', 'car', 'road')
-    with pytest.raises(UserError, match=r'--classes car road: .*has background car road; expected'):
-        new_config(str(data), str(tmp_path / 'configs'), Choices(['car', 'road']))
-    (data / 'classes.json').unlink()
-    with pytest.raises(UserError, match=r'--classes: missing; expected .*, or .*classes\.json'):
-        new_config(str(data), str(tmp_path / 'configs'), Choices())
-
-
-@pytest.mark.parametrize('export', [exports.yolo, exports.labelme, exports.segmentation_mask])
-def test_a_folder_that_is_an_export_is_told_the_way_in(tmp_path, export):
-    folder = export(tmp_path)
-    command = f'import_masks.* {folder} --out {folder}_masks --rest background'
-    with pytest.raises(UserError, match=f'not masks of ids; expected first: python .*{command}'):
-        new_config(str(folder), str(tmp_path / 'configs'), Choices())
-
-
-def test_from_scratch_the_backbone_learns_as_fast_as_the_rest(data):
-    config = load(data, backbone='r18', from_scratch=True)
-    assert config.model.backbone.init_cfg is None
-    assert config.optim_wrapper.paramwise_cfg is None
-    assert config.optim_wrapper.optimizer.type == 'AdamW'
-
-
-def test_a_frozen_encoder_is_not_random(data):
-    with pytest.raises(UserError, match='a frozen encoder would stay random'):
-        write(data, backbone='dinov2-s-frozen', from_scratch=True)
 
 
 @pytest.mark.parametrize(
@@ -265,41 +165,6 @@ def test_crops_are_half_of_the_images_where_there_is_no_gpu(images, backbone, ex
     assert _default_crop(images, BACKBONES[backbone]) == expected
 
 
-def test_weights_of_a_file_are_named_with_their_prefix(data, tmp_path):
-    backbone = MODELS.build(dict(type='mmseg.MobileNetV2', out_indices=(2, 4, 6)))
-    state = {f'backbone.{name}': value for name, value in backbone.state_dict().items()}
-    torch.save(dict(state_dict=state), tmp_path / 'w.pth')
-    init = load(data, weights=str(tmp_path / 'w.pth')).model.backbone.init_cfg
-    assert (init.checkpoint, init.prefix) == (str(tmp_path / 'w.pth'), 'backbone.')
-    with pytest.raises(UserError, match=r'w\.pth has 0 of the \d+ weights of ResNetV1c'):
-        write(data, weights=str(tmp_path / 'w.pth'), backbone='r18')
-    with pytest.raises(UserError, match=r'gone\.pth is not a file'):
-        write(data, weights='gone.pth')
-
-
-@pytest.mark.slow
-def test_weights_of_timm_are_tried_before_a_config_is_written(data, tmp_path):
-    timm = pytest.importorskip('timm')
-    other = timm.create_model('vit_tiny_patch16_224')
-    torch.save(other.state_dict(), tmp_path / 'other.pth')
-    (tmp_path / 'text.pth').write_text('no checkpoint')
-    for name, file, message in (
-        (
-            'dinov3-s',
-            'other.pth',
-            r'overlay\.file: .*other\.pth does not fit vit_small_patch16_dinov3',
-        ),
-        ('regnety', 'other.pth', r'other\.pth has 0 of the \d+ weights of regnety_032'),
-        ('regnety', 'text.pth', r'text\.pth does not fit regnety_032'),
-    ):
-        with pytest.raises(UserError, match=message):
-            write(data, backbone=name, weights=str(tmp_path / file))
-    own = timm.create_model('regnety_032')
-    torch.save(own.state_dict(), tmp_path / 'own.pth')
-    written = write(data, backbone='regnety', weights=str(tmp_path / 'own.pth'))
-    assert 'own.pth' in written.file.read_text()
-
-
 def test_what_is_there_is_not_overwritten(data):
     path = write(data).file
     with pytest.raises(UserError, match=f'{path}: exists for this number of masks; exp'):
@@ -347,27 +212,6 @@ def test_one_mask_is_too_few_to_hold_some_out(data):
         (data / 'masks' / f'{index}.png').unlink()
     with pytest.raises(UserError, match='one mask, and no folder val'):
         write(data)
-
-
-def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
-    monkeypatch.chdir(data.parents[1])
-    run_tool('new_config', 'data/mine', '--classes', *CLASSES, 'bolt', '--size', '64x40')
-    assert len(Path('configs/mine/cct-strong_mbv2_mine.py').read_text().splitlines()) <= 130
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == (
-        'data/mine: 4 labelled and 4 unlabelled images of 64x40 pixels (median), 2 to validate on'
-    )
-    assert any('bolt (1 of ' in line and 'in none of the' in line for line in lines)
-    assert lines[-4:] == [
-        'Next:',
-        '  mmseg-cct train configs/mine/cct-strong_mbv2_mine.py',
-        '  mmseg-cct train configs/mine/cct-strong_mbv2_mine.py --method supervised',
-        '  mmseg-cct report supervised=work_dirs/supervised_mbv2_mine '
-        'cct-strong=work_dirs/cct-strong_mbv2_mine --out work_dirs/report',
-    ]
-    with pytest.raises(SystemExit):
-        run_tool('new_config', 'data/mine', '--classes', *CLASSES, '--size', '64')
-    assert '64; expected WIDTHxHEIGHT' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(('pixels', 'is_rare'), [(40, True), (60, False), (0, False)])

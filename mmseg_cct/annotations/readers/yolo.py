@@ -34,6 +34,9 @@ def read(source: Source) -> Annotations:
             content = yaml.safe_load(text)
             listed, is_ordered = content['names'], content.get(ORDERED) is True
             names = listed if isinstance(listed, dict) else dict(enumerate(listed))
+            # the text of nested lists may grow without limit
+            if nested := [each for each in names.values() if isinstance(each, (list, dict))]:
+                raise TypeError(f'a class is a {type(nested[0]).__name__}')
             names = {int(index): str(names[index]) for index in sorted(names)}
     z = 0 if is_ordered else None
     return Annotations(dict.fromkeys(names.values()), _images(source, names, z))

@@ -142,7 +142,7 @@ def _require_iterations_left(runner: Runner, checkpoint: dict[str, Any], name: s
 
 def _earlier_settings(checkpoint: dict[str, Any], name: str) -> dict[str, Any]:
     try:
-        config = saved_config(checkpoint, name)
+        config = saved_config(checkpoint, name, is_built=False)
     except UserError:  # only the log of the differences needs them
         return {}
     if not config:

@@ -215,9 +215,11 @@ def _cache_folder() -> Path:
     """Makes the folder of the libraries, to which nobody else may write."""
     folder = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'mmseg_cct'
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_uid == os.geteuid():
+    if folder.lstat().st_uid == os.geteuid() == folder.stat().st_uid:
         folder.chmod(0o700)
-    if not _is_own(folder.stat()):
+    # whoever owns a link to the folder, or the folder above it, says what is loaded
+    owners = {folder.lstat().st_uid, folder.parent.stat().st_uid}
+    if not _is_own(folder.stat()) or owners - {0, os.geteuid()}:
         raise PermissionError(
             f'{folder}: others may write to it; expected a folder of the user alone (set '
             'XDG_CACHE_HOME)'

@@ -5,7 +5,6 @@ import pytest
 from mmseg.registry import DATA_SAMPLERS
 
 from mmseg_cct.datasets import PairDraw, PairSampler
-from mmseg_cct.datasets.samplers import endless_sampler
 from mmseg_cct.errors import UserError
 
 
@@ -39,39 +38,9 @@ def test_partners_are_a_stream_of_their_own():
     assert len({draw.partner_seed for draw in draws}) == 700
 
 
-def test_every_pass_is_a_fresh_permutation():
-    draws = _draws(70)
-    labeled = [draw.labeled for draw in draws]
-    unlabeled = [draw.unlabeled for draw in draws]
-    passes = [tuple(labeled[start : start + 5]) for start in range(0, 70, 5)]
-    assert all(sorted(one) == list(range(5)) for one in passes)
-    assert len(set(passes)) > 5
-    passes = [tuple(unlabeled[start : start + 7]) for start in range(0, 70, 7)]
-    assert all(sorted(one) == list(range(7)) for one in passes)
-    assert len(set(passes)) == 10
-
-
-def test_every_draw_has_its_own_augmentation():
-    draws = _draws(200)
-    seeds = [draw.labeled_seed for draw in draws] + [draw.unlabeled_seed for draw in draws]
-    assert len(set(seeds)) == 400
-    assert all(0 <= seed < 2**32 for seed in seeds)
-
-
 def test_seed_decides():
     assert _draws(20) == _draws(20)
     assert _draws(20, seed=4) != _draws(20)
-
-
-def test_iterating_again_starts_again():
-    sampler = PairSampler(_pair(), seed=1)
-    assert list(islice(sampler, 9)) == list(islice(sampler, 9))
-
-
-def test_in_order_without_shuffle():
-    draws = _draws(8, shuffle=False)
-    assert [draw.labeled for draw in draws] == [0, 1, 2, 3, 4, 0, 1, 2]
-    assert [draw.unlabeled for draw in draws] == [0, 1, 2, 3, 4, 5, 6, 0]
 
 
 @pytest.mark.parametrize('num_unlabeled', [None, 1, 100])
@@ -80,31 +49,6 @@ def test_labeled_stream_does_not_depend_on_the_unlabeled_set(num_unlabeled):
     draws = _draws(30, dataset=_pair(num_unlabeled=num_unlabeled))
     assert [(draw.labeled, draw.labeled_seed) for draw in draws] == expected
     assert (draws[0].unlabeled is None) == (num_unlabeled is None)
-
-
-@pytest.mark.parametrize('world_size', [2, 3])
-@pytest.mark.parametrize('skip', [0, 4])
-def test_ranks_share_the_global_stream(monkeypatch, world_size, skip):
-    by_rank = []
-    for rank in range(world_size):
-        monkeypatch.setattr(endless_sampler, 'get_dist_info', lambda rank=rank: (rank, world_size))
-        by_rank.append(_draws(10, skip=skip))
-    together = [draw for step in zip(*by_rank) for draw in step]
-    monkeypatch.setattr(endless_sampler, 'get_dist_info', lambda: (0, 1))
-    assert together == _draws(10 * world_size, skip=skip * world_size)
-
-
-def test_skip_counts_from_the_start():
-    assert _draws(10, skip=25) == _draws(35)[25:]
-    sampler = PairSampler(_pair(), seed=3)
-    sampler.skip(7)
-    sampler.skip(2)
-    assert next(iter(sampler)) == _draws(3)[2]
-
-
-def test_no_seed_draws_one():
-    sampler = PairSampler(_pair())
-    assert list(islice(sampler, 5)) == _draws(5, seed=sampler.seed)
 
 
 def test_is_registered_and_has_what_mmengine_calls():
@@ -118,11 +62,6 @@ def test_is_registered_and_has_what_mmengine_calls():
     sampler.set_epoch(3)
     assert len(sampler) == 7
     assert next(iter(sampler)) == _draws(1, seed=0)[0]
-
-
-def test_negative_skip_is_refused():
-    with pytest.raises(ValueError, match='num_samples must be 0 or more, got -1'):
-        PairSampler(_pair(), seed=0).skip(-1)
 
 
 def test_another_dataset_is_refused():

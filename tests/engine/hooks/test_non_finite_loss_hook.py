@@ -1,8 +1,13 @@
+import pytest
 import torch
 from dispatch import DispatchCounter
+from mmengine.hooks import Hook
+from mmengine.optim import OptimWrapper
+from mmengine.registry import HOOKS, OPTIM_WRAPPERS
 from mmseg.structures import SegDataSample
 
 from mmseg_cct.engine.hooks.non_finite_loss_hook import NonFiniteLossHook, _files
+from mmseg_cct.errors import UserError
 
 
 def test_a_file_with_several_views_is_named_once():
@@ -36,3 +41,111 @@ def test_an_iteration_without_losses_keeps_its_outputs():
     hook, outputs = NonFiniteLossHook(), dict(loss=torch.tensor(1.0))
     hook.after_train_iter(None, 0, outputs=outputs)
     assert outputs == dict(loss=torch.tensor(1.0))
+
+
+@HOOKS.register_module(force=True)
+class PoisonHook(Hook):
+    """Makes the weighted consistency loss NaN (or any value) in one iteration."""
+
+    priority = 'VERY_LOW'
+
+    def __init__(self, iteration, weight=float('nan')):
+        self.iteration, self.weight = iteration, weight
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        if runner.iter == self.iteration:
+            runner.model.auxiliary_head.loss_consistency.loss_weight = self.weight
+
+
+@OPTIM_WRAPPERS.register_module(force=True)
+class ScaledOptimWrapper(OptimWrapper):
+    """Loss scaling as `AmpOptimWrapper` does it on a GPU; two gradients overflow, as in float16."""
+
+    skipped = 0
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.loss_scaler = torch.amp.GradScaler('cpu', init_scale=1024.0)
+        ScaledOptimWrapper.skipped = 0
+
+    def backward(self, loss, **kwargs):
+        self.loss_scaler.scale(loss).backward(**kwargs)
+        if self._inner_count < 2:
+            self.optimizer.param_groups[0]['params'][0].grad.fill_(float('inf'))
+        self._inner_count += 1
+
+    def step(self, **kwargs):
+        before = self.loss_scaler.get_scale()
+        self.loss_scaler.step(self.optimizer, **kwargs)
+        self.loss_scaler.update()
+        ScaledOptimWrapper.skipped += self.loss_scaler.get_scale() < before
+
+
+def poisoned(cct, iteration=3, **kwargs):
+    cct.config.custom_hooks.append(dict(type='PoisonHook', iteration=iteration, **kwargs))
+    cct.write()
+    return cct
+
+
+def test_the_message_names_iteration_term_and_files(cct):
+    with pytest.raises(UserError) as error:
+        poisoned(cct).train()
+    message = str(error.value)
+    assert message.startswith('iteration 3: aux.loss is nan on ') and '\n' not in message
+    batch = torch.load(cct.folder / 'work/nonfinite_iter_3_batch_rank0.pth', weights_only=False)
+    assert batch['iteration'] == 3 and batch['terms']['aux.loss'] != batch['terms']['aux.loss']
+    assert 0 < batch['terms']['aux.consistency'] < 1  # the term itself is sound: its weight is not
+    samples = batch['batch']['data_samples']
+    files = [sample.img_path for branch in ('labeled', 'unlabeled') for sample in samples[branch]]
+    assert len(files) == 4 and all(file in message for file in files)
+    assert batch['batch']['inputs']['labeled'][0].shape == (3, 32, 32)
+
+
+def test_the_checkpoint_is_from_before_the_step(cct, trained):
+    """Resumed without the poison it is the run that never had any."""
+    with pytest.raises(UserError, match=r'iter_3.pth holds the training before this step'):
+        poisoned(cct).train()
+    assert (cct.folder / 'work/last_checkpoint').read_text().endswith('iter_2.pth')
+    cct.config.custom_hooks.pop()
+    cct.write()
+    cct.train('again', resume=str(cct.folder / 'work/nonfinite_iter_3.pth'))
+    logged = cct.scalars(cct.folder / 'again')
+    assert list(logged) == [4, 5, 6]
+    for iteration, (line,) in logged.items():
+        assert line['loss'] == pytest.approx(trained.logged[iteration][0]['loss'], rel=1e-5)
+
+
+def test_infinite_losses_and_iterations_without_a_step_count_too(cct):
+    with pytest.raises(UserError, match=r'^iteration 2: aux.loss is inf on '):
+        poisoned(cct, 2, weight=1e45).train(options={'optim_wrapper.accumulative_counts': 2})
+
+
+def test_gradients_that_overflow_under_a_scaler_are_no_alarm(cct):
+    cct.config.optim_wrapper.update(type='ScaledOptimWrapper')
+    cct.write()
+    cct.train()
+    assert ScaledOptimWrapper.skipped == 2
+    with pytest.raises(UserError, match=r'^iteration 3: aux.loss is nan'):
+        poisoned(cct).train('work2')
+
+
+def test_validation_without_gradient_is_not_looked_at(cct):
+    cct.train(options={'train_cfg.val_interval': 1, 'train_cfg.max_iters': 1})
+    assert not list((cct.folder / 'work').glob('nonfinite_*'))
+
+
+@pytest.mark.gpu
+def test_the_verdict_waits_for_the_forward_pass_alone():
+    from mmseg_cct.engine.hooks.non_finite_loss_hook import _Verdict
+
+    value = torch.ones((), device='cuda')
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode('error')
+    try:
+        verdict = _Verdict({'loss': value})
+        torch.cuda._sleep(10**9)  # half a second of backward pass
+        queued = torch.cuda.Event()
+        queued.record()
+        assert verdict.is_finite() and not queued.query()
+    finally:
+        torch.cuda.set_sync_debug_mode('default')

@@ -7,13 +7,7 @@ import torch
 from mmengine.hooks import CheckpointHook
 
 from mmseg_cct.engine.hooks import ResumeHook
-
-
-@pytest.fixture
-def messages(monkeypatch):
-    lines = []
-    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda line, **_: lines.append(line))
-    return lines
+from mmseg_cct.errors import UserError
 
 
 def before_run(work_dir, resume=True, load_from=None):
@@ -46,3 +40,128 @@ def test_without_one_the_training_starts_at_zero(tmp_path, messages):
     assert messages == [
         f'--resume: no whole checkpoint in {tmp_path}, training starts at iteration 0'
     ]
+
+
+@pytest.mark.parametrize('by_config', [False, True])
+def test_weights_alone_are_nothing_to_resume_from(cct, trained, by_config):
+    content, file = trained.load(trained.checkpoint), str(cct.folder / 'weights.pth')
+    torch.save({'state_dict': content['state_dict']}, file)
+    how = dict(options=dict(resume=True, load_from=file)) if by_config else dict(resume=file)
+    with pytest.raises(UserError, match=r'^--resume: .*weights.pth has no meta, optim'):
+        cct.train(**how)
+
+
+def test_a_checkpoint_of_another_model_is_refused(cct, trained):
+    cct.config.model.auxiliary_head.perturbations.pop('FeatureDrop')
+    cct.write()
+    with pytest.raises(UserError, match=r'iter_6.pth: does not fit .*\(7, 3, 6\), expected \(6'):
+        cct.train(resume=str(trained.checkpoint))
+
+
+class TestNewSettings:
+    """Options that change between a checkpoint and its resume take effect."""
+
+    def resumed(self, cct, trained, name='work', **options):
+        cct.train(name, resume=str(trained.folder / 'work/iter_4.pth'), options=options)
+        return cct.load(cct.folder / name / 'iter_6.pth')
+
+    def test_a_lower_learning_rate(self, cct):
+        cct.config.optim_wrapper.paramwise_cfg = dict(custom_keys={'neck': dict(lr_mult=0.1)})
+        cct.write()
+        cct.train('work', options={'train_cfg.max_iters': 6})
+        (cct.folder / 'work/last_checkpoint').write_text('iter_4.pth')
+        cct.train(resume='auto', options={'optim_wrapper.optimizer.lr': 0.005})
+        logged = cct.scalars(cct.folder / 'work')
+        for iteration in (5, 6):
+            before, after = (line['lr'] for line in logged[iteration])
+            assert after == pytest.approx(0.1 * before)
+        groups = cct.load(cct.folder / 'work/iter_6.pth')['optimizer']['param_groups']
+        rates = {round(group['initial_lr'], 6) for group in groups}
+        assert rates == {0.005, 0.0005}
+
+    def test_momentum_and_weight_decay(self, cct, trained):
+        content = self.resumed(
+            cct,
+            trained,
+            **{
+                'optim_wrapper.optimizer.momentum': 0.5,
+                'optim_wrapper.optimizer.weight_decay': 0.1,
+            },
+        )
+        (group,) = content['optimizer']['param_groups']
+        assert (group['momentum'], group['weight_decay']) == (0.5, 0.1)
+        same = trained.load(trained.checkpoint)['optimizer']['param_groups'][0]
+        assert group['lr'] == pytest.approx(same['lr'])
+
+    def test_another_power_of_the_schedule(self, cct, trained):
+        content = self.resumed(cct, trained, **{'param_scheduler.0.power': 2.0})
+        logged = cct.scalars(cct.folder / 'work')
+        assert logged[6][0]['lr'] == pytest.approx(0.05 * (1 - 5 / 5) ** 2, abs=1e-9)
+        assert logged[5][0]['lr'] == pytest.approx(0.05 * (1 - 4 / 5) ** 2)
+        assert content['param_schedulers'][0]['power'] == 2.0
+
+    def test_the_log_names_what_differs(self, cct, trained, messages):
+        self.resumed(cct, trained, **{'optim_wrapper.optimizer.momentum': 0.5})
+        (line,) = [line for line in messages if 'differs from the checkpoint' in line]
+        assert ': optim_wrapper.optimizer.momentum 0.9 -> 0.5, test_dataloader.dataset.data' in line
+
+    def test_nothing_differs_without_a_change(self, cct, messages):
+        cct.train(options={'train_cfg.max_iters': 6})
+        cct.train(resume=str(cct.folder / 'work/iter_4.pth'))
+        said = [line for line in messages if line.startswith('--resume')]
+        assert not [line for line in said if 'differs' in line or 'follow' in line]
+
+    def test_what_cannot_be_resumed_is_told(self, cct, trained, messages):
+        cct.config.custom_hooks[0] = dict(type='EarlyStoppingHook', monitor='mIoU')
+        cct.write()
+        self.resumed(cct, trained)
+        for hook in ('no IterationSeedHook', 'EarlyStoppingHook counts its patience anew'):
+            assert [line for line in messages if hook in line]
+
+
+@pytest.mark.parametrize(
+    'change, message',
+    [
+        (dict(optimizer=dict(_delete_=True, type='AdamW', lr=1e-3)), 'state of another optimizer'),
+        (dict(paramwise_cfg=dict(custom_keys={'neck': dict(lr_mult=0.1)})), 'another optimizer'),
+    ],
+)
+def test_the_state_of_another_optimizer_is_refused(cct, trained, change, message):
+    cct.config.merge_from_dict(dict(optim_wrapper=change))
+    cct.write()
+    with pytest.raises(UserError, match=message):
+        cct.train(resume=str(trained.checkpoint))
+
+
+def test_the_state_of_an_older_torch_is_taken(cct, trained, tmp_path):
+    content = trained.load(trained.checkpoint)
+    for group in content['optimizer']['param_groups']:
+        del group['maximize']  # a flag of 1.12
+    torch.save(content, tmp_path / 'older.pth')
+    cct.train(resume=str(tmp_path / 'older.pth'))
+
+
+@pytest.mark.parametrize('evaluate', ['student', 'teacher'])
+def test_a_teacher_of_more_decoders_is_refused(cct, evaluate):
+    cct.config.custom_hooks.append(dict(type='TeacherHook', evaluate=evaluate))
+    cct.write()
+    cct.train(options={'train_cfg.max_iters': 2})
+    cct.config.model.auxiliary_head.perturbations.pop('FeatureNoise')
+    cct.write()
+    with pytest.raises(UserError, match=r'iter_2\.pth: its teacher does not fit .*auxiliary_head'):
+        cct.train('other', resume=str(cct.folder / 'work/iter_2.pth'))
+
+
+def test_a_checkpoint_with_more_decoders_is_refused(cct, trained):
+    cct.config.model.auxiliary_head = None
+    cct.config.model.type = 'EncoderDecoder'
+    cct.config.train_dataloader.dataset.unlabeled = None
+    cct.config.custom_hooks.pop(1)
+    cct.write()
+    with pytest.raises(UserError, match=r'auxiliary_head\S+ is no part of the model'):
+        cct.train(resume=str(trained.checkpoint))
+
+
+def test_an_iteration_beyond_the_end_is_refused(cct, trained):
+    with pytest.raises(UserError, match=r'max_iters=5: .* is of iteration 6; expected 6 or more'):
+        cct.train(resume=str(trained.checkpoint), options={'train_cfg.max_iters': 5})

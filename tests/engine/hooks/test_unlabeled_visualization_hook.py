@@ -42,16 +42,17 @@ class Recorder(Hook):
         self.modes = [module.training for module in runner.model.modules()]
 
 
-def train(tiny_cct, work_dir, hooks, max_iters=MAX_ITERS, **changes):
+def train(trained, work_dir, hooks, max_iters=MAX_ITERS, **changes):
     """A training whose random draws depend on all that was drawn before."""
     recorder = Recorder()
-    config = Config.fromfile(tiny_cct.config)
+    config = Config.fromfile(str(trained.file))
     config.merge_from_dict(changes)
     config.update(
         work_dir=str(work_dir),
         train_cfg=dict(type='IterBasedTrainLoop', max_iters=max_iters),
         default_hooks=dict(logger=None, checkpoint=None),
         custom_hooks=hooks,
+        **dict.fromkeys(('val_dataloader', 'val_cfg', 'val_evaluator')),
         log_processor=dict(by_epoch=False),
         experiment_name=work_dir.name,
     )
@@ -67,14 +68,14 @@ HOOK = dict(type='UnlabeledVisualizationHook', interval=2, num_images=2)
 
 
 @pytest.fixture(scope='module')
-def with_hook(tiny_cct, tmp_path_factory):
+def with_hook(trained, tmp_path_factory):
     work_dir = tmp_path_factory.mktemp('with')
-    return train(tiny_cct, work_dir, [dict(HOOK)]), work_dir
+    return train(trained, work_dir, [dict(HOOK)]), work_dir
 
 
-def test_training_does_not_notice_the_hook(tiny_cct, with_hook, tmp_path):
+def test_training_does_not_notice_the_hook(trained, with_hook, tmp_path):
     (recorder, weights, states), _ = with_hook
-    expected, expected_weights, expected_states = train(tiny_cct, tmp_path / 'without', [])
+    expected, expected_weights, expected_states = train(trained, tmp_path / 'without', [])
     assert recorder.logged == expected.logged and len(recorder.logged) == MAX_ITERS
     assert recorder.modes == expected.modes and not all(recorder.modes) and any(recorder.modes)
     assert weights.keys() == expected_weights.keys()  # with BatchNorm's statistics
@@ -96,16 +97,17 @@ def test_pictures_of_the_same_images_at_every_interval(with_hook):
     (shape,) = {picture.shape for picture in pictures.values()}
     assert shape[1] == 5 * 240 and 2 * 240 < shape[0] < 2 * 240 + 120
     first, later, other = (
-        pictures[f'unlabeled_{name}.png'][:250, :240] for name in ('0.png_2', '0.png_5', '1.png_2')
+        pictures[f'unlabeled_{name}.png'][:250, :240]
+        for name in ('0.png_2', '0.png_5', '1.png_2')
     )
     assert np.array_equal(first, later) and not np.array_equal(first, other)
 
 
-def test_other_ranks_draw_nothing(tiny_cct, tmp_path, monkeypatch):
+def test_other_ranks_draw_nothing(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(
         'mmseg_cct.engine.hooks.unlabeled_visualization_hook.is_main_process', lambda: False
     )
-    train(tiny_cct, tmp_path / 'rank1', [dict(HOOK)], max_iters=1)
+    train(trained, tmp_path / 'rank1', [dict(HOOK)], max_iters=1)
     assert not list(tmp_path.rglob('*.png'))
 
 
@@ -165,14 +167,14 @@ def test_looks_through_a_model_wrapper_at_the_data():
         hook.before_train(runner)
 
 
-def test_a_baseline_has_nothing_to_draw(tiny_cct, tmp_path):
+def test_a_baseline_has_nothing_to_draw(trained, tmp_path):
     baseline = {
         'model.type': 'EncoderDecoder',
         'model.auxiliary_head': None,
         'train_dataloader.dataset.unlabeled': None,
     }
     with pytest.raises(UserError, match=r'model.type=EncoderDecoder has no auxiliary_head'):
-        train(tiny_cct, tmp_path / 'sup', [dict(HOOK)], **baseline)
+        train(trained, tmp_path / 'sup', [dict(HOOK)], **baseline)
 
 
 @pytest.mark.parametrize('name', ['interval', 'num_images'])

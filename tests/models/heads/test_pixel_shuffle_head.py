@@ -171,17 +171,12 @@ def test_dropout_is_off():
     assert torch.equal(head((z,)), head((z,)))
 
 
-def test_a_size_that_is_no_multiple_of_the_stride_is_warned_of_once(monkeypatch):
-    warnings = []
-    monkeypatch.setattr(
-        'mmseg_cct.utils.log.print_log',
-        lambda message, **_: warnings.append(message),
-    )
+def test_a_size_that_is_no_multiple_of_the_stride_is_warned_of_once(messages):
     head = make_head(stride=8)
     z = torch.rand(1, D, 2, 3)
     for height in (16, 12, 12):
         head.loss_by_feat(head((z,)), samples(torch.zeros(1, height, 24, dtype=torch.long)))
-    (warning,) = warnings
+    (warning,) = messages
     assert warning.startswith(
         'model.decode_head: predictions of 16×24 are resized to their inputs '
         'of 12×24; expected inputs'

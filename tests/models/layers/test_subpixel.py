@@ -4,7 +4,6 @@ import torch.nn.functional as F
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import split_positions
-from mmseg_cct.models.layers.stacked_decoders import Chain, decode
 from mmseg_cct.models.layers.subpixel import (
     from_subpixel_layout,
     icnr_,
@@ -48,28 +47,6 @@ def conv_chain(x, weights, biases, final_activation):
             x = x.relu()
         x = F.pixel_shuffle(x, 2)
     return x
-
-
-@pytest.mark.parametrize('stride', STRIDES)
-@pytest.mark.parametrize('final_activation', [False, True])
-def test_a_decoder_in_subpixel_layout_is_one_with_pixel_shuffle(stride, final_activation):
-    torch.manual_seed(0)
-    k, levels = 2, num_levels(stride)
-    projected = torch.randn(k, C, N * H * W, dtype=torch.float64)
-    weights = [torch.randn(k, 4 * C, C, dtype=torch.float64) for _ in range(levels)]
-    biases = [torch.randn(k, 4 * C, dtype=torch.float64) for _ in range(levels)]
-    decoded = decode(projected, Chain(weights, [b.unsqueeze(-1) for b in biases], final_activation))
-    for d in range(k):
-        actual = from_subpixel_layout(decoded[d], (N, H, W), stride)
-        x = projected[d].view(C, N, H, W).transpose(0, 1)
-        expected = conv_chain(x, [w[d] for w in weights], [b[d] for b in biases], final_activation)
-        torch.testing.assert_close(actual, expected)
-
-
-def test_a_chain_can_be_sliced():
-    chain = Chain([torch.rand(5, 8, 2)], [torch.rand(5, 8, 1)], False)
-    x = torch.rand(5, 2, 7)
-    assert torch.equal(decode(x, chain)[1:3], decode(x[1:3], chain.select(slice(1, 3))))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-import yaml
+from drawing import CLASSES, drawn
 from PIL import Image
 
 from mmseg_cct.annotations.export import export_masks
@@ -18,42 +18,6 @@ FILES = {
     'label-studio': 'label_studio.json',
     'yolo': 'yolo',
 }
-CLASSES = {
-    'background': (0, 0, 0),
-    'crack & co': (255, 0, 0),
-    'Straße': (0, 9, 200),
-    'x': (1, 2, 3),
-}
-
-
-def drawn():
-    """Rings in rings, lines of one pixel, pixels that touch at corners, regions at the border."""
-    mask = np.zeros((37, 50), np.uint8)
-    mask[2:20, 3:22] = 1
-    mask[5:16, 6:18] = 2
-    mask[7:12, 8:14] = 0
-    mask[9, 10] = 3
-    mask[25, 5:40] = 3
-    mask[range(26, 36), range(30, 40)] = 2
-    mask[0:9, 44:] = 1
-    mask[30:, :7] = 2
-    mask[36, 49] = 1
-    return mask
-
-
-@pytest.fixture
-def masks(tmp_path):
-    """Images and masks of two sizes, one in a subfolder with a name that needs quoting."""
-    rng = np.random.default_rng(0)
-    noise = rng.integers(0, 4, (9, 13), np.uint8).repeat(3, 0).repeat(3, 1)
-    masks = {}
-    for name, mask in (('a.jpg', drawn()), ('sub dir/ä & b.png', noise)):
-        for kind, pixels in (('photos', mask[..., None].repeat(3, 2)), ('true', mask)):
-            path = tmp_path / kind / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(pixels).save(path.with_suffix('.png') if kind == 'true' else path)
-        masks[name] = (tmp_path / 'true' / name).with_suffix('.png')
-    return masks
 
 
 def accept(file):
@@ -86,6 +50,33 @@ def test_in_and_out_are_inverse(form, rest, masks, tmp_path):
     for name, path in masks.items():
         found = np.asarray(Image.open((data / 'masks' / name).with_suffix('.png')))
         assert np.array_equal(order[found], np.asarray(Image.open(path))), name
+
+
+def test_files_name_images_that_are_there(masks, tmp_path):
+    out = tmp_path / 'out'
+    for form in ('labelme', 'yolo'):
+        export_masks(form, out, masks, CLASSES, tmp_path / 'photos')
+    for name in masks:
+        file = (out / 'labelme' / name).with_suffix('.json')
+        assert (file.parent / json.loads(file.read_text('utf-8'))['imagePath']).is_file()
+        assert (out / 'yolo/images' / name).is_file()
+        assert (out / 'yolo/labels' / name).with_suffix('.txt').is_file()
+
+
+def test_tools_get_the_colours_and_the_controls_that_regions_name(masks, tmp_path):
+    for form in ('cvat', 'label-studio'):
+        export_masks(form, tmp_path, masks, CLASSES, tmp_path / 'photos')
+    colours = {name: f'#{bytes(colour).hex()}' for name, colour in CLASSES.items()}
+    labels = ElementTree.parse(tmp_path / 'cvat.xml').findall('meta//label')
+    assert {label.findtext('name'): label.findtext('color') for label in labels} == colours
+    controls = {}
+    for each in ElementTree.parse(tmp_path / 'label_studio.xml').getroot():
+        if each.tag.endswith('Labels'):
+            controls[each.get('name')] = each.tag.lower()
+            assert {label.get('value'): label.get('background') for label in each} == colours
+    tasks = json.loads((tmp_path / 'label_studio.json').read_text('utf-8'))
+    regions = [region for task in tasks for region in task['predictions'][0]['result']]
+    assert {region['from_name']: region['type'] for region in regions} == controls
 
 
 CORRECTION = [[4, 4], [30, 4], [30, 22], [4, 22]]
@@ -150,52 +141,3 @@ def test_a_larger_correction_that_is_appended_wins(form, masks, tmp_path):
     right[4:22, 4:30] = 3
     names = np.array(list(done.table.colours))[np.asarray(Image.open(data / 'masks/a.png'))]
     assert not done.failed and np.array_equal(names, np.array(list(CLASSES))[right])
-
-
-def test_yolo_names_of_any_script_are_yaml(masks, tmp_path):
-    export_masks('yolo', tmp_path, masks, {'𐌰': (0, 0, 0), 'a "b"': (1, 1, 1)}, tmp_path / 'photos')
-    names = yaml.safe_load((tmp_path / 'yolo/data.yaml').read_text('utf-8'))['names']
-    assert names == {0: '𐌰', 1: 'a "b"'}
-
-
-def test_files_name_images_that_are_there(masks, tmp_path):
-    out = tmp_path / 'out'
-    for form in ('labelme', 'yolo'):
-        export_masks(form, out, masks, CLASSES, tmp_path / 'photos')
-    for name in masks:
-        file = (out / 'labelme' / name).with_suffix('.json')
-        assert (file.parent / json.loads(file.read_text('utf-8'))['imagePath']).is_file()
-        assert (out / 'yolo/images' / name).is_file()
-        assert (out / 'yolo/labels' / name).with_suffix('.txt').is_file()
-
-
-def test_coco_has_the_box_and_the_area_of_each_region(tmp_path):
-    mask = np.zeros((20, 30), np.uint8)
-    mask[3:10, 5:25], mask[12:19, 2:12] = 1, 2
-    mask[14:16, 4:6] = 0  # a hole
-    Image.fromarray(mask).save(tmp_path / 'a.png')
-    export_masks(
-        'coco', tmp_path, {'a.png': tmp_path / 'a.png'}, CLASSES, tmp_path, tolerance=0, min_area=0
-    )
-    regions = json.loads((tmp_path / 'coco.json').read_text('utf-8'))['annotations']
-    keys = 'category_id', 'bbox', 'area', 'iscrowd'
-    assert [[region[key] for key in keys] for region in regions] == [
-        [2, [5, 3, 20, 7], 140, 0],
-        [3, [2, 12, 10, 7], 66, 0],
-    ]
-
-
-def test_tools_get_the_colours_and_the_controls_that_regions_name(masks, tmp_path):
-    for form in ('cvat', 'label-studio'):
-        export_masks(form, tmp_path, masks, CLASSES, tmp_path / 'photos')
-    colours = {name: f'#{bytes(colour).hex()}' for name, colour in CLASSES.items()}
-    labels = ElementTree.parse(tmp_path / 'cvat.xml').findall('meta//label')
-    assert {label.findtext('name'): label.findtext('color') for label in labels} == colours
-    controls = {}
-    for each in ElementTree.parse(tmp_path / 'label_studio.xml').getroot():
-        if each.tag.endswith('Labels'):
-            controls[each.get('name')] = each.tag.lower()
-            assert {label.get('value'): label.get('background') for label in each} == colours
-    tasks = json.loads((tmp_path / 'label_studio.json').read_text('utf-8'))
-    regions = [region for task in tasks for region in task['predictions'][0]['result']]
-    assert {region['from_name']: region['type'] for region in regions} == controls

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -22,19 +23,19 @@ def here(tmp_path, monkeypatch):
 
 def test_metrics_and_predictions_are_written(trained, here):
     trained.run(
-        'test', trained.config, trained.checkpoint, '--work-dir', 'w', '--out', 'png',
+        'test', trained.file, trained.checkpoint, '--work-dir', 'w', '--out', 'png',
         '--show-dir', 'painted',
     )  # fmt: skip
     assert 0 <= _metrics(here / 'w')['mIoU'] <= 100
-    predicted = np.array(Image.open(here / 'png' / '0.png'))
-    assert predicted.shape == (40, 48) and predicted.max() < 3
-    assert len(list((here / 'painted').rglob('*.png'))) == 4
+    predicted = np.array(Image.open(here / 'png' / 'v0.png'))
+    assert predicted.shape == (32, 40) and predicted.max() < 3
+    assert len(list((here / 'painted').rglob('*.png'))) == 3
 
 
 @pytest.mark.parametrize('hook', [None, dict(draw=False), dict(type='SegVisualizationHook')])
 def test_painting_needs_no_hook_in_the_config(hook, trained, here):
     options = {'default_hooks.visualization': hook}
-    arguments = str(trained.config), str(trained.checkpoint)
+    arguments = str(trained.file), str(trained.checkpoint)
     config = prepare_test(*arguments, show_dir='painted', options=options)
     visualization = config.default_hooks.visualization
     assert visualization.type == 'SegVisualizationHook' and visualization.draw
@@ -42,42 +43,38 @@ def test_painting_needs_no_hook_in_the_config(hook, trained, here):
 
 def test_tta_leaves_the_trainings_config_alone(trained, here):
     dumped = (trained.work_dir / 'tiny.py').read_text()
-    trained.run('test', trained.config, trained.checkpoint, '--work-dir', trained.work_dir, '--tta')
+    trained.run('test', trained.file, trained.checkpoint, '--work-dir', trained.work_dir, '--tta')
     assert (trained.work_dir / 'tiny.py').read_text() == dumped
     assert 'SegTTAModel' in (trained.work_dir / 'test' / 'tiny.py').read_text()
     assert 0 <= _metrics(trained.work_dir / 'test')['mIoU'] <= 100
 
 
 def test_the_default_work_dir_is_below_the_trainings(trained):
-    config = prepare_test(str(trained.config), str(trained.checkpoint))
+    config = prepare_test(str(trained.file), str(trained.checkpoint))
     assert config.work_dir == 'work_dirs/tiny/test'
 
 
 def test_the_trainings_own_work_dir_is_never_used(trained, tmp_path):
     (tmp_path / 'last_checkpoint').touch()
-    config = prepare_test(str(trained.config), str(trained.checkpoint), work_dir=str(tmp_path))
+    config = prepare_test(str(trained.file), str(trained.checkpoint), work_dir=str(tmp_path))
     assert config.work_dir == str(tmp_path / 'test')
 
 
-def test_out_reaches_the_evaluators_that_write(trained, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # `out` is made there
-    text = trained.config.read_text()
-    path = trained.folder / 'evaluators.py'
-    path.write_text(
-        text + "test_evaluator = [dict(type='DumpResults', out_file_path='a.pkl'), test_evaluator]"
-    )
-    config = prepare_test(str(path), str(trained.checkpoint), out='png')
+def test_out_reaches_the_evaluators_that_write(cct, trained):
+    dump = dict(type='DumpResults', out_file_path='a.pkl')
+    cct.config.test_evaluator = [dump, cct.config.test_evaluator]
+    config = prepare_test(str(cct.write()), str(trained.checkpoint), out='png')
     assert config.test_evaluator[1].output_dir == 'png'
     assert 'output_dir' not in config.test_evaluator[0]
     assert 'keep_results' not in config.test_evaluator[1]  # an argument of Cityscapes' alone
-    path.write_text(text + "test_evaluator = dict(type='DumpResults', out_file_path='a.pkl')")
+    cct.config.test_evaluator = dump
     with pytest.raises(UserError, match='--out needs a test_evaluator of type IoUMetric'):
-        prepare_test(str(path), str(trained.checkpoint), out='png')
+        prepare_test(str(cct.write()), str(trained.checkpoint), out='png')
 
 
 def test_a_missing_checkpoint_is_named(trained):
     with pytest.raises(UserError, match=r'^gone.pth: no such checkpoint file$'):
-        prepare_test(str(trained.config), 'gone.pth')
+        prepare_test(str(trained.file), 'gone.pth')
 
 
 @pytest.mark.parametrize(
@@ -89,17 +86,16 @@ def test_a_missing_checkpoint_is_named(trained):
         ('visualizer', {'show_dir': 'painted'}),
     ],
 )
-def test_a_config_that_lacks_something_is_named(trained, key, arguments):
-    path = trained.folder / f'without_{key}.py'
-    path.write_text(trained.config.read_text().replace(f'\n{key} =', '\nother ='))
-    with pytest.raises(UserError, match=rf'without_{key}.py: no {key}; expected'):
-        prepare_test(str(path), str(trained.checkpoint), **arguments)
+def test_a_config_that_lacks_something_is_named(cct, trained, key, arguments):
+    cct.config.pop(key)
+    with pytest.raises(UserError, match=rf'tiny.py: no {key}; expected'):
+        prepare_test(str(cct.write()), str(trained.checkpoint), **arguments)
 
 
 def test_two_gloo_processes_give_one_process_metrics(trained, here):
-    trained.run('test', trained.config, trained.checkpoint, '--work-dir', here / 'one')
+    trained.run('test', trained.file, trained.checkpoint, '--work-dir', here / 'one')
     done = trained.shell(
-        'bash', trained.tools / 'dist_test.sh', trained.config, trained.checkpoint, 2,
+        'bash', trained.tools / 'dist_test.sh', trained.file, trained.checkpoint, 2,
         '--work-dir', here / 'two',
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -119,27 +115,26 @@ def test_no_thread_of_the_group_outlives_a_distributed_run(trained, here):
     one = 'RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT'
     done = trained.shell(
         'bash', '-c', f'{one} exec "$@"', '', 'python', '-c', code, trained.tools / 'test.py',
-        trained.config, trained.checkpoint, '--launcher', 'pytorch', '--work-dir', here,
+        trained.file, trained.checkpoint, '--launcher', 'pytorch', '--work-dir', here,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     left = done.stdout.partition('left:')[2]
     assert left and 'gloo' not in left
 
 
-def test_the_config_is_not_overwritten(tiny, trained):
+def test_the_config_is_not_overwritten(cct, trained):
     with pytest.raises(UserError, match=r': holds .*tiny.py, which the run would'):
-        prepare_test(str(tiny.config), str(trained.checkpoint), work_dir=str(tiny.folder))
+        prepare_test(str(cct.file), str(trained.checkpoint), work_dir=str(cct.folder))
 
 
-def test_out_refuses_images_that_would_share_a_file(tiny, trained, capsys):
-    for kind in ('images', 'masks'):
-        folder = tiny.folder / 'data' / kind
+def test_out_refuses_images_that_would_share_a_file(cct, trained, capsys):
+    for kind in ('val_images', 'val_masks'):
+        folder = cct.data / kind
         for part in ('a', 'b'):
             (folder / part).mkdir()
-        for index, file in enumerate(sorted(folder.glob('*.*'))):
-            file.rename(folder / 'ab'[index % 2] / f'{index // 2}{file.suffix}')
-    with pytest.raises(SystemExit):
-        tiny.run('test', tiny.config, trained.checkpoint, '--work-dir', 'w', '--out', 'png')
+            shutil.copy(folder / 'v0.png', folder / part)
+        (folder / 'v0.png').unlink()
+    assert cct.tool('test', 'tiny.py', trained.checkpoint, '--work-dir', 'w', '--out', 'png') == 2
     lines = capsys.readouterr().err.splitlines()
-    assert any(line.startswith('error: png: ') and 'both become 0.png' in line for line in lines)
-    assert not list((tiny.folder / 'png').glob('*.png'))
+    assert any(line.startswith('error: png: ') and 'both become v0.png' in line for line in lines)
+    assert not list((cct.folder / 'png').glob('*.png'))

@@ -1,4 +1,7 @@
-"""The scripts for Slurm: on the one at hand, or on one that tests/shared/local_slurm.sh starts."""
+"""The scripts that start several processes.
+
+Those for Slurm run on the one at hand, or on one that tests/shared/local_slurm.sh starts.
+"""
 
 import json
 import os
@@ -41,21 +44,32 @@ def on_cpus(run, script, partition, *arguments):
     return run.shell('env', *variables, 'bash', run.tools / script, partition, 'cct', *arguments)
 
 
-def test_slurm_trains_and_tests_on_two_tasks(tiny, partition):
-    done = on_cpus(tiny, 'slurm_train.sh', partition, tiny.config, '--work-dir', 'work')
+def test_slurm_trains_and_tests_on_two_tasks(cct, partition):
+    done = on_cpus(cct, 'slurm_train.sh', partition, cct.file, '--work-dir', 'work')
     assert done.returncode == 0, done.stderr
-    checkpoint = tiny.folder / 'work' / 'iter_2.pth'
-    done = on_cpus(tiny, 'slurm_test.sh', partition, tiny.config, checkpoint, '--work-dir', 'test')
+    checkpoint = cct.folder / 'work' / 'iter_2.pth'
+    done = on_cpus(cct, 'slurm_test.sh', partition, cct.file, checkpoint, '--work-dir', 'test')
     assert done.returncode == 0, done.stderr
-    (metrics,) = (tiny.folder / 'test').glob('*/*.json')
+    (metrics,) = (cct.folder / 'test').glob('*/*.json')
     assert json.loads(metrics.read_text())['mIoU'] >= 0
 
 
-def test_a_mistake_is_said_once(tiny, partition):
-    done = on_cpus(tiny, 'slurm_train.sh', partition, 'none.py')
+def test_a_mistake_is_said_once(cct, partition):
+    done = on_cpus(cct, 'slurm_train.sh', partition, 'none.py')
     lines = [line for line in done.stderr.splitlines() if line.startswith('error: ')]
     assert lines == ['error: none.py: no such config file']
     assert done.returncode != 0
+
+
+@pytest.mark.parametrize(
+    'arguments', [('train', 'c.py', '--resume'), ('test', 'c.py', 'c.pth', '--tta')]
+)
+def test_a_forgotten_number_of_processes_is_one_line(cct, arguments):
+    name, *rest = arguments
+    done = cct.shell('bash', cct.tools / f'dist_{name}.sh', *rest)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f'error: PROCESSES={rest[-1]}; expected a whole number, as in: ')
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def read(path):
 
 
 def predict(trained, video, out, *options):
-    arguments = trained.config, trained.checkpoint, video, '--out', out, '--device', 'cpu'
+    arguments = trained.file, trained.checkpoint, video, '--out', out, '--device', 'cpu'
     return trained.run('predict', *arguments, *options)
 
 

@@ -1,0 +1,15 @@
+import shutil
+
+from mmengine.config import Config
+
+from mmseg_cct.analysis.listed_images import unlabeled_images
+
+
+def test_images_of_several_folders_keep_apart(photos):
+    folder = dict(type='FolderDataset', image_dir=str(photos / 'a'), subset='unlabeled')
+    other = shutil.copytree(photos / 'a', photos.parent / 'other')
+    sets = [dict(folder), dict(folder, image_dir=str(other))]
+    dataset = dict(unlabeled=dict(type='ConcatDataset', datasets=sets))
+    config = Config(dict(train_dataloader=dict(dataset=dataset)))
+    names = {str(info['name']) for info in unlabeled_images(config, 'x').values()}
+    assert len(names) == 10 and {'other/1.png', 'photos/a/1.png'} < names

@@ -1,0 +1,27 @@
+"""Photos that exports are about, and masks that become exports."""
+
+import exports
+import numpy as np
+import pytest
+from drawing import drawn
+from PIL import Image
+
+
+@pytest.fixture
+def photos(tmp_path):
+    return exports.make_photos(tmp_path)
+
+
+@pytest.fixture
+def masks(tmp_path):
+    """Images and masks of two sizes, one in a subfolder with a name that needs quoting."""
+    rng = np.random.default_rng(0)
+    noise = rng.integers(0, 4, (9, 13), np.uint8).repeat(3, 0).repeat(3, 1)
+    masks = {}
+    for name, mask in (('a.jpg', drawn()), ('sub dir/ä & b.png', noise)):
+        for kind, pixels in (('photos', mask[..., None].repeat(3, 2)), ('true', mask)):
+            path = tmp_path / kind / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(path.with_suffix('.png') if kind == 'true' else path)
+        masks[name] = (tmp_path / 'true' / name).with_suffix('.png')
+    return masks

@@ -1,0 +1,31 @@
+import numpy as np
+import pytest
+from formats import BOX, drawn, of_labelme
+
+from mmseg_cct.annotations.readers import (
+    labelme,
+)
+from mmseg_cct.annotations.source import Source
+
+
+def test_labelme_circles_rectangles_and_what_is_ignored(tmp_path):
+    source = of_labelme(tmp_path / '1.json', shape_type='circle', points=[[5, 5], [5, 8]])
+    disc = drawn(labelme.read(source)) == 0
+    assert disc.sum() == pytest.approx(np.pi * 9, abs=4) and disc[2:8, 5].all()
+    source = of_labelme(tmp_path / '1.json', shape_type='rectangle', points=[[8, 6], [2, 2]])
+    assert (drawn(labelme.read(source)) == 0).sum() == 24
+    source = of_labelme(
+        tmp_path / '1.json', label='__ignore__', points=np.reshape(BOX, (4, 2)).tolist()
+    )
+    annotations = labelme.read(source)
+    assert (drawn(annotations) == 255).sum() == 24 and not annotations.classes
+
+
+@pytest.mark.parametrize('listed', [True, False])
+def test_labelme_spaces_around_a_label_do_not_count(tmp_path, listed):
+    points = np.reshape(BOX, (4, 2)).tolist()
+    of_labelme(tmp_path / '1.json', label=' car ', points=points)
+    if listed:
+        (tmp_path / 'labels.txt').write_text('car \n')
+    annotations = labelme.read(Source(tmp_path))
+    assert list(annotations.classes) == ['car'] and (drawn(annotations) == 0).sum() == 24

@@ -1,0 +1,58 @@
+"""A model as it was trained, with classes and colours, and images as it was trained on them."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from mmcv.transforms import LoadImageFromFile
+from mmengine.config import Config
+from PIL import Image
+
+from mmseg_cct.apis.inference import image_reader, load_model
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.palette import class_colours
+
+
+@pytest.mark.parametrize('color_type', ['grayscale', 'color_ignore_orientation'])
+def test_images_are_read_as_by_the_test_pipeline(tmp_path, color_type):
+    """By hand: MMSeg's loader, of an image that an EXIF tag turns."""
+    pixels = np.random.default_rng(0).integers(0, 255, (20, 30, 3), dtype=np.uint8)
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    Image.fromarray(pixels).save(tmp_path / 'a.png', exif=turned)
+    step = dict(type='LoadImageFromFile', color_type=color_type)
+    config = Config(dict(test_pipeline=[step, dict(type='PackSegInputs')]))
+    expected = LoadImageFromFile(color_type=color_type)(dict(img_path=str(tmp_path / 'a.png')))
+    assert np.array_equal(image_reader(config)(tmp_path / 'a.png'), expected['img'])
+    assert config.test_pipeline[0] == step  # MMSeg keeps its arguments
+
+
+@pytest.fixture
+def bare(trained, tmp_path):
+    """The checkpoint's weights without their meta and auxiliary decoders."""
+    state = torch.load(trained.checkpoint, weights_only=False)['state_dict']
+    kept = {name: value for name, value in state.items() if 'auxiliary_head' not in name}
+    torch.save(dict(state_dict=kept), tmp_path / 'bare.pth')
+    return str(tmp_path / 'bare.pth')
+
+
+def test_classes_and_palette_come_from_the_config_where_the_checkpoint_has_none(trained, bare):
+    meta = load_model(copy.deepcopy(trained.config), bare, 'cpu').dataset_meta
+    assert tuple(meta['classes']) == ('ground', 'thing', 'other')
+    assert np.array_equal(meta['palette'], trained.palette)
+
+
+def test_a_palette_is_found_where_nobody_has_one(trained, bare):
+    config = copy.deepcopy(trained.config)
+    for split in ('train', 'val', 'test'):
+        config[f'{split}_dataloader'].pop('dataset')
+    names = [f'class {index}' for index in range(3)]
+    assert load_model(config, bare, 'cpu').dataset_meta['palette'] == [*map(list, class_colours(names))]
+
+
+def test_a_checkpoint_of_other_classes_is_refused(trained):
+    config = copy.deepcopy(trained.config)
+    config.model.decode_head.num_classes = 5
+    with pytest.raises(UserError, match=r'iter_6.pth: does not fit the config in 7 of \d+ entries'):
+        load_model(config, str(trained.checkpoint), 'cpu')

@@ -1,0 +1,79 @@
+"""Where a training writes, and what it goes on from."""
+
+import shutil
+
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.apis.train import prepare_training, train
+from mmseg_cct.errors import UserError
+
+
+@pytest.fixture
+def finished(cct, trained):
+    """The work directory of a finished training."""
+    return shutil.copytree(trained.work_dir, cct.folder / 'work')
+
+
+def test_work_dir_is_named_after_the_config(cct):
+    config = prepare_training(str(cct.file))
+    assert config.work_dir == 'work_dirs/tiny'
+    assert not config.get('resume')
+
+
+def test_resume_goes_on_from_the_latest_checkpoint(cct, finished):
+    options = {'train_cfg.max_iters': 7, 'experiment_name': 'resumed'}
+    config = prepare_training(str(cct.file), work_dir='work', resume='auto', options=options)
+    assert (config.load_from, config.resume) == (None, True)
+    assert config.param_scheduler[0].end == 7
+    train(config)
+    assert (finished / 'last_checkpoint').read_text().endswith('iter_7.pth')
+    dumped = Config.fromfile(finished / 'tiny.py')
+    assert not dumped.resume  # another training with it starts anew
+    again = prepare_training('work/tiny.py', work_dir='work', resume='auto', options=options)
+    assert again.resume
+
+
+def test_a_missing_resume_checkpoint_is_named(cct):
+    with pytest.raises(UserError, match=r'^gone.pth: no such checkpoint file$'):
+        prepare_training(str(cct.file), resume='gone.pth')
+
+
+def test_a_config_without_training_is_named(cct):
+    cct.config.pop('train_cfg')
+    with pytest.raises(UserError, match=r'tiny.py: no train_cfg; expected a config for training'):
+        prepare_training(str(cct.write()))
+
+
+def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(cct, capsys):
+    assert cct.tool('train', 'none.py') == 2
+    assert capsys.readouterr().err == 'error: none.py: no such config file\n'
+
+
+@pytest.mark.parametrize('options', [{}, {'model.decode_head.num_classes': 7}])
+def test_a_finished_training_is_not_overwritten(cct, finished, options):
+    files = [path for path in finished.rglob('*') if path.is_file()]
+    before = {path: path.read_bytes() for path in files}
+    with pytest.raises(UserError) as error:
+        prepare_training(str(cct.file), work_dir='work', options=options)
+    assert str(error.value) == (
+        '--work-dir work: holds a training up to iter_6.pth; expected --resume, or another '
+        'folder, for a next round of labels --work-dir work-round2'
+    )
+    assert before == {path: path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize('resume', [None, 'auto'])
+def test_the_config_is_not_overwritten(cct, resume):
+    (cct.folder / 'link').symlink_to(cct.folder)
+    for work_dir in ('.', str(cct.folder), 'link'):
+        with pytest.raises(UserError, match=r': holds .*tiny.py, which the run would'):
+            prepare_training(str(cct.file), work_dir=work_dir, resume=resume)
+
+
+def test_the_learning_rate_is_scaled_on_demand(cct):
+    with pytest.raises(UserError, match=r'no auto_scale_lr\.base_batch_size; expected the batch'):
+        prepare_training(str(cct.file), auto_scale_lr=True)
+    options = {'auto_scale_lr.base_batch_size': 10}
+    config = prepare_training(str(cct.file), auto_scale_lr=True, options=options)
+    assert config.auto_scale_lr == dict(base_batch_size=10, enable=True)

@@ -1,0 +1,59 @@
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from mmseg_cct.models.layers.stacked_decoders import Chain, decode
+from mmseg_cct.models.layers.subpixel import (
+    from_subpixel_layout,
+    num_levels,
+)
+
+STRIDES = [1, 2, 4, 8, 16]
+
+
+N, C, H, W = 2, 3, 3, 4
+
+
+def conv_chain(x, weights, biases, final_activation):
+    """1×1 convolutions, ReLU and F.pixel_shuffle on `(N, C, h, w)`."""
+    for level, (weight, bias) in enumerate(zip(weights, biases)):
+        x = F.conv2d(x, weight[..., None, None], bias)
+        if final_activation or level < len(weights) - 1:
+            x = x.relu()
+        x = F.pixel_shuffle(x, 2)
+    return x
+
+
+@pytest.mark.parametrize('stride', STRIDES)
+@pytest.mark.parametrize('final_activation', [False, True])
+def test_a_decoder_in_subpixel_layout_is_one_with_pixel_shuffle(stride, final_activation):
+    torch.manual_seed(0)
+    k, levels = 2, num_levels(stride)
+    projected = torch.randn(k, C, N * H * W, dtype=torch.float64)
+    weights = [torch.randn(k, 4 * C, C, dtype=torch.float64) for _ in range(levels)]
+    biases = [torch.randn(k, 4 * C, dtype=torch.float64) for _ in range(levels)]
+    decoded = decode(projected, Chain(weights, [b.unsqueeze(-1) for b in biases], final_activation))
+    for d in range(k):
+        actual = from_subpixel_layout(decoded[d], (N, H, W), stride)
+        x = projected[d].view(C, N, H, W).transpose(0, 1)
+        expected = conv_chain(x, [w[d] for w in weights], [b[d] for b in biases], final_activation)
+        torch.testing.assert_close(actual, expected)
+
+
+def test_a_chain_can_be_sliced():
+    chain = Chain([torch.rand(5, 8, 2)], [torch.rand(5, 8, 1)], False)
+    x = torch.rand(5, 2, 7)
+    assert torch.equal(decode(x, chain)[1:3], decode(x[1:3], chain.select(slice(1, 3))))
+
+
+@pytest.mark.parametrize(('levels', 'channels', 'classes'), [(1, 2, 2), (2, 7, 5), (3, 21, 21)])
+def test_flops_are_those_of_the_products(levels, channels, classes):
+    widths = [channels] * levels + [classes]
+    weights = [torch.randn(3, 4 * o, i) for i, o in itertools.pairwise(widths)]
+    chain = Chain(weights, [torch.randn(3, 4 * o, 1) for o in widths[1:]], False)
+    with FlopCounterMode(display=False) as counter:
+        decode(torch.randn(3, channels, 10), chain)
+    assert chain.flops(10) == counter.get_total_flops()

@@ -1,0 +1,659 @@
+"""The losses of all decoders in chunks: the plain gradients, memory and work."""
+
+import os
+import shutil
+import subprocess
+import sys
+from unittest import mock
+
+import pytest
+import torch
+from banks import (
+    ALL_TERMS,
+    CLASSES,
+    MASKED,
+    MSE,
+    OBJECT_MASKING,
+    PERTURBATIONS,
+    C,
+    D,
+    H,
+    N,
+    W,
+    assert_close_relative,
+    assert_same_results,
+    each_width,
+    gradients,
+    loss_and_gradients,
+    make_bank,
+    make_batch,
+    perturbed_features,
+    plain_predictions,
+    run_loss,
+    with_masks,
+)
+from dispatch import DispatchCounter
+from mmengine.structures import PixelData
+from mmseg.structures import SegDataSample
+from plain import PlainBank, consistency_js, consistency_kl, consistency_mse, pairwise, weak_ce
+
+from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.models.layers import chunking
+
+
+def plain_gradients(bank, plain, loss, z):
+    """The plain decoders' gradients in the order and shapes of the bank's parameters."""
+    loss.backward()
+    stacked = {'proj': torch.stack([d.projection.grad[..., 0, 0] for d in plain.decoders])}
+    for level in range(len(bank.up)):
+        stacked[f'up.{level}.weight'] = torch.stack(
+            [d.weights[level].grad[..., 0, 0] for d in plain.decoders]
+        )
+        stacked[f'up.{level}.bias'] = torch.stack([d.biases[level].grad for d in plain.decoders])
+    return {'z': z.grad, **stacked}
+
+
+def compare_with_plain(bank, plain_loss, tolerance=1e-5):
+    """Loss and every gradient of the bank against the plain decoders on the same draws."""
+    dtype = bank.proj.dtype
+    z, seg_logits, samples = make_batch(dtype, stride=bank.stride)
+    torch.manual_seed(2)
+    loss = bank.loss((z,), seg_logits, samples)['loss']
+    loss.backward()
+    actual = {'z': z.grad.clone(), **{n: p.grad for n, p in bank.named_parameters()}}
+
+    z, seg_logits, samples = make_batch(dtype, stride=bank.stride)
+    torch.manual_seed(2)
+    plain = PlainBank(bank)
+    predictions = plain.decode(perturbed_features(bank, z, seg_logits))
+    labels = torch.cat([s.pseudo_sem_seg.data for s in samples])
+    expected_loss = plain_loss(predictions, seg_logits.softmax(1), labels)
+    expected = plain_gradients(bank, plain, expected_loss, z)
+
+    assert loss.item() == pytest.approx(expected_loss.item(), rel=tolerance)
+    assert actual.keys() == expected.keys()
+    for name in expected:
+        assert_close_relative(actual[name], expected[name], tolerance)
+
+
+@each_width
+@pytest.mark.parametrize('name', PERTURBATIONS)
+def test_each_perturbation_gives_the_plain_gradients(name, channels):
+    bank = make_bank({name: PERTURBATIONS[name]}, channels=channels)
+    compare_with_plain(bank, lambda q, p, _: consistency_mse(q, p))
+
+
+@pytest.mark.parametrize(('stride', 'channels'), [(1, None), (2, None), (2, 9), (4, None), (16, 9)])
+def test_every_stride_gives_the_plain_gradients(stride, channels):
+    bank = make_bank(stride=stride, channels=channels)
+    compare_with_plain(bank, lambda q, p, _: consistency_mse(q, p))
+
+
+@pytest.mark.parametrize(
+    ('kind', 'plain'),
+    [
+        ('MSEConsistency', consistency_mse),
+        ('KLConsistency', consistency_kl),
+        ('JSConsistency', consistency_js),
+    ],
+)
+@pytest.mark.parametrize('threshold', [None, 0.5])
+@pytest.mark.parametrize(('final_activation', 'channels'), [(False, None), (True, None), (True, 9)])
+def test_each_consistency_loss_gives_the_plain_gradients(
+    kind, plain, threshold, final_activation, channels
+):
+    bank = make_bank(
+        channels=channels,
+        loss_consistency=dict(type=kind, loss_weight=3.0, confidence_threshold=threshold),
+        final_activation=final_activation,
+    )
+
+    def expected(q, p, _):
+        mask = None if threshold is None else p.amax(1) > threshold
+        return 3.0 * plain(q, p, mask)
+
+    compare_with_plain(bank, expected)
+
+
+@each_width
+def test_all_terms_together_give_the_plain_gradients(channels):
+    bank = make_bank(
+        channels=channels,
+        loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4),
+        loss_pairwise=dict(type='PairwiseVariance', loss_weight=2.0, num_decoders=99),
+    )
+    compare_with_plain(
+        bank, lambda q, p, y: consistency_mse(q, p) + 0.4 * weak_ce(q, y) + 2.0 * pairwise(q)
+    )
+
+
+class Recomputed(torch.autograd.Function):
+    """Computes a function anew in every backward pass, of which gradcheck runs several."""
+
+    @staticmethod
+    def forward(ctx, function, *inputs):
+        ctx.function = function
+        ctx.save_for_backward(*inputs)
+        return function(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad):
+        with torch.enable_grad():
+            inputs = [t.detach().requires_grad_() for t in ctx.saved_tensors]
+            return None, *torch.autograd.grad(ctx.function(*inputs), inputs, grad)
+
+
+class LossOnly(torch.nn.Module):
+    """`bank.loss` as a forward pass, which `functional_call` runs with any parameters."""
+
+    def __init__(self, bank):
+        super().__init__()
+        self.bank = bank
+
+    def forward(self, *args):
+        return run_loss(self.bank, args)['loss']
+
+
+@pytest.mark.parametrize('kind', ['MSEConsistency', 'KLConsistency', 'JSConsistency'])
+def test_gradcheck(kind):
+    # without I-VAT, whose change is a constant for the gradient and none for a finite difference
+    names = ('dropout', 'feature_drop', 'feature_noise')  # one of each way to project
+    perturbations = {name: dict(PERTURBATIONS[name], num_decoders=1) for name in names}
+    torch.manual_seed(0)
+    bank = PerturbedDecoderBank(
+        3,
+        2,
+        perturbations,
+        dict(type=kind, loss_weight=3.0, confidence_threshold=0.55),
+        stride=4,
+        compile=False,
+        memory_budget=2000,
+        kernel_init='kaiming',
+        **ALL_TERMS,
+    ).double()
+    sample = SegDataSample(metainfo=dict(classes=CLASSES[:2]))
+    sample.pseudo_sem_seg = PixelData(data=torch.randint(0, 2, (1, 8, 8)))
+    seg_logits = torch.randn(1, 2, 8, 8, dtype=torch.float64)
+    names = [f'bank.{name}' for name, _ in bank.named_parameters()]
+
+    def loss(z, *values):
+        parameters = dict(zip(names, values))
+        return torch.func.functional_call(LossOnly(bank), parameters, (z, seg_logits, [sample]))
+
+    z = torch.rand(1, 3, 2, 2, dtype=torch.float64)
+    inputs = [t.detach().clone().requires_grad_() for t in (z, *bank.parameters())]
+    assert torch.autograd.gradcheck(lambda *x: Recomputed.apply(loss, *x), inputs, fast_mode=True)
+
+
+def test_float64_gives_the_plain_gradients():
+    # the main prediction is kept in float32
+    compare_with_plain(
+        make_bank(dtype=torch.float64), lambda q, p, _: consistency_mse(q, p), tolerance=1e-7
+    )
+
+
+def assert_close_in_bfloat16(actual, expected):
+    """2 % of loss and gradient as a whole; single tensors may be off further where a ReLU flips."""
+    assert actual[0].item() == pytest.approx(expected[0].item(), rel=2e-2)
+    differences = [(a.float() - e).flatten() for a, e in zip(actual[1], expected[1])]
+    for difference, e in zip(differences, expected[1]):
+        assert difference.norm() <= 5e-2 * e.norm()
+    whole = torch.cat([e.flatten() for e in expected[1]])
+    assert torch.cat(differences).norm() <= 2e-2 * whole.norm()
+
+
+@pytest.mark.parametrize('kind', ['MSEConsistency', 'KLConsistency', 'JSConsistency'])
+def test_bfloat16_autocast_gives_nearly_the_same(kind):
+    bank = make_bank(loss_consistency=dict(type=kind, loss_weight=1.0), **ALL_TERMS)
+    expected = loss_and_gradients(bank)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        actual = loss_and_gradients(bank)
+    assert all(t.dtype == torch.float32 for t in (actual[0], *actual[1]))
+    assert_close_in_bfloat16(actual, expected)
+
+
+def test_features_in_bfloat16_give_nearly_the_same():
+    # as a neck hands them over under autocast; the noise of F-Noise is drawn in their type
+    bank = make_bank({n: c for n, c in PERTURBATIONS.items() if n != 'feature_noise'})
+    z, *rest = make_batch()
+    z = z.detach().bfloat16()
+    expected = loss_and_gradients(bank, (z.float().requires_grad_(), *rest))
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        actual = loss_and_gradients(bank, (z.requires_grad_(), *rest))
+    assert actual[1][0].dtype == torch.bfloat16
+    assert_close_in_bfloat16(actual, expected)
+
+
+@pytest.mark.parametrize(
+    ('num_classes', 'loss_weight', 'threshold'),
+    [(2, 30.0, None), (7, 30.0, None), (2, 0.01, None), (2, 30.0, 1.0)],
+    ids=['2 classes', '7 classes', 'start of a ramp', 'no confident pixel'],
+)
+def test_float16_holds_the_gradients_of_a_whole_batch_in_one_chunk(
+    num_classes, loss_weight, threshold
+):
+    """The sums over 400 000 pixels are formed before a loss scaler could see them."""
+    bank = PerturbedDecoderBank(
+        8,
+        num_classes,
+        dict(dropout=dict(type='SpatialDropout', num_decoders=4)),
+        dict(MSE, loss_weight=loss_weight, confidence_threshold=threshold),
+        loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4 if threshold else 0.0),
+        compile=False,
+        memory_budget=512 * 2**20,
+    )
+    torch.manual_seed(1)
+    z = torch.randn(4, 8, 40, 40).relu()
+    coarse = 2 * torch.randn(4, num_classes, 10, 10)
+    seg_logits = torch.nn.functional.interpolate(coarse, (320, 320), mode='bilinear')
+    samples = [SegDataSample(metainfo=dict(classes=CLASSES[:2])) for _ in z]
+    for sample in samples:
+        sample.pseudo_sem_seg = PixelData(data=torch.randint(0, num_classes, (1, 320, 320)))
+
+    def scaled_gradients():
+        loss = run_loss(bank, (z, seg_logits, samples))['loss']
+        return torch.autograd.grad(2**16 * loss, list(bank.parameters()))
+
+    expected = scaled_gradients()
+    with torch.autocast('cpu', dtype=torch.float16):
+        actual = scaled_gradients()
+    for a, e in zip(actual, expected):
+        assert_close_relative(a, e, 3e-3)
+
+
+def test_terms_are_logged_unweighted_and_without_gradient():
+    bank = make_bank(loss_consistency=dict(type='MSEConsistency', loss_weight=3.0), **ALL_TERMS)
+    losses = run_loss(bank)
+    assert {key for key in losses if 'loss' in key} == {'loss'}
+    assert losses.keys() == {
+        'loss',
+        'consistency',
+        'weak_ce',
+        'pairwise',
+        'agreement',
+        'pixels_weak_ce',
+        *(f'{name}.consistency' for name in PERTURBATIONS),
+    }
+    assert [key for key, value in losses.items() if value.requires_grad] == ['loss']
+    expected = 3 * losses['consistency'] + 0.4 * losses['weak_ce'] + 2 * losses['pairwise']
+    torch.testing.assert_close(losses['loss'].detach(), expected, check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ('kind', 'plain'),
+    [
+        ('MSEConsistency', consistency_mse),
+        ('KLConsistency', consistency_kl),
+        ('JSConsistency', consistency_js),
+    ],
+)
+def test_each_perturbation_logs_the_loss_of_its_plain_decoders(kind, plain):
+    bank = make_bank(loss_consistency=dict(type=kind, loss_weight=3.0, confidence_threshold=0.5))
+    batch = make_batch()
+    losses, predictions = run_loss(bank, batch), plain_predictions(bank, batch)
+    p = batch[1].softmax(1)
+    first = 0
+    for name, perturbation in bank.perturbations.items():
+        own = predictions[first : first + perturbation.num_decoders]
+        first += perturbation.num_decoders
+        expected = plain(own, p, p.amax(1) > 0.5).item()
+        assert losses[f'{name}.consistency'].item() == pytest.approx(expected, rel=1e-5)
+    assert losses['pixels_consistency'] == (p.amax(1) > 0.5).float().mean()
+
+
+@pytest.mark.parametrize('fraction', [1.0, 0.5])
+def test_what_is_logged_changes_no_loss_and_no_gradient(fraction):
+    banks = [
+        make_bank(log_terms=log, position_fraction=fraction, **ALL_TERMS) for log in (False, True)
+    ]
+    (loss, grads), (logging_loss, logging_grads) = map(loss_and_gradients, banks)
+    assert loss == logging_loss and all(map(torch.equal, grads, logging_grads))
+    assert run_loss(banks[0]).keys() == {'loss', 'consistency', 'weak_ce', 'pairwise'}
+
+
+def test_share_of_pixels_with_a_pseudo_label():
+    z, seg_logits, samples = make_batch()
+    share = torch.stack([s.pseudo_sem_seg.data != 255 for s in samples]).float().mean()
+    losses = run_loss(make_bank(OBJECT_MASKING, **ALL_TERMS), (z, seg_logits, samples))
+    assert losses['pixels_weak_ce'] == share and 'pixels_consistency' not in losses
+
+
+def test_main_prediction_is_a_constant():
+    z, seg_logits, samples = make_batch()
+    seg_logits.requires_grad_()
+    run_loss(make_bank(), (z, seg_logits, samples))['loss'].backward()
+    assert seg_logits.grad is None
+
+
+@pytest.mark.parametrize('weights', [(0.0, 0.0), (0.0, 1.0)])
+def test_a_term_of_weight_0_adds_nothing(weights):
+    # where a ramp starts
+    bank = make_bank(
+        OBJECT_MASKING,
+        dict(type='MSEConsistency', loss_weight=weights[0]),
+        loss_weak=dict(type='WeakCrossEntropy', loss_weight=weights[1]),
+    )
+    loss, grads = loss_and_gradients(bank)
+    torch.testing.assert_close(loss, weights[1] * run_loss(bank)['weak_ce'], check_dtype=False)
+    assert all((g.abs().max() > 0) == (weights[1] > 0) for g in grads)
+
+
+@pytest.mark.parametrize(
+    ('memory_budget', 'chunk_size'), [(1, 1), (100_000, 4), (500_000, 32), (1_000_000, 64)]
+)
+def test_results_do_not_depend_on_the_memory_budget(memory_budget, chunk_size):
+    # of 48 positions, so the last two sizes leave a chunk that is filled up
+    bank = make_bank(memory_budget=memory_budget, **ALL_TERMS)
+    # L_pw compares decoders, so a chunk has all of them
+    projected = bank.proj[..., :1].expand(-1, -1, N * H * W)
+    assert bank.chunking.shape(projected, bank.chain.values_per_position) == (
+        bank.num_decoders,
+        chunk_size,
+    )
+    assert_same_results(loss_and_gradients(bank), loss_and_gradients(make_bank(**ALL_TERMS)))
+
+
+@pytest.mark.parametrize('memory_budget', [1, 100_000, 300_000])
+def test_results_do_not_depend_on_how_many_decoders_a_chunk_takes(memory_budget):
+    terms = {**ALL_TERMS, 'loss_pairwise': None}
+    bank = make_bank(memory_budget=memory_budget, **terms)
+    together, _ = bank.chunking.shape(bank.proj, bank.chain.values_per_position, divisible=True)
+    assert together < bank.num_decoders and bank.num_decoders % together == 0
+    assert_same_results(loss_and_gradients(bank), loss_and_gradients(make_bank(**terms)))
+
+
+def test_two_losses_in_one_backward_pass_add_up():
+    bank = make_bank()
+    z, *rest = make_batch()
+    single = [loss_and_gradients(bank, (z, *rest), seed)[1] for seed in (2, 3)]
+    total = sum(
+        weight * run_loss(bank, (z, *rest), seed)['loss'] for seed, weight in ((2, 1.0), (3, 0.5))
+    )
+    for actual, a, b in zip(gradients(total, z, [bank]), *single):
+        torch.testing.assert_close(actual, a + 0.5 * b)
+
+
+def test_works_behind_a_checkpointed_backbone():
+    bank = make_bank()
+    x, *rest = make_batch()
+    conv = torch.nn.Conv2d(D, D, 1)
+
+    def run(checkpointed):
+        z = (
+            torch.utils.checkpoint.checkpoint(conv, x, use_reentrant=False)
+            if checkpointed
+            else conv(x)
+        )
+        return gradients(run_loss(bank, (z, *rest))['loss'], x, [bank, conv])
+
+    for actual, expected in zip(run(True), run(False)):
+        assert_close_relative(actual, expected, 1e-6)
+
+
+@pytest.mark.parametrize('retain_graph', [False, True])
+def test_a_second_backward_pass_is_an_error(retain_graph):
+    loss = run_loss(make_bank())['loss']
+    loss.backward(retain_graph=retain_graph)
+    with pytest.raises(RuntimeError, match=r'backward\(\) was called a second time on the loss of'):
+        loss.backward()
+
+
+def test_differentiating_twice_is_an_error():
+    with pytest.raises(RuntimeError, match='cannot be differentiated twice'):
+        run_loss(make_bank())['loss'].backward(create_graph=True)
+
+
+def test_position_fraction_gives_an_unbiased_estimate():
+    pairwise = ALL_TERMS['loss_pairwise']
+    full, part = (
+        make_bank(OBJECT_MASKING, position_fraction=fraction, loss_pairwise=pairwise)
+        for fraction in (1.0, 0.25)
+    )
+    expected, expected_gradients = loss_and_gradients(full)
+    batch = make_batch()
+    losses, z_gradients = [], []
+    for seed in range(200):
+        loss, grads = loss_and_gradients(part, batch, seed)
+        losses.append(loss)
+        z_gradients.append(grads[0])
+        touched = (grads[0].abs().sum((0, 1)) > 0).sum()
+        assert touched <= H * W / 4  # the same positions in every image
+    losses = torch.stack(losses)
+    assert len(losses.unique()) > 150  # drawn anew
+    assert abs(losses.mean() - expected) < 4 * losses.std() / len(losses) ** 0.5
+    assert losses.mean() == pytest.approx(expected.item(), rel=0.05)
+    mean = torch.stack(z_gradients).mean(0)
+    assert (mean - expected_gradients[0]).norm() < 0.25 * expected_gradients[0].norm()
+
+
+def test_position_fraction_is_unbiased_where_few_pixels_count():
+    # a mean over the counted pixels of the subset would not be: it is too low where none counts
+    loss = dict(type='MSEConsistency', loss_weight=1.0, confidence_threshold=0.8)
+    full, part = (
+        make_bank(OBJECT_MASKING, loss, loss_weak=ALL_TERMS['loss_weak'], position_fraction=f)
+        for f in (1.0, 0.1)
+    )
+    z, seg_logits, samples = make_batch()
+    for sample in samples:
+        sample.pseudo_sem_seg.data[:, 16:] = 255
+    expected = run_loss(full, (z, seg_logits, samples))
+    drawn = [run_loss(part, (z, seg_logits, samples), seed) for seed in range(400)]
+    for term in ('consistency', 'weak_ce'):
+        values = torch.stack([losses[term] for losses in drawn])
+        bound = 4 * values.std().item() / 20
+        assert values.mean().item() == pytest.approx(expected[term].item(), abs=bound)
+
+
+def test_position_fraction_1_draws_nothing():
+    z, *rest = make_batch()
+    bank = make_bank(OBJECT_MASKING, position_fraction=1.0)
+    torch.manual_seed(4)
+    state = torch.get_rng_state()
+    bank.loss((z,), *rest)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_tiny_position_fraction_keeps_one_position():
+    _, grads = loss_and_gradients(
+        make_bank(dict(noise=PERTURBATIONS['feature_noise']), position_fraction=1e-6)
+    )
+    assert (grads[0].abs().sum((0, 1)) > 0).sum() == 1
+
+
+def count(decoders_each, num_chunks, names=PERTURBATIONS, num_images=2, **kwargs):
+    """One step, forward and backward, with a budget that gives about `num_chunks` chunks."""
+    # which all take all decoders, however few the positions
+    perturbations = {n: dict(PERTURBATIONS[n], num_decoders=decoders_each) for n in names}
+    budget = decoders_each * len(perturbations) * C * 64 * 4 * num_images * H * W // num_chunks
+    bank = make_bank(perturbations, memory_budget=budget, **kwargs)
+    z, seg_logits, samples = make_batch(num_images=num_images)
+    with mock.patch.object(chunking, 'MIN_POSITIONS', 1), DispatchCounter() as counter:
+        bank.loss((z,), seg_logits, samples)['loss'].backward()
+    return counter, budget // 4
+
+
+def test_work_per_chunk_is_three_matrix_products_a_level():
+    # forward, gradient of the weight and gradient of the input, at three levels
+    for names, products in ((['object_masking'], 9), (['dropout', 'feature_drop'], 9)):
+        few, many = (count(1, chunks, names)[0] for chunks in (3, 24))
+        assert many.matrix_products - few.matrix_products == products * (24 - 3)
+        assert few.matrix_products - products * 3 <= 2 + 3 * len(names)
+
+
+def test_number_of_matrix_products_does_not_grow_with_the_decoders():
+    # F-Noise alone takes its decoders one by one, for memory's sake: twice forward, then backward
+    names = [name for name in PERTURBATIONS if name != 'feature_noise']
+    assert count(4, 12, names)[0].matrix_products == count(1, 12, names)[0].matrix_products
+    few, many = (count(k, 12, ['feature_noise'])[0].matrix_products for k in (1, 4))
+    assert many - few <= 4 * (4 - 1)
+
+
+@pytest.mark.parametrize('channels', [None, 8 * C])
+def test_no_tensor_grows_with_decoders_times_pixels(channels):
+    num_images, decoders_each = 6, 4
+    num_decoders = decoders_each * len(PERTURBATIONS)
+    counter, budget = count(decoders_each, 32, num_images=num_images, channels=channels)
+    main_prediction = num_images * C * 64 * H * W
+    projected = num_decoders * num_images * (channels or C) * H * W
+    perturbed = decoders_each * num_images * D * H * W  # the copies of z of one perturbation
+    parameters = num_decoders * 4 * (channels or C) ** 2
+    # a view of the main prediction counts as well
+    assert counter.largest <= max(main_prediction, budget, projected, perturbed, parameters)
+    width = (channels or C) / C
+    assert counter.largest < num_decoders * main_prediction * width / 20
+
+
+def test_position_fraction_saves_work():
+    full, half = (
+        make_bank(OBJECT_MASKING, position_fraction=fraction, memory_budget=20_000)
+        for fraction in (1.0, 0.5)
+    )
+    counters = []
+    for bank in (full, half):
+        z, seg_logits, samples = make_batch()
+        with DispatchCounter() as counter:
+            bank.loss((z,), seg_logits, samples)['loss'].backward()
+        counters.append(counter.matrix_products)
+    assert counters[1] < 0.6 * counters[0]
+
+
+COMPILED = """
+import sys
+sys.path[:0] = {folders!r}
+from mmengine.registry import init_default_scope
+init_default_scope('mmseg')
+import torch
+from banks import *
+device, results = {device!r}, []
+perturbations = {{name: PERTURBATIONS[name] for name in ('vat', 'dropout')}}
+def batch(num_images):
+    z, seg_logits, samples = make_batch(stride=4, num_images=num_images)
+    return z.detach().to(device).requires_grad_(), seg_logits.to(device), samples
+for compile in (False, True):
+    bank = make_bank(perturbations, compile=compile, stride=4).to(device)
+    results.append([loss_and_gradients(bank, batch(n)) for n in (2, 3)])
+for eager, compiled in zip(*results):
+    assert_same_results(compiled, eager)
+frames = torch._dynamo.utils.counters['stats']['unique_graphs']
+print('graphs', frames)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler')
+@pytest.mark.parametrize('device', ['cpu', pytest.param('cuda', marks=pytest.mark.gpu)])
+def test_compiled_results_are_the_eager_ones(project_root, device):
+    # the one test that compiles: in a process of its own, for the others run with dynamo off
+    # With ATEN_CPU_CAPABILITY=default torch's compiler writes vectors that C++ does not know.
+    dropped = ('TORCHDYNAMO_DISABLE', 'ATEN_CPU_CAPABILITY')
+    environment = {k: v for k, v in os.environ.items() if k not in dropped}
+    folders = ('tests/shared', 'benchmarks', '.')
+    script = COMPILED.format(
+        folders=[str(project_root / folder) for folder in folders], device=device
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', script], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    # one graph for the losses and one for I-VAT, at both batch sizes
+    assert done.stdout.split()[-2:] == ['graphs', '2'], done.stdout
+
+
+@pytest.mark.skipif(not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler')
+@pytest.mark.parametrize(
+    'kwargs',
+    [
+        dict(),
+        dict(channels=7, stride=4),
+        dict(position_fraction=0.4),
+        dict(memory_budget=2_000_000, final_activation=True),
+        dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4), loss_consistency=MASKED),
+    ],
+)
+def test_native_results_are_the_eager_ones(kwargs):
+    results = []
+    for compile in (False, 'auto'):
+        bank = make_bank(compile=compile, log_terms=True, **kwargs)
+        z, seg_logits, samples = make_batch(stride=bank.stride)
+        torch.manual_seed(3)
+        losses = bank.loss((z,), seg_logits, samples)
+        results.append((losses, gradients(losses['loss'], z, [bank])))
+    (losses, grads), (native, native_grads) = results
+    assert losses.keys() == native.keys()
+    for name, value in losses.items():
+        torch.testing.assert_close(native[name], value, rtol=1e-5, atol=1e-6)
+    assert_same_results((native['loss'], native_grads), (losses['loss'], grads))
+
+
+@pytest.mark.parametrize('compile', [False, 'auto'])
+def test_a_target_without_a_number_gives_no_loss_of_zero(compile):
+    """No pixel of it is confident, so all weigh 0."""
+    bank = make_bank(compile=compile, loss_consistency=MASKED)
+    z, seg_logits, samples = make_batch(stride=bank.stride)
+    losses = bank.loss((z,), seg_logits * torch.nan, samples)
+    assert losses['loss'].isnan()
+
+
+@pytest.mark.skipif(not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler')
+@pytest.mark.parametrize('features', [torch.float32, torch.bfloat16])
+def test_native_results_under_bfloat16_autocast_are_nearly_the_same(features):
+    perturbations = {n: c for n, c in PERTURBATIONS.items() if n != 'feature_noise'}
+    z, *rest = make_batch()
+    z = z.detach().to(features)
+    eager, native = (make_bank(perturbations, compile=compile) for compile in (False, 'auto'))
+    expected = loss_and_gradients(eager, (z.float().requires_grad_(), *rest))
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        actual = loss_and_gradients(native, (z.requires_grad_(), *rest))
+    assert actual[1][0].dtype == features
+    assert_close_in_bfloat16(actual, expected)
+
+
+def test_losses_that_the_native_kernel_lacks_run_without_it():
+    terms = dict(
+        loss_consistency=dict(type='JSConsistency'), loss_pairwise=dict(type='PairwiseVariance')
+    )
+    with mock.patch.object(chunking.Chunking, 'prepare', lambda self, function, *_: function):
+        auto, eager = (
+            loss_and_gradients(make_bank(compile=c, **terms), make_batch()) for c in ('auto', False)
+        )
+    assert_same_results(auto, eager)
+
+
+@pytest.mark.parametrize('position_fraction', [1.0, 0.5])
+def test_padding_takes_no_part_in_the_losses(position_fraction):
+    """L_u is the mean of `disagreement` over the valid pixels; padding gets no gradient."""
+    bank = make_bank(position_fraction=position_fraction)
+    z, seg_logits, samples = make_batch()
+    valid = torch.zeros(N, 1, 8 * H, 8 * W, dtype=torch.bool)
+    valid[0, :, : 3 * 8 + 5, : 2 * 8] = valid[1, :, : 8 * H, : 3 * 8] = True
+    torch.manual_seed(2)
+    losses = bank.loss((z,), seg_logits, with_masks(samples, valid))
+    (gradient,) = torch.autograd.grad(losses['loss'], z)
+    # positions of 8x8 pixels, all of them padding; I-VAT's noise reaches every one
+    assert (gradient[0, :, 4:] == 0).all() and (gradient[1, :, :, 3:] == 0).all()
+    assert gradient[0, :, :4, :2].abs().sum() > 0
+    if position_fraction == 1:
+        torch.manual_seed(2)
+        distances, flips = bank.disagreement((z,), seg_logits, samples)
+        mask = valid.squeeze(1).expand_as(distances)
+        torch.testing.assert_close(losses['consistency'], distances[mask].mean())
+        torch.testing.assert_close(losses['agreement'], 1 - flips[mask].mean())
+
+
+def test_the_share_of_counting_pixels_is_one_of_the_valid_ones():
+    bank = make_bank(loss_consistency=dict(MSE, confidence_threshold=0.0))
+    z, seg_logits, samples = make_batch()
+    valid = torch.zeros(N, 1, 8 * H, 8 * W, dtype=torch.bool)
+    valid[..., :5] = True
+    losses = bank.loss((z,), seg_logits, with_masks(samples, valid))
+    assert losses['pixels_consistency'].item() == pytest.approx(1)
+
+
+def test_a_batch_of_nothing_but_padding_gives_finite_figures():
+    bank = make_bank(loss_consistency=MASKED, loss_weak=ALL_TERMS['loss_weak'])
+    z, seg_logits, samples = make_batch()
+    samples = with_masks(samples, torch.zeros(N, 1, 8 * H, 8 * W, dtype=torch.bool))
+    losses = bank.loss((z,), seg_logits, samples)
+    assert losses['loss'] == 0
+    assert losses['pixels_consistency'] == losses['pixels_weak_ce'] == 0
+    assert all(value.isfinite() for value in losses.values())

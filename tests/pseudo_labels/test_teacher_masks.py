@@ -1,0 +1,158 @@
+"""Masks that a teacher draws: when they are stale, and what they are counted by."""
+
+import json
+import os
+import shutil
+
+import cv2
+import numpy as np
+import pytest
+import world
+from mmengine.config import Config
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.pseudo_labels.teacher_masks import MasksRecord, Unlabeled, draw_masks
+from mmseg_cct.studies.self_training import SelfTraining
+from mmseg_cct.utils.files import write_record
+
+pytestmark = pytest.mark.slow
+
+
+def test_masks_are_stale_once_an_image_changes(teacher, tmp_path, monkeypatch, caplog):
+    shutil.copytree(teacher / 'images', tmp_path / 'images')
+    config = Config.fromfile(teacher / 'setting.py')
+    config.train_dataloader.dataset.unlabeled.image_dir = str(tmp_path / 'images')
+    config.dump(tmp_path / 'setting.py')
+    file, setting = teacher / 'teacher/iter_3.pth', str(tmp_path / 'setting.py')
+    training = SelfTraining(str(file), setting, {}, tmp_path / 'out', tta=False, held_out=0)
+    assert not training.is_drawn(1)
+    training.draw(1)
+    assert training.is_drawn(1)
+    for image in (tmp_path / 'images').iterdir():
+        os.utime(image, ns=(1, 2))
+    assert not training.is_drawn(1)
+    (training.folder(1) / 'train').mkdir()
+    told = []
+    monkeypatch.setattr('mmseg_cct.studies.self_training.warn', told.append)
+    assert training.is_drawn(1) and 'images have changed since their masks were drawn' in told[0]
+
+
+def test_a_damaged_record_is_one_line(teacher, tmp_path):
+    training = SelfTraining(
+        str(teacher / 'teacher/iter_3.pth'),
+        str(teacher / 'setting.py'),
+        {},
+        tmp_path / 'out',
+        tta=False,
+        held_out=1,
+    )
+    training.draw(1)
+    masks = training.folder(1) / 'masks'
+    (masks / 'masks.json').write_text('{}')
+    with pytest.raises(UserError, match=r'masks\.json: damaged, .*: remove it, and they are drawn'):
+        training.prepare(1)
+    (masks / 'masks.json').unlink()
+    (masks / 'held_out.json').write_bytes(b'')  # counted anew
+    assert training.draw(1).skipped and training.prepare(1)
+
+
+def test_a_mask_that_is_corrected_is_counted_anew(teacher, tmp_path):
+    config = Config.fromfile(teacher / 'setting.py')
+    image = str(next((teacher / 'val_images').iterdir()))
+    unlabeled = Unlabeled(str(teacher), dict(image=image), world.CLASSES)
+    mask = tmp_path / 'mask.png'
+
+    def draw(truth):
+        Image.fromarray(truth).save(mask)
+        held_out = [dict(img_path=image, seg_map_path=str(mask), reduce_zero_label=False)]
+        file, out = str(teacher / 'teacher/iter_6.pth'), str(tmp_path / 'out')
+        draw_masks(config, file, unlabeled, out, held_out=held_out, tta=False)
+        pixels, right = np.array(json.loads((tmp_path / 'out/held_out.json').read_text())['counts'])
+        return pixels.sum(), right.sum()
+
+    size = Image.open(image).size[::-1]
+    pixels, right = draw(np.full(size, 255, np.uint8))
+    assert (pixels, right) == (0, 0)
+    pixels, right = draw(np.array(Image.open(tmp_path / 'out/predictions/image.png')))
+    assert pixels == right == size[0] * size[1]
+
+
+def test_the_surest_half_is_that_of_the_chosen_images(teacher, tmp_path):
+    config = Config.fromfile(teacher / 'setting.py')
+    config.train_dataloader.dataset.unlabeled.indices = [0, 2, 4]
+    config.dump(tmp_path / 'part.py')
+    out = tmp_path / 'out'
+    file = str(teacher / 'teacher')
+    training = SelfTraining(file, str(tmp_path / 'part.py'), {}, out, rounds=2)
+    record = MasksRecord('x', 0.2, ['a'], [0], [[1]], dict(a=0.1, b=0.9, c=0.8))
+    write_record(out / 'round1/masks/masks.json', record)
+    dataset = Config.fromfile(training.prepare(1).config).train_dataloader.dataset
+    assert dataset.unlabeled.indices == [2, 4]
+
+
+@pytest.mark.parametrize('share', [0.5, 1])
+def test_images_are_chosen_from_one_set_only(teacher, tmp_path, share):
+    config = Config.fromfile(teacher / 'setting.py')
+    dataset = config.train_dataloader.dataset
+    dataset.unlabeled = dict(type='ConcatDataset', datasets=[dataset.unlabeled] * 2)
+    config.dump(tmp_path / 'two.py')
+    training = SelfTraining(
+        str(teacher / 'teacher'), str(tmp_path / 'two.py'), {}, tmp_path / 'out',
+        rounds=2, first_share=share,
+    )  # fmt: skip
+    if share == 1:
+        training.record()
+        return
+    with pytest.raises(UserError, match=r'unlabeled wraps other sets.*--first-share 1'):
+        training.record()
+    assert not (tmp_path / 'out').exists()
+
+
+def test_images_are_read_as_the_teacher_reads_them(teacher, tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / 'deep.png'
+    cv2.imwrite(str(path), rng.integers(0, 4096, (24, 32, 3), np.uint16))
+    config = Config.fromfile(teacher / 'setting.py')
+    unlabeled = Unlabeled(str(tmp_path), dict(deep=str(path)), world.CLASSES)
+    drawn = str(teacher / 'teacher/iter_6.pth')
+
+    def draw():
+        return draw_masks(config, drawn, unlabeled, str(tmp_path / 'out'), tta=False)
+
+    assert 'deep.png' in draw().failed[0]  # 16 bits
+    pipeline = config.test_dataloader.dataset.pipeline
+    pipeline[0] = dict(type='LoadChannels', value_range=(0, 4095))
+    shutil.rmtree(tmp_path / 'out')
+    assert (draw().failed, draw().skipped) == ([], 1)
+    assert (tmp_path / 'out/pictures.png').is_file()
+
+
+def test_a_teacher_of_other_classes_is_refused(teacher, tmp_path, capsys):
+    config = Config.fromfile(teacher / 'setting.py')
+    for part in config.train_dataloader.dataset.values():
+        if isinstance(part, dict):
+            part.update(classes=('ground', 'thing'), palette=world.PALETTE[:2])
+    config.model.decode_head.num_classes = config.model.auxiliary_head.num_classes = 2
+    config.dump(tmp_path / 'other.py')
+    arguments = ('--student', tmp_path / 'other.py', '--out', tmp_path / 'out', '--held-out', '0')
+    with pytest.raises(SystemExit):
+        world.run_tool('self_train', teacher / 'teacher', *arguments)
+    assert 'labels 3 classes (ground, thing, other, ...); expected' in capsys.readouterr().err
+
+
+def test_masks_of_a_replaced_image_or_another_teacher_are_never_kept(teacher, tmp_path):
+    config, image = Config.fromfile(teacher / 'setting.py'), tmp_path / 'images/a.png'
+    image.parent.mkdir()
+    shutil.copy(next((teacher / 'val_images').iterdir()), image)
+    unlabeled = Unlabeled(str(image.parent), dict(a=str(image)), world.CLASSES)
+
+    def draw(name):
+        file = str(teacher / 'teacher' / name)
+        return draw_masks(config, file, unlabeled, str(tmp_path / 'out'), tta=False)
+
+    assert [draw('iter_6.pth').written for _ in range(2)] == [1, 0]
+    os.utime(image, ns=(1, 2))
+    assert draw('iter_6.pth').written == 1
+    with pytest.raises(UserError, match='was made with checkpoint='):
+        draw('iter_3.pth')

@@ -1,0 +1,35 @@
+"""A made-up checkpoint of the authors' public code."""
+
+import torch
+
+from mmseg_cct.interop.public_names import SHARED_NAMES
+
+C, D, K = 3, 5, 4
+
+
+def decoder(prefix, generator):
+    """A decoder's weights in the public code's names and shapes."""
+    state = {f'{prefix}.upsample.0.weight': torch.randn(C, D, 1, 1, generator=generator)}
+    for level in (1, 2, 3):
+        state[f'{prefix}.upsample.{level}.conv.weight'] = torch.randn(
+            4 * C, C, 1, 1, generator=generator
+        )
+        state[f'{prefix}.upsample.{level}.conv.bias'] = torch.randn(4 * C, generator=generator)
+    return state
+
+
+def public_state(num_decoders=K, module=True):
+    """A checkpoint of the public code, its encoder shrunk to a number per weight."""
+    generator = torch.Generator().manual_seed(0)
+    state = {name: torch.randn(2, generator=generator) for name in SHARED_NAMES}
+    state.update(decoder('main_decoder', generator))
+    for index in range(num_decoders):
+        state.update(decoder(f'aux_decoders.{index}', generator))
+    return {('module.' if module else '') + name: value for name, value in state.items()}
+
+
+def assert_same_bits(actual, expected):
+    assert actual.keys() == expected.keys()
+    for name, value in expected.items():
+        assert actual[name].shape == value.shape, name
+        assert torch.equal(actual[name], value), name

@@ -1,0 +1,80 @@
+import pytest
+import torch
+from folders import load, write
+from mmseg.registry import MODELS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.writer.backbones import BACKBONES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', BACKBONES)
+def test_every_backbone_builds_and_segments(data, name):
+    if name in ('convnext-t', 'regnety') or 'dino' in name:
+        pytest.importorskip('mmpretrain' if name == 'convnext-t' else 'timm')
+    frozen = name.endswith('-frozen')
+    config = load(data, backbone=name, method='cct', from_scratch=not frozen)
+    assert frozen or config.optim_wrapper.paramwise_cfg is None
+    heads = config.model.auxiliary_head
+    *heads, bank = heads if isinstance(heads, list) else [heads]
+    assert {head.num_classes for head in [*heads, bank, config.model.decode_head]} == {3}
+    bank.compile = False
+    if frozen:
+        config.model.backbone.pretrained = False
+    model = MODELS.build(config.model).eval()
+    images = torch.zeros(1, 3, 64, 96)
+    with torch.no_grad():
+        features = model.extract_feat(images)
+        z, logits = model.features_of_bank(features), model.predict_target(images, features)
+    stride = BACKBONES[name].stride
+    assert z[-1].shape[1:] == (bank.in_channels, 64 // stride, 96 // stride)
+    # heads of MMSeg leave the upsampling to the segmentor
+    full = (64, 96) if hasattr(model.decode_head, 'stride') else z[-1].shape[2:]
+    assert logits.shape == (1, 3, *full)
+
+
+def test_from_scratch_the_backbone_learns_as_fast_as_the_rest(data):
+    config = load(data, backbone='r18', from_scratch=True)
+    assert config.model.backbone.init_cfg is None
+    assert config.optim_wrapper.paramwise_cfg is None
+    assert config.optim_wrapper.optimizer.type == 'AdamW'
+
+
+def test_a_frozen_encoder_is_not_random(data):
+    with pytest.raises(UserError, match='a frozen encoder would stay random'):
+        write(data, backbone='dinov2-s-frozen', from_scratch=True)
+
+
+def test_weights_of_a_file_are_named_with_their_prefix(data, tmp_path):
+    backbone = MODELS.build(dict(type='mmseg.MobileNetV2', out_indices=(2, 4, 6)))
+    state = {f'backbone.{name}': value for name, value in backbone.state_dict().items()}
+    torch.save(dict(state_dict=state), tmp_path / 'w.pth')
+    init = load(data, weights=str(tmp_path / 'w.pth')).model.backbone.init_cfg
+    assert (init.checkpoint, init.prefix) == (str(tmp_path / 'w.pth'), 'backbone.')
+    with pytest.raises(UserError, match=r'w\.pth has 0 of the \d+ weights of ResNetV1c'):
+        write(data, weights=str(tmp_path / 'w.pth'), backbone='r18')
+    with pytest.raises(UserError, match=r'gone\.pth is not a file'):
+        write(data, weights='gone.pth')
+
+
+@pytest.mark.slow
+def test_weights_of_timm_are_tried_before_a_config_is_written(data, tmp_path):
+    timm = pytest.importorskip('timm')
+    other = timm.create_model('vit_tiny_patch16_224')
+    torch.save(other.state_dict(), tmp_path / 'other.pth')
+    (tmp_path / 'text.pth').write_text('no checkpoint')
+    for name, file, message in (
+        (
+            'dinov3-s',
+            'other.pth',
+            r'overlay\.file: .*other\.pth does not fit vit_small_patch16_dinov3',
+        ),
+        ('regnety', 'other.pth', r'other\.pth has 0 of the \d+ weights of regnety_032'),
+        ('regnety', 'text.pth', r'text\.pth does not fit regnety_032'),
+    ):
+        with pytest.raises(UserError, match=message):
+            write(data, backbone=name, weights=str(tmp_path / file))
+    own = timm.create_model('regnety_032')
+    torch.save(own.state_dict(), tmp_path / 'own.pth')
+    written = write(data, backbone='regnety', weights=str(tmp_path / 'own.pth'))
+    assert 'own.pth' in written.file.read_text()
