@@ -58,9 +58,9 @@ class Drawer(NamedTuple):
         if size not in (None, shown, stored) and not self.resize:
             expected = f'{shown[0]}×{shown[1]}, the size of the image, or --resize'
             raise UserError('annotation', f'of {size[0]}×{size[1]} pixels', expected)
+        _require_unit(annotated)
         frame = shown
         if annotated.is_relative or size not in (None, shown, stored):
-            _require_unit(annotated)
             parts = [scaled(part, size, shown) for part in parts]
         elif size == stored != shown:
             frame, read_as = stored, 'read as stored, and turned'
@@ -73,7 +73,6 @@ class Drawer(NamedTuple):
             self.told.add('boxes that bound shapes', fate, annotated.name, len(bounding))
         shapes = [part for part in parts if isinstance(part, Shape)]
         left_out = [part for part in parts if isinstance(part, LeftOut)]
-        _require_pixels(shapes, annotated)
         extents = [part.extent for part in left_out if part.extent is not None]
         drawing = rasterize(shapes, frame, ids, self.undrawn, extents)
         _require_inside(shapes, drawing, frame)
@@ -117,19 +116,17 @@ class Drawer(NamedTuple):
 
 
 def _require_unit(annotated: AnnotatedImage) -> None:
-    points = [ring for shape in annotated.shapes for ring in shape.polygons]
-    if annotated.size is None and points and (most := np.concatenate(points).max()) > _FAR:
-        found = f'shapes up to {most:g}, which look like pixels'
-        raise UserError('annotation', found, 'shares of the sides, from 0 to 1')
-
-
-def _require_pixels(shapes: Sequence[Shape], annotated: AnnotatedImage) -> None:
-    points = [ring for shape in shapes for ring in shape.polygons]
-    is_whole = len(shapes) == len(annotated.shapes) and all(shape.polygons for shape in shapes)
-    every = np.concatenate(points) if points else np.ones((1, 2))
-    if points and is_whole and every.min() >= 0 and every.max() <= 1:
-        found = 'shapes within the first pixel, which look like shares of the sides'
-        raise UserError('annotation', found, 'pixels')
+    """Raises an error if pixels look like shares of the sides, or shares like pixels."""
+    if not all(shape.polygons for shape in annotated.shapes):
+        return
+    rings = [ring for shape in annotated.shapes for ring in shape.polygons]
+    points = np.concatenate([*rings, [[0, 0]]])
+    are_shares = annotated.is_relative and annotated.size is None
+    found = f'shapes up to {points.max():g}'
+    if are_shares and points.max() > _FAR:
+        raise UserError('annotation', f'{found}, like pixels', 'shares of the sides, from 0 to 1')
+    if rings and not are_shares and points.min() >= 0 and points.max() <= 1:
+        raise UserError('annotation', f'{found}, like shares of the sides', 'pixels')
 
 
 def _require_inside(shapes: Sequence[Shape], drawing: Drawing, size: tuple[int, int]) -> None:

@@ -33,8 +33,8 @@ class ImagePool:
             require_outside(out, [Path(given)], '--out')
             masks = {file.resolve() for name in export.masks if (file := export.file(name))}
             if masks and masks >= {file.resolve() for file in find_files(given)}:
-                found = f'all files of {given} are taken for masks'
-                raise UserError('--images', found, '--mask-suffix with the end of their names')
+                what = f'all files of {given} are taken for masks'
+                raise UserError('--images', what, '--mask-suffix with the end of their names')
             self._files |= find_images(given, without=masks)
         elif given or (self.folder.is_dir() and any(self.folder.iterdir())):
             self._files |= find_images(self.folder)

@@ -223,10 +223,13 @@ def test_a_rotated_box_of_xanylabeling_is_a_region(done):
 @pytest.mark.parametrize(
     ('make', 'guess'),
     [
-        (lambda p: yolo(p, yolo_line(0, A), yolo_line(1, B)), 'look like pixels; expected shares'),
-        (lambda p: yolo(p, yolo_line(0, np.subtract(A, [4, 4]))), 'look like pixels; expected sh'),
-        (lambda p: coco(p, (1, ring_of(np.divide(A, SIZE)))), 'look like shares of the sides'),
-        (lambda p: labelme(p, ('car', [[0, 0], [1, 0], [1, 1]], {})), 'look like shares of the'),
+        (lambda p: yolo(p, yolo_line(0, A), yolo_line(1, B)), 'like pixels; expected shares'),
+        (lambda p: yolo(p, yolo_line(0, np.subtract(A, [4, 4]))), 'like pixels; expected sh'),
+        (
+            lambda p: coco(p, (1, ring_of(np.divide(A, SIZE)))),
+            'like shares of the sides; exp',
+        ),
+        (lambda p: labelme(p, ('car', [[0, 0], [1, 0], [1, 1]], {})), 'like shares of the'),
         (lambda p: coco(p, (1, ring_of([[5, 45], [9, 45], [9, 55]]))), 'are they swapped?'),
         (lambda p: cvat(p, cvat_polygon('car', [[5, 45], [9, 45], [9, 55]])), 'are they swapped?'),
         (lambda p: label_studio(p, ls_polygon('car', np.add(A, 200))), 'from 204,204 to 224,214'),

@@ -4,6 +4,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import NoReturn
 
 import numpy as np
@@ -22,6 +23,8 @@ LOOKED_AT = 50  # masks whose colours are shown
 _SHOWN = 12  # colours
 LOSSY = 12  # distance in RGB by which a lossy format may move a colour
 _FARTHEST = 128  # distance in RGB of a blended pixel to its colour
+_OFF_LINE = 40  # distance in RGB of a blended pixel to the line between its colours
+_MOST_ENDS = 64  # colours between which pixels blend
 _MOST_BLENDED = 0.05  # of a mask's pixels
 
 Read = tuple[list[Shape], dict[tuple[str, str], int]]  # and notes
@@ -114,9 +117,8 @@ def _image(
     picture, own = without_values(decode(source.read(name)), values)
     shapes, notes = read(picture)
     if 'labelIds' in name:  # of Cityscapes
-        notes['pixels of labelIds', 'as named; labelTrainIds has 0 to 18 and 255'] = (
-            picture.size[0] * picture.size[1]
-        )
+        hint = 'as named; labelTrainIds has 0 to 18 and 255'
+        notes['pixels of labelIds', hint] = picture.width * picture.height
     return AnnotatedImage(image, picture.size, [*shapes, *own], notes=notes)
 
 
@@ -155,7 +157,7 @@ def _snapped(
     """Gives blended pixels the nearest colour; returns codes, what was changed, and other colours.
 
     Colours that fill areas are colours of their own. The rest are what a lossy format or a resized
-    edge makes; those too far from any are ignored.
+    edge makes; those that lie between no two colours, or too far from both, are ignored.
     """
     present, index = np.unique(codes, return_inverse=True)
     pixels = np.bincount(index.reshape(-1))
@@ -166,10 +168,9 @@ def _snapped(
     is_near = distance <= min(LOSSY, farthest)
     others = [code for code in present[~is_near].tolist() if code in flat]
     nearest, distance = _nearest(present, [*named, *others])
-    is_blend = ~is_near & ~np.isin(present, others)
-    is_lost = is_blend & (distance > farthest)
-    nearest[is_lost] = code_of(VOID)
-    nearest = np.where(present == code_of(VOID), present, nearest)
+    is_blend = ~is_near & ~np.isin(present, [*others, code_of(VOID)])
+    is_lost = is_blend & ((distance > farthest) | ~_are_between(present, [*named, *others]))
+    nearest[is_lost | (present == code_of(VOID))] = code_of(VOID)
     if (share := pixels[is_blend].sum() / codes.size) > _MOST_BLENDED:
         found = f'{share:.1%} of the pixels blend colours'
         expected = 'a mask without loss: a PNG, resized by the nearest pixel'
@@ -192,7 +193,21 @@ def _nearest(codes: np.ndarray, palette: Sequence[int]) -> tuple[np.ndarray, np.
     return nearest, distance
 
 
+def _are_between(codes: np.ndarray, palette: Sequence[int]) -> np.ndarray:
+    """Whether codes lie near the line between two colours of a palette."""
+    points, ends = _channels(codes), _channels(np.array(palette[:_MOST_ENDS]))
+    found = np.zeros(len(codes), bool)
+    for start, end in combinations(ends, 2):
+        along = end - start
+        share = ((points - start) @ along / (along @ along)).clip(0, 1)
+        away = np.linalg.norm(points - start - share[:, None] * along, axis=1)
+        found |= away <= _OFF_LINE
+    return found
+
+
 def _distances(codes: np.ndarray, code: int) -> np.ndarray:
-    shifts = np.array([16, 8, 0])
-    channels = (codes[:, None].astype(np.int64) >> shifts) & 255
-    return np.linalg.norm(channels - (code >> shifts & 255), axis=1)
+    return np.linalg.norm(_channels(codes) - _channels(np.array([code])), axis=1)
+
+
+def _channels(codes: np.ndarray) -> np.ndarray:
+    return (codes[:, None].astype(np.int64) >> np.array([16, 8, 0])) & 255

@@ -124,12 +124,14 @@ def test_another_colour_in_areas_is_the_rest_and_told_with_its_share(tmp_path):
     photos, pixels = big_photo(tmp_path), SCENE.copy()
     pixels[210:230, 10:58] = (0, 128, 0)  # like half a green, of which there is none
     pixels[0, :2] = (224, 224, 192)  # VOC's ignored pixels
+    pixels[5, :99] = (128, 128, 0)  # a line of another class, nearer to black than to any
     folder = masks_of(tmp_path, pixels, 'masks/1.png')
     done = import_masks(folder, tmp_path / 'out', images=photos, colours=TABLE, rest='ignore')
     right = RIGHT.copy()
-    right[210:230, 10:58] = right[0, :2] = 255
+    right[210:230, 10:58] = right[0, :2] = right[5, :99] = 255
     assert np.array_equal(read_mask(tmp_path / 'out/masks/1.png'), right)
     assert '| pixels of colours without a name | 960 (1.2%) |' in done.describe()
+    assert '| pixels of colours between all others | 99 (0.1%) |' in done.describe()
 
 
 @pytest.mark.parametrize(
