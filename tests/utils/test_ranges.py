@@ -1,0 +1,45 @@
+"""Ranges beside the arguments: a constructor rejects other values, a subclass keeps them."""
+
+import pytest
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.ranges import at_least, in_unit, one_of, optional, pair, ranges, ranges_of
+
+
+class Own:
+    @ranges(number=at_least(2), share=optional(in_unit), limits=pair(in_unit), kind=one_of('ab'))
+    def __init__(self, number=2, share=None, limits=(0, 1), kind='a'):
+        self.number = number
+
+
+class Child(Own):
+    @ranges(number=at_least(5))
+    def __init__(self, number=5, **kwargs):
+        super().__init__(number, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ('value', 'message'),
+    [
+        (dict(number=1), 'number=1: expected a whole number from 2'),
+        (dict(number=True), 'number=True: expected a whole number'),
+        (dict(share=1.5), r'share=1\.5: expected a number in \[0, 1\], or None'),
+        (dict(limits=(1, 0)), r'limits=\(1, 0\): expected two values in order, each a number'),
+        (dict(kind='c'), "kind='c': expected one of a, b"),
+    ],
+)
+def test_values_out_of_range_are_refused(value, message):
+    with pytest.raises(UserError, match=f'^Own.{message}'):
+        Own(**value)
+
+
+def test_all_are_told_at_once_and_a_subclass_keeps_them():
+    assert Own(3, share=0.5, kind='b').number == 3
+    assert ranges_of(Child).keys() == ranges_of(Own).keys()
+    assert not ranges_of(Child)['number'].allows(4)
+    with pytest.raises(UserError) as error:
+        Child(9, share=2, kind='c')
+    assert str(error.value).splitlines() == [
+        'Child.share=2: expected a number in [0, 1], or None',
+        "Child.kind='c': expected one of a, b",
+    ]
