@@ -48,7 +48,9 @@ def test_a_palette_is_found_where_nobody_has_one(trained, bare):
     for split in ('train', 'val', 'test'):
         config[f'{split}_dataloader'].pop('dataset')
     names = [f'class {index}' for index in range(3)]
-    assert load_model(config, bare, 'cpu').dataset_meta['palette'] == [*map(list, class_colours(names))]
+    assert load_model(config, bare, 'cpu').dataset_meta['palette'] == [
+        *map(list, class_colours(names))
+    ]
 
 
 def test_a_checkpoint_of_other_classes_is_refused(trained):

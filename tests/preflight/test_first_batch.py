@@ -1,13 +1,18 @@
 """Images that would share a prediction file."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
+import tiny
+import torch
 from mmseg.evaluation import IoUMetric
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation import MultiDomainIoUMetric
-from mmseg_cct.preflight.first_batch import file_name_problems
+from mmseg_cct.preflight.first_batch import channel_problems, file_name_problems
 
 
 def require_own_files(metrics, dataset):
@@ -50,3 +55,18 @@ def test_drawn_images_have_no_path(tmp_path):
     drawn = Set()
     drawn += [dict(seed=0), dict(seed=1)]
     require_own_files([IoUMetric(output_dir=str(tmp_path))], drawn)
+
+
+@pytest.mark.parametrize(
+    ('head', 'found'),
+    [
+        (dict(type='FCNHead', in_channels=7, num_convs=1), r'7: expected 6'),
+        (dict(type='SegformerHead', in_channels=[7], in_index=[0]), r'\[7\]: expected \[6\]'),
+    ],
+)
+def test_a_head_of_other_channels_is_named(head, found):
+    decode_head = dict(head, channels=4, num_classes=3, norm_cfg=dict(type='BN'))
+    model = MODELS.build(tiny.model_config(decode_head=decode_head, auxiliary_head=None)).eval()
+    batch = dict(inputs=[torch.zeros(3, 32, 32)], data_samples=[SegDataSample()])
+    (problem,) = channel_problems(model, batch)
+    assert re.match(rf'model\.decode_head\.in_channels={found}, the channels', str(problem))
