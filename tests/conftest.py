@@ -41,8 +41,8 @@ def pytest_addoption(parser):
     )
 
 
-SLOW_FOLDERS = {'trust', 'tools', 'benchmarks', 'docs'}
-SLOW_FIXTURES = {'trained', 'whole', 'with_hook'}  # they train
+SLOW_FOLDERS = {'trust', 'tools', 'benchmarks', 'docs', 'examples'}
+SLOW_FIXTURES = {'trained', 'compared', 'teacher', 'whole', 'with_hook'}  # they train
 
 
 def pytest_collection_modifyitems(items):

@@ -172,7 +172,7 @@ def test_a_tool_says_it_in_one_line(project_root):
     code = (
         'import runpy, sys; from importlib import metadata; real = metadata.version\n'
         "metadata.version = lambda name: '1.13.1' if name == 'torch' else real(name)\n"
-        f"sys.argv = ['train.py', 'a.py']; runpy.run_path({str(project_root)!r} + "
+        f"sys.argv = ['train.py', 'demo/cct_shapes']; runpy.run_path({str(project_root)!r} + "
         "'/tools/train.py', run_name='__main__')"
     )
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)

@@ -114,3 +114,11 @@ def test_amx_is_mentioned_where_it_helps(backbone, wrapper, has_amx, says, messa
     model = dict(backbone=dict(type=backbone))
     hint_at_amx(Config(dict(model=model, optim_wrapper=dict(type=wrapper))))
     assert bool(messages) == says
+
+
+def test_mixed_precision_needs_mmengines_wrapper(cct):
+    options = {'optim_wrapper.type': 'ApexOptimWrapper'}
+    with pytest.raises(
+        UserError, match=r'--amp: optim_wrapper\.type is ApexOptimWrapper; expected'
+    ):
+        prepare_training(str(cct.file), amp=True, options=options)

@@ -1,5 +1,6 @@
 """Where a training writes, and what it goes on from."""
 
+import os
 import shutil
 
 import pytest
@@ -77,3 +78,15 @@ def test_the_learning_rate_is_scaled_on_demand(cct):
     options = {'auto_scale_lr.base_batch_size': 10}
     config = prepare_training(str(cct.file), auto_scale_lr=True, options=options)
     assert config.auto_scale_lr == dict(base_batch_size=10, enable=True)
+
+
+@pytest.mark.parametrize(
+    ('name', 'message'),
+    [
+        (os.fsdecode(b'w\xe9'), r"--work-dir 'w\\udce9': expected a name in UTF-8"),
+        ('tiny.py', r'--work-dir: tiny\.py is a file; expected a folder'),
+    ],
+)
+def test_a_work_dir_that_cannot_be_is_named(cct, name, message):
+    with pytest.raises(UserError, match=message):
+        prepare_training(str(cct.file), work_dir=name)

@@ -106,6 +106,11 @@ class TestLabeledImages:
             f'{tree.image("l1")}'
         )
 
+    def test_a_side_of_one_pixel(self, tree):
+        cv2.imwrite(str(tree.image('l1')), np.zeros((1, 24, 3), np.uint8))
+        _write_mask(tree, np.zeros((1, 24), np.uint8))
+        assert '24×1 pixels; expected 2 or more on each side' in _error(tree)
+
     def test_image_turned_by_its_exif_tag(self, tree):
         exif = Image.Exif()
         exif[0x0112] = 6

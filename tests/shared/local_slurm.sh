@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A Slurm of one node on the loopback, for tests/tools/test_slurm.py. Debian, Ubuntu: apt install slurm-wlm munge; as root.
+# A Slurm of one node on the loopback, for tests/tools/test_launchers.py. Debian, Ubuntu: apt install slurm-wlm munge; as root.
 #
 # Usage: eval "$(bash tests/shared/local_slurm.sh start DIR)"     starts it; logs are in DIR; sets SLURM_CONF for sinfo, srun, sbatch
 #        bash tests/shared/local_slurm.sh stop DIR

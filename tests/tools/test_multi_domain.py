@@ -1,14 +1,75 @@
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from world import run_tool
 
 from mmseg_cct.apis.prediction import predict_images
 from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.errors import UserError
 
+FIRST = [[10, 20, 30], [200, 0, 0], [0, 200, 0]]
+CONFIG = """
+default_scope = 'mmseg'
+custom_imports = dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False)
+randomness = dict(seed=0)
+model = dict(
+    type='EncoderDecoder',
+    data_preprocessor=dict(
+        type='SegDataPreProcessor', size=(32, 32), pad_val=0, seg_pad_val=255,
+        mean=[127.0] * 3, std=[60.0] * 3, bgr_to_rgb=True),
+    backbone=dict(
+        type='ResNet', depth=18, base_channels=4, strides=(1, 1, 2, 1), dilations=(1, 1, 1, 2),
+        norm_cfg=dict(type='BN'), norm_eval=False),
+    decode_head=dict(
+        type='FCNHead', in_channels=32, channels=8, num_convs=1, num_classes=3,
+        norm_cfg=dict(type='BN'), loss_decode=dict(type='CrossEntropyLoss')),
+    test_cfg=dict(mode='whole'))
+train_pipeline = [
+    dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'),
+    dict(type='Resize', scale=(32, 32)), dict(type='PackSegInputs')]
+test_pipeline = [
+    dict(type='LoadImageFromFile'), dict(type='Resize', scale=(48, 48), keep_ratio=True),
+    dict(type='LoadAnnotations'), dict(type='PackSegInputs')]
+tta_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='TestTimeAug', transforms=[
+        [dict(type='Resize', scale_factor=s, keep_ratio=True) for s in (0.75, 1.0)],
+        [dict(type='RandomFlip', prob=p, direction='horizontal') for p in (0.0, 1.0)],
+        [dict(type='LoadAnnotations')], [dict(type='PackSegInputs')]])]
+tta_model = dict(type='SegTTAModel')
+dataset = dict(
+    type='FolderDataset', data_root='DATA', image_dir='images', mask_dir='masks',
+    classes=('sky', 'road', 'car'), palette=[[10, 20, 30], [200, 0, 0], [0, 200, 0]])
+train_dataloader = dict(
+    batch_size=2, num_workers=0, sampler=dict(type='InfiniteSampler', shuffle=True),
+    dataset=dict(pipeline=train_pipeline, **dataset))
+val_dataloader = dict(
+    batch_size=1, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(pipeline=test_pipeline, **dataset))
+test_dataloader = val_dataloader
+val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
+test_evaluator = val_evaluator
+train_cfg = dict(type='IterBasedTrainLoop', max_iters=2, val_interval=100)
+val_cfg = dict(type='ValLoop')
+test_cfg = dict(type='TestLoop')
+optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01))
+param_scheduler = [dict(type='PolyLR', power=0.9, begin=0, end=2, by_epoch=False)]
+default_hooks = dict(
+    logger=dict(type='LoggerHook', interval=1, log_metric_by_epoch=False),
+    param_scheduler=dict(type='ParamSchedulerHook'),
+    checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=1),
+    preflight=dict(type='PreflightHook'),
+    resume=dict(type='ResumeHook'),
+    visualization=dict(type='SegVisualizationHook'))
+log_processor = dict(by_epoch=False)
+visualizer = dict(
+    type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')])
+sync_bn = 'torch'
+"""
 PALETTE = [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]]
 # The labelled-only baseline: two domains on the same images, the second with one class more.
 MULTI_DOMAIN = f"""
@@ -49,15 +110,30 @@ find_unused_parameters = True
 
 
 @pytest.fixture(scope='module')
-def joint(tmp_path_factory, RUN):
+def joint(tmp_path_factory):
     """The tiny config on two domains after two iterations, one of each."""
     folder = tmp_path_factory.mktemp('joint')
-    run = RUN(folder)
-    run.config.write_text(run.config.read_text() + MULTI_DOMAIN)
-    run.work_dir = folder / 'work'
-    run.run('train', run.config, '--work-dir', run.work_dir)
-    run.checkpoint = run.work_dir / 'iter_2.pth'
-    return run
+    rng = np.random.default_rng(0)
+    for kind in ('images', 'masks'):
+        (folder / 'data' / kind).mkdir(parents=True)
+    for index in range(4):
+        labels = np.repeat(rng.integers(0, 3, (4, 4)), 10, 0).repeat(12, 1).astype(np.uint8)
+        Image.fromarray(labels).save(folder / 'data' / 'masks' / f'{index}.png')
+        Image.fromarray(np.array(FIRST, np.uint8)[labels]).save(
+            folder / 'data' / 'images' / f'{index}.jpg'
+        )
+    file, work_dir = folder / 'tiny.py', folder / 'work'
+    file.write_text(CONFIG.replace('DATA', str(folder / 'data')) + MULTI_DOMAIN)
+    run_tool('train', file, '--work-dir', work_dir)
+    return SimpleNamespace(
+        folder=folder,
+        config=file,
+        images=folder / 'data' / 'images',
+        palette=FIRST,
+        run=run_tool,
+        work_dir=work_dir,
+        checkpoint=work_dir / 'iter_2.pth',
+    )
 
 
 def metrics_of(work_dir):

@@ -22,6 +22,7 @@ from banks import (
     make_batch,
     perturbed_features,
     run_loss,
+    with_masks,
 )
 from mmengine.config import Config
 from mmengine.structures import PixelData
@@ -210,6 +211,8 @@ def test_unknown_perturbation_offers_the_nearest_names():
         make_bank(dict(noise=dict(type='xyz')))
     with pytest.raises(UserError, match=r'noise: no type; expected type=\.\.\., one of'):
         make_bank(dict(noise=dict(num_decoders=2)))
+    with pytest.raises(UserError, match=r'FeatureDrp: no type; did you mean FeatureDrop\?'):
+        make_bank(dict(FeatureDrop=dict(type='FeatureDrop'), FeatureDrp=dict(num_decoders=0)))
 
 
 @pytest.mark.parametrize('perturbations', [{}, dict(a=dict(type='FeatureDrop', num_decoders=0))])
@@ -245,3 +248,14 @@ def test_context_class_id_out_of_range_is_an_error(class_id):
     bank = make_bank(context_classes=(class_id,))
     with pytest.raises(UserError, match=rf'{class_id}; expected names or ids from 0 to {C - 1}'):
         run_loss(bank)
+
+
+def test_another_stride_or_width_than_the_features_is_an_error():
+    bank = make_bank(OBJECT_MASKING, stride=4)
+    z, seg_logits, samples = make_batch()  # of images at stride 8
+    masks = torch.ones(N, 1, 8 * H, 8 * W, dtype=torch.bool)
+    expected = r'stride=4: predictions of 24×16 for images of 48×32; expected the stride .*, 8$'
+    with pytest.raises(UserError, match=expected):
+        run_loss(bank, (z, seg_logits, with_masks(samples, masks)))
+    with pytest.raises(UserError, match=rf'in_channels={D}: expected {D + 1}, the channels of the'):
+        run_loss(make_bank(), (torch.cat([z, z[:, :1]], 1), seg_logits, samples))

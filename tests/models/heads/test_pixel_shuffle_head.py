@@ -230,3 +230,12 @@ def test_a_prediction_is_resized_to_its_labels_as_the_head_says(align_corners):
     resized = F.interpolate(logits, size, mode='bilinear', align_corners=align_corners)
     losses = head.loss_by_feat(logits, samples(label))
     torch.testing.assert_close(losses['loss_ce'], F.cross_entropy(resized, label))
+
+
+def test_another_stride_or_width_than_the_features_is_an_error():
+    head, z = make_head(stride=4), torch.rand(1, D, 2, 3)
+    labels = samples(torch.zeros(1, 16, 24, dtype=torch.long))
+    with pytest.raises(UserError, match=r'stride=4: predictions of 8×12 for inputs of 16×24; .*8$'):
+        head.loss_by_feat(head((z,)), labels)
+    with pytest.raises(UserError, match=rf'in_channels={D}: expected {D + 1}, the channels of'):
+        head((torch.rand(1, D + 1, 2, 3),))
