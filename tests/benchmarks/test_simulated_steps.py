@@ -39,7 +39,7 @@ def simulate(project_root, tmp_path):
         command = [sys.executable, tool, '--configs', *configs, '--methods', *methods, *SMALL]
         command += [*options, '--json', tmp_path / 'rows.json']
         done = subprocess.run(command, cwd=project_root, text=True, capture_output=True)
-        assert (tmp_path / 'rows.json').is_file(), done.stderr
+        assert (tmp_path / 'rows.json').is_file(), (done.returncode, done.stderr)
         return json.loads((tmp_path / 'rows.json').read_text())
 
     return run
