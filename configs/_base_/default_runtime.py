@@ -37,8 +37,7 @@ default_hooks = dict(
 )
 
 vis_backends = [dict(type='LocalVisBackend'), dict(type='GroupedTensorboardVisBackend')]
-# without a name, mmengine makes one for each run of a process
-visualizer = dict(type='SegLocalVisualizer', vis_backends=vis_backends)
+visualizer = dict(type='SegLocalVisualizer', vis_backends=vis_backends, name='visualizer')
 log_processor = dict(by_epoch=False)
 log_level = 'INFO'
 load_from = None

@@ -98,6 +98,8 @@ def prepare_training(
         _resume(config, resume)
     if config.get('load_from'):
         require_checkpoint(config.load_from)
+    # under one name, a process's second run would write into the files of its first
+    (config.get('visualizer') or {}).pop('name', None)
     fetch_pretrained_weights(config.model)
     fit_workers(config, options)
     if sys.stderr.isatty():

@@ -15,7 +15,7 @@ def test_cracks_are_rare_and_new_config_sees_it(tmp_path, monkeypatch):
         str(tmp_path / 'cracks'), str(tmp_path / 'configs'), Choices(['background', 'crack'])
     )
     summary = written.summary
-    assert (len(summary.labeled), summary.unlabeled, summary.validation) == (20, 4, 4)
+    assert (len(summary.labels), summary.unlabeled, len(summary.validation)) == (20, 4, 4)
     assert 0.003 < summary.pixels[1] / summary.pixels.sum() < 0.01
     assert written.rare == ('crack',)
     drawn = np.asarray(Image.open(tmp_path / 'cracks/masks/00000.png'))

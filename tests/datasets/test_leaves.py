@@ -9,8 +9,9 @@ def test_wrappers_are_taken_off(tree):
     choice = dict(type='RandomChoice', transforms=[[dict(type='RandomFlip', prob=0.5)]])
     config['pipeline'] = [*config['pipeline'][:2], choice, config['pipeline'][-1]]
     one, two = (DATASETS.build(config) for _ in range(2))
-    wrapped = RepeatDataset(ConcatDataset([one, two]), 3)
+    wrapped = ConcatDataset([one, two])
     assert leaf_datasets(wrapped) == [one, two]
+    assert leaf_datasets(RepeatDataset(one, 3)) == [one]
     names = [str(tree.image(name)) for name in tree.labeled_names]
     assert list(image_paths(wrapped)) == 2 * names
     # transforms that hold others stand before these

@@ -10,8 +10,8 @@ import mmseg_cct.models
 ROOT = Path(mmseg_cct.models.__file__).parent
 # rooms of one tier do not know each other
 TIERS = [
-    {'backbones', 'layers', 'necks', 'data_preprocessors'},
-    {'losses', 'perturbations'},
+    {'backbones', 'layers', 'necks'},
+    {'losses', 'perturbations', 'data_preprocessors'},
     {'heads'},
     {'segmentors'},
 ]
