@@ -19,7 +19,7 @@ def test_publishes_and_exports_at_a_size(cct, trained, tmp_path, capsys):
     assert published.stem == onnx.stem
     assert lines[0].startswith(f'{published}: 0.')
     assert lines[1].startswith(f'{onnx}: images of 40x48, logits equal to those of PyTorch (to ')
-    assert re.match(r'masks of 4 images: at least [\d.]+ % of the pixels as by predict', lines[2])
+    assert re.match(r'masks of 3 images: at least [\d.]+ % of the pixels as by predict', lines[2])
     kept = onnx.read_bytes()
     with pytest.raises(SystemExit):
         cct.run('publish_model', *arguments, '--size', 32, 32)
@@ -88,7 +88,7 @@ def test_an_export_that_predicts_something_else_is_refused(
     with pytest.raises(SystemExit):
         cct.run('publish_model', trained.checkpoint, tmp_path / 'cct.pth', '--onnx')
     line = capsys.readouterr().err.splitlines()[-1]
-    assert re.search(r'its masks of 4 images equal those of predict in [\d.]+ % of the pix', line)
+    assert re.search(r'its masks of 3 images equal those of predict in [\d.]+ % of the pix', line)
 
 
 def test_what_the_script_cannot_do_is_said_and_refused(cct, trained, tmp_path, capsys):
