@@ -41,12 +41,20 @@ def pytest_addoption(parser):
     )
 
 
+FORKING = {
+    'test_distributed.py',
+    'test_multi_domain_runs.py',
+    'test_resume.py',
+    'test_shared_work.py',
+}
 SLOW_FOLDERS = {'trust', 'tools', 'benchmarks', 'docs', 'examples'}
 SLOW_FIXTURES = {'trained', 'compared', 'teacher', 'whole', 'with_hook'}  # they train
 
 
 def pytest_collection_modifyitems(items):
     """Marks what is slow or reads real data, by folder and fixtures; skips what wants a GPU."""
+    # They fork, which fails once a test has started autograd's threads: first in the first worker.
+    items.sort(key=lambda item: item.path.name not in FORKING)
     for item in items:
         folder = item.path.relative_to(PROJECT / 'tests').parts[0]
         if folder in SLOW_FOLDERS or SLOW_FIXTURES & set(item.fixturenames):
