@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import shutil
 
@@ -204,7 +205,7 @@ def test_the_time_of_an_iteration_is_the_median_of_those_that_train():
 def test_a_validation_set_of_its_own_is_no_test_set(compared):
     run = find_run('CCT', compared / 'cct')
     (line,) = _validation_notes(run, ['car'])
-    shown = run._replace(scalars=[{'IoU.car': 50.0}])
+    shown = dataclasses.replace(run, scalars=[{'IoU.car': 50.0}])
     first, _ = _validation_notes(shown, ['car', 'rust'])
     assert first.startswith('rust: in none of the validation masks')
     assert line.startswith('only 2 validation images')
