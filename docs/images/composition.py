@@ -60,7 +60,7 @@ _, *middles = code(
 for x, middle, colour in zip(XS, middles, COLOURS):
     arrow((middle, 4.16), (x + 1.225, 3.38), colour)
 
-card(XS[0], 'setting', ['model, data, schedule:', 'a config of CCT', 'in configs/cct'], BLUE)
+card(XS[0], 'config', ['model, data, schedule:', 'a config of CCT', 'in configs/cct'], BLUE)
 card(
     XS[1],
     'method',
