@@ -252,11 +252,7 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_both(pair):
     ]
     (line,) = lines
     assert line.startswith('error: iteration 1 (rank 1): aux.loss is nan on ')
-    batch = torch.load(pair.folder / 'two/nonfinite_iter_1_batch_rank1.pth', weights_only=False)
-    samples = batch['batch']['data_samples']
-    assert all(s.img_path in line for branch in samples.values() for s in branch)
     assert (pair.folder / 'two/nonfinite_iter_1.pth').is_file()
-    assert not (pair.folder / 'two/nonfinite_iter_1_batch_rank0.pth').exists()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='forks, which CUDA does not survive')

@@ -1,4 +1,4 @@
-"""Mixed precision, accumulation, EMA, compilation and activation checkpointing, each stepped."""
+"""Mixed precision, accumulation, EMA and activation checkpointing, each stepped."""
 
 import pytest
 import torch

@@ -1,7 +1,5 @@
-"""Logs what is trained, how long it takes and what the results show at the end."""
+"""Logs what is trained and what the results show at the end."""
 
-import datetime
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,12 +17,10 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.evaluation.findings import class_iou, findings, validation_findings
 from mmseg_cct.utils.cores import describe_load
 
-_WARM_UP, _TIMED = 5, 20  # iterations that compile and warm up, and those that are timed
-
 
 @HOOKS.register_module()
 class FindingsHook(Hook):
-    """Logs model and method, the expected time, and findings that a mean IoU hides.
+    """Logs model and method, and findings that mIoU hides.
 
     At the start: whether a batch repeats labelled images, the validation images are few or the test
     set, and whether the machine is busy. At the end: which classes are at IoU 0, and whether mIoU
@@ -34,34 +30,14 @@ class FindingsHook(Hook):
     # After the checks of `PreflightHook`, before the progress bar.
     priority = 'ABOVE_NORMAL'
 
-    def __init__(self) -> None:
-        self.first_iter = 0
-        self.begun = 0.0
-
     def before_train(self, runner: Runner) -> None:
         """Logs model and method, and notes on the validation set and the machine."""
-        self.first_iter = runner.iter
         if not is_main_process():
             return
         print_log(describe_model(runner), logger='current')
         for line in (*_of_labels(runner), *_of_validation(runner), describe_load()):
             if line is not None:
                 print_log(f'Note: {line}', logger='current')
-
-    def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
-        """Times some iterations and logs how long the rest will take."""
-        done = runner.iter + 1 - self.first_iter
-        if done == _WARM_UP:
-            self.begun = time.perf_counter()
-        if done == _WARM_UP + _TIMED and is_main_process():
-            seconds = (time.perf_counter() - self.begun) / _TIMED
-            left = runner.max_iters - runner.iter - 1
-            length = datetime.timedelta(seconds=round(left * seconds))
-            print_log(
-                f'{seconds:.2f} s an iteration: about {length} for the {left} to come, without '
-                'validations',
-                logger='current',
-            )
 
     def after_train(self, runner: Runner) -> None:
         """Logs findings from the validations."""

@@ -7,27 +7,24 @@ from typing import Any
 
 import torch
 import torch.distributed
-from mmengine.dist import all_gather_object, barrier, get_rank, is_distributed
+from mmengine.dist import all_gather_object, barrier, is_distributed
 from mmengine.hooks import Hook
 from mmengine.optim import OptimWrapperDict
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import Tensor
 
-from mmseg_cct.engine.checkpoints import checkpoint_bytes
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
 
 
 @HOOKS.register_module()
 class NonFiniteLossHook(Hook):
     """Stops the training at a NaN or infinite loss, and saves what is needed to find the cause.
 
-    The message names the iteration, the terms and the image files. Two kinds of file are left in
-    the work directory: `nonfinite_iter_T.pth`, a checkpoint from before the step of iteration T,
-    from which `--resume` repeats exactly this iteration; and `nonfinite_iter_T_batch_rankR.pth`,
-    with the batch (key `batch`) and the loss terms, for each rank R that had such a loss.
+    The message names the iteration, the terms and the image files. The work directory gets
+    `nonfinite_iter_T.pth`, a checkpoint from before the step of iteration T, from which `--resume`
+    repeats exactly this iteration, with the same images and draws.
 
     The losses are checked as they leave the model, so the scaling of float16 gradients, which
     overflows now and then by design, raises no alarm. The verdict is copied to the host during the
@@ -88,7 +85,11 @@ class NonFiniteLossHook(Hook):
         self._judge()
 
     def _judge(self) -> None:
-        """Raises `UserError` if the last losses were not finite."""
+        """Ends the training if the last losses were not finite.
+
+        Raises:
+            UserError: If a loss is NaN or infinite on any rank.
+        """
         verdict, self._pending = self._pending, None
         if verdict is None:
             return
@@ -97,24 +98,26 @@ class NonFiniteLossHook(Hook):
             return
         assert self._runner is not None
         runner, iteration = self._runner, self._runner.iter
-        stem = os.path.join(runner.work_dir, f'nonfinite_iter_{iteration}')
-        found = None
-        if verdict.bad_here:
-            found = f'{verdict.describe()} on {_files(self._batch)}'
-            content = dict(iteration=iteration, terms=verdict.values(), batch=self._batch)
-            write_atomic(f'{stem}_batch_rank{get_rank()}.pth', checkpoint_bytes(content))
+        found = f'{verdict.describe()} on {_files(self._batch)}' if verdict.bad_here else None
         all_found = all_gather_object(found)
         # The weights are equal on all ranks, and from before the step.
-        _save_state(runner, f'{stem}.pth')
+        saved = f'nonfinite_iter_{iteration}.pth'
+        runner.save_checkpoint(
+            runner.work_dir,
+            saved,
+            by_epoch=False,
+            meta=dict(epoch=runner.epoch, iter=iteration),
+            backend_args=dict(backend='atomic_local'),
+        )
         barrier()  # otherwise the launcher could end rank 0 while it writes
         ranks = [rank for rank, line in enumerate(all_found) if line is not None]
         where = f' (rank {", ".join(map(str, ranks))})' if is_distributed() else ''
         raise UserError(
             f'iteration {iteration}{where}',
             '; '.join(filter(None, all_found)),
-            f'finite losses. {stem}.pth holds the training before this step, --resume it to '
-            f'see it again; {stem}_batch_rank{ranks[0]}.pth the batch. Often a lower '
-            'optim_wrapper.optimizer.lr or optim_wrapper.clip_grad=dict(max_norm=...) helps',
+            f'finite losses. {os.path.join(runner.work_dir, saved)} holds the training before this '
+            'step, --resume it to see it again. Often a lower optim_wrapper.optimizer.lr or '
+            'optim_wrapper.clip_grad=dict(max_norm=...) helps',
         )
 
 
@@ -155,13 +158,9 @@ class _Verdict:
         """Returns the terms and their sum, 0-dimensional on the CPU."""
         return dict(zip(self.names, self._packed[2:].unbind()))
 
-    def values(self) -> dict[str, float]:
-        """The terms as numbers."""
-        return dict(zip(self.names[1:], self._values[1:]))
-
     def describe(self) -> str:
         """Names the terms that are not finite."""
-        terms = self.values()
+        terms = dict(zip(self.names[1:], self._values[1:]))
         bad = [f'{name} is {value}' for name, value in terms.items() if not math.isfinite(value)]
         return ', '.join(bad) or f'the sum of {", ".join(terms)} is infinite'
 
@@ -171,17 +170,6 @@ def _mean(value: Tensor | Sequence[Tensor]) -> Tensor:
     if isinstance(value, Tensor):
         return value.detach().float().mean()
     return sum(_mean(part) for part in value)  # type: ignore[return-value]
-
-
-def _save_state(runner: Runner, path: str) -> None:
-    folder, name = os.path.split(path)
-    runner.save_checkpoint(
-        folder,
-        name,
-        by_epoch=False,
-        meta=dict(epoch=runner.epoch, iter=runner.iter),
-        backend_args=dict(backend='atomic_local'),
-    )
 
 
 def _files(batch: Any) -> str:

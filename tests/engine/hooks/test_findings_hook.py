@@ -68,21 +68,6 @@ def test_the_start_tells_of_few_images_the_test_set_and_the_load(runner, log, mo
     assert log[1:] == ['Note: load 9']
 
 
-@pytest.mark.parametrize('first', [0, 40])
-def test_the_time_to_come_is_that_of_later_iterations(first, runner, log, monkeypatch):
-    clock = iter([10.0, 30.0])  # twenty iterations of a second
-    monkeypatch.setattr(findings_hook.time, 'perf_counter', lambda: next(clock))
-    hook = FindingsHook()
-    runner.iter = first
-    hook.before_train(runner)
-    log.clear()
-    for runner.iter in range(first, 100):
-        hook.after_train_iter(runner, 0)
-    left = 100 - first - 25
-    (line,) = log
-    assert line.startswith(f'1.00 s an iteration: about 0:{left // 60:02}:{left % 60:02} for the')
-
-
 def test_the_end_tells_of_classes_at_0_and_of_a_rising_curve(runner, log):
     for miou in (10.0, 12.0, 15.0):
         runner.message_hub.update_scalar('val/mIoU', miou)

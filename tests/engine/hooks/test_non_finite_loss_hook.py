@@ -1,3 +1,5 @@
+import os
+
 import pytest
 import torch
 from dispatch import DispatchCounter
@@ -88,17 +90,11 @@ def poisoned(cct, iteration=3, **kwargs):
 
 
 def test_the_message_names_iteration_term_and_files(cct):
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=r'^iteration 3: aux\.loss is nan on .+\.png') as error:
         poisoned(cct).train()
     message = str(error.value)
-    assert message.startswith('iteration 3: aux.loss is nan on ') and '\n' not in message
-    batch = torch.load(cct.folder / 'work/nonfinite_iter_3_batch_rank0.pth', weights_only=False)
-    assert batch['iteration'] == 3 and batch['terms']['aux.loss'] != batch['terms']['aux.loss']
-    assert 0 < batch['terms']['aux.consistency'] < 1  # the term itself is sound: its weight is not
-    samples = batch['batch']['data_samples']
-    files = [sample.img_path for branch in ('labeled', 'unlabeled') for sample in samples[branch]]
-    assert len(files) == 4 and all(file in message for file in files)
-    assert batch['batch']['inputs']['labeled'][0].shape == (3, 32, 32)
+    files = message.partition(' is nan on ')[2].partition(';')[0].split(', ')
+    assert len(files) == 4 and all(map(os.path.isfile, files)) and '\n' not in message
 
 
 def test_the_checkpoint_is_from_before_the_step(cct, trained):

@@ -1,0 +1,73 @@
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine.hooks import LoggerHook
+from mmengine.logging import MessageHub
+from mmengine.structures import PixelData
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.engine.hooks import MainProcessLoggerHook, SteadyTimerHook, VoidAccuracyHook
+from mmseg_cct.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ('seconds', 'max_iters', 'start', 'warm_up', 'expected'),
+    [
+        pytest.param(
+            [60, 8, 2, 2, 2, 4], 100, 0, 3,
+            [60 * 99, 8 * 98, 2 * 97, 2 * 96, 2 * 95, 8 / 3 * 94],
+            id='the first iterations do not count',
+        ),
+        pytest.param(
+            [60, 2, 2], 1000, 900, 1, [60 * 99, 2 * 98, 2 * 97], id='a resume warms up again'
+        ),
+        pytest.param([9, 1], 10, 0, 0, [9 * 9, 5 * 8], id="without warm-up it is mmengine's"),
+    ],
+)  # fmt: skip
+def test_the_remaining_time(seconds, max_iters, start, warm_up, expected, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, 'time', lambda: now[0])
+    hub = MessageHub('steady timer test')
+    runner = SimpleNamespace(iter=start, max_iters=max_iters, message_hub=hub)
+    hook = SteadyTimerHook(warm_up)
+    hook.before_train(runner)
+    hook.before_train_epoch(runner)
+    found = []
+    for duration in seconds:
+        hook.before_train_iter(runner, 0)
+        now[0] += duration
+        hook.after_train_iter(runner, 0)
+        found.append(hub.get_info('eta'))
+        runner.iter += 1
+    assert found == pytest.approx(expected)
+
+
+def test_a_negative_warm_up_is_refused():
+    with pytest.raises(UserError, match=r'SteadyTimerHook\.warm_up=-1: expected a whole number'):
+        SteadyTimerHook(-1)
+
+
+@pytest.mark.parametrize('rank, written', [(0, ['metrics']), (1, [])])
+def test_only_the_main_process_writes_the_metrics_of_a_test(monkeypatch, rank, written):
+    calls = []
+    monkeypatch.setattr(LoggerHook, 'after_test_epoch', lambda self, runner: calls.append(runner))
+    monkeypatch.setattr('mmengine.dist.utils.get_rank', lambda group=None: rank)
+    MainProcessLoggerHook().after_test_epoch('metrics')
+    assert calls == written
+
+
+@pytest.mark.parametrize('branches', [True, False])
+@pytest.mark.parametrize(('labels', 'is_void'), [((255, 255), True), ((255, 0), False)])
+def test_only_a_batch_without_a_labelled_pixel_loses_its_accuracy(labels, is_void, branches):
+    samples = [sample(label) for label in labels]
+    if branches:  # the masks of other branches do not count
+        samples = dict(labeled=samples, unlabeled=[sample(0), None])
+    outputs = {'loss': 0.0, 'decode.acc_seg': 100.0, 'aux_0.acc_seg': 100.0}
+    VoidAccuracyHook().after_train_iter(None, 0, dict(data_samples=samples), outputs)
+    assert outputs.keys() == {'loss'} if is_void else len(outputs) == 3
+
+
+def sample(label):
+    return SegDataSample(gt_sem_seg=PixelData(data=torch.full((1, 4, 6), label)))
