@@ -40,6 +40,12 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
         The config. Its `filename` is the composed name if a method or labels were given. A file
         that is missing or does not run, a method that does not fit it, and an option that does not
         fit it or would do nothing are a `UserError`.
+
+    Example:
+        >>> options = {'method': 'supervised', 'train_cfg.max_iters': 10}
+        >>> config = load_config('demo/cct_shapes', options)
+        >>> config.train_cfg.max_iters, config.model.type
+        (10, 'EncoderDecoder')
     """
     setting = find_setting(config_file)
     config = read_config(setting.file)

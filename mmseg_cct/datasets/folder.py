@@ -50,6 +50,18 @@ class FolderDataset(BaseSegDataset):
         UserError: If a folder or the list is missing or empty, the class names are missing or
             repeated, a class is ignored, no image belongs to the subset, an image on the list is
             missing, or all masks have another suffix.
+
+    Example:
+        >>> import numpy as np, tempfile
+        >>> from mmcv import imwrite
+        >>> root = tempfile.TemporaryDirectory()
+        >>> for name in ('images/a.jpg', 'images/b.jpg', 'masks/a.png'):
+        ...     _ = imwrite(np.zeros((4, 4), np.uint8), f'{root.name}/{name}')
+        >>> folders = dict(data_root=root.name, image_dir='images', mask_dir='masks')
+        >>> labeled = FolderDataset(**folders, classes=('road', 'sky'), subset='labeled')
+        >>> unlabeled = FolderDataset(**folders, subset='unlabeled')
+        >>> [os.path.basename(data[0]['img_path']) for data in (labeled, unlabeled)]
+        ['a.jpg', 'b.jpg']
     """
 
     def __init__(

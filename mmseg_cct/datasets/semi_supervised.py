@@ -60,6 +60,19 @@ class SemiSegDataset(Dataset):
     Raises:
         UserError: If a set cannot be built or is empty, the labelled set has no class names,
             or a set is built already that `num_labeled` or `strong_views` would change.
+
+    Example:
+        >>> from mmengine.registry import init_default_scope
+        >>> from mmseg_cct.datasets import PairSampler
+        >>> init_default_scope('mmseg')
+        >>> draw, pack = dict(type='DrawShapesScene'), dict(type='PackSegInputs')
+        >>> labeled = dict(type='ShapesDataset', start=0, count=4, pipeline=[draw, pack])
+        >>> draw_image = dict(draw, with_seg_map=False)
+        >>> unlabeled = dict(labeled, start=4, count=12, pipeline=[draw_image, pack])
+        >>> pairs = SemiSegDataset(labeled, unlabeled)
+        >>> draw = next(iter(PairSampler(pairs, seed=0)))
+        >>> {branch: tuple(image.shape) for branch, image in pairs[draw]['inputs'].items()}
+        {'labeled': (3, 64, 64), 'unlabeled': (3, 64, 64)}
     """
 
     def __init__(

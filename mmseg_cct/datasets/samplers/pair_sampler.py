@@ -49,6 +49,13 @@ class PairSampler(EndlessSampler):
 
     Raises:
         UserError: If the dataset is not a `SemiSegDataset`.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> pairs = SimpleNamespace(labeled=range(2), unlabeled=range(4))
+        >>> draws = iter(PairSampler(pairs, seed=0))
+        >>> [next(draws)[:2] for _ in range(4)]  # each labelled image twice, each unlabelled once
+        [(0, 3), (1, 1), (0, 2), (1, 0)]
     """
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None) -> None:

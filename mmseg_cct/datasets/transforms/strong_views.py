@@ -95,6 +95,14 @@ class StrongViews(BaseTransform):
         gray_prob: Probability of turning the view grey.
         blur_prob: Probability of the Gaussian blur.
         blur_sigma: Range of its standard deviation in pixels.
+
+    Example:
+        >>> from mmseg.structures import SegDataSample
+        >>> from torch import randint, uint8
+        >>> packed = dict(inputs=randint(256, (3, 8, 8), dtype=uint8), data_samples=SegDataSample())
+        >>> views = StrongViews(num_views=2)(packed)['strong_views']
+        >>> [(tuple(view.shape), view.dtype) for view in views]
+        [((3, 8, 8), torch.uint8), ((3, 8, 8), torch.uint8)]
     """
 
     @ranges(

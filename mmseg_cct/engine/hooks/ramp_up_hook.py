@@ -32,6 +32,12 @@ class RampUpHook(Hook):
         start: Value that the ramp starts from; None for the attribute's value in the built model.
         schedule: One of `mmseg_cct.engine.schedules.SCHEDULES`.
         fraction: T as a fraction of all iterations, in [0, 1].
+
+    Example:
+        >>> weight = 'auxiliary_head.loss_consistency.loss_weight'
+        >>> hook = RampUpHook(weight, schedule='linear')
+        >>> [hook.value_at(t, max_iters=1000, built=30.0) for t in (0, 50, 100, 1000)]
+        [0.0, 15.0, 30.0, 30.0]
     """
 
     @ranges(

@@ -80,6 +80,15 @@ class PerturbedDecoderBank(BaseModule):
 
     Raises:
         UserError: If a perturbation is unknown, none is left, or a value is out of range.
+
+    Example:
+        >>> drop = dict(drop=dict(type='FeatureDrop', num_decoders=2))
+        >>> bank = PerturbedDecoderBank(16, 5, drop, context_classes=(0,), compile=False)
+        >>> z, main_logits = torch.rand(2, 16, 6, 9), torch.randn(2, 5, 48, 72)
+        >>> tuple(bank((z,), main_logits).shape)  # K decoders, N images
+        (2, 2, 5, 48, 72)
+        >>> sorted(bank.loss((z,), main_logits, data_samples=[]))
+        ['agreement', 'consistency', 'drop.consistency', 'loss']
     """
 
     @ranges(position_fraction=positive_unit, memory_budget=optional(at_least(1)))

@@ -75,6 +75,12 @@ class PixelShuffleHead(BaseDecodeHead):
             from its own score, `'kaiming'` from a random mix of the classes as in the public code;
             the paper specifies none. See `icnr_`.
         **kwargs: Arguments of `BaseDecodeHead`, such as `loss_decode` and `ignore_index`.
+
+    Example:
+        >>> head = PixelShuffleHead(in_channels=16, num_classes=5, stride=8)
+        >>> z = torch.rand(2, 16, 6, 9)
+        >>> tuple(head((z,)).shape)
+        (2, 5, 48, 72)
     """
 
     def __init__(

@@ -44,6 +44,15 @@ class ConfidentCrossEntropy(nn.Module):
         soft: Whether the target is the distribution p instead of its most probable class.
         normalizer: What the sum is divided by: 'valid', all real pixels, confident or not, so the
             loss ramps itself up; or 'counted', the weight of the pixels that count.
+
+    Example:
+        >>> loss = ConfidentCrossEntropy(threshold=0.9)
+        >>> weak = torch.tensor([[0.0, 5.0], [0.0, -5.0]]).view(1, 2, 1, 2)  # unsure, then class 0
+        >>> targets = loss.targets(weak)
+        >>> targets.weight.flatten().tolist()
+        [0.0, 1.0]
+        >>> round(loss(torch.zeros(1, 2, 1, 2), targets).item(), 3)  # log 2, over both pixels
+        0.347
     """
 
     @ranges(threshold=in_unit, normalizer=one_of(NORMALIZERS))

@@ -51,6 +51,13 @@ class ConsistencyLoss(nn.Module):
         reference_classes: Number of classes that `loss_weight` was chosen for. An error weighs more
             in a mean over fewer classes, so L_u is scaled by C / reference_classes, at most 1. None
             never scales, as in the paper.
+
+    Example:
+        >>> auxiliary, main = torch.randn(2, 5, 8, 8), torch.randn(2, 5, 8, 8).softmax(1)
+        >>> mse = MSEConsistency()(auxiliary, main)
+        >>> expected = (auxiliary.softmax(1) - main).square().mean()
+        >>> bool(torch.isclose(mse, expected))
+        True
     """
 
     @ranges(confidence_threshold=optional(in_unit), normalizer=one_of(NORMALIZERS))

@@ -26,6 +26,12 @@ class PSPNeck(BaseModule):
         norm_cfg: Normalisation layer; None is BN.
         align_corners: As in `F.interpolate`, which resizes the pooled grids.
         init_cfg: Initialisation of the weights; by default the layers' own.
+
+    Example:
+        >>> neck = PSPNeck(in_channels=64, channels=16)
+        >>> (z,) = neck((torch.rand(2, 32, 24, 24), torch.rand(2, 64, 12, 12)))
+        >>> tuple(z.shape)
+        (2, 16, 12, 12)
     """
 
     def __init__(

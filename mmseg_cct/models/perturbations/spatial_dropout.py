@@ -17,6 +17,13 @@ class SpatialDropout(Perturbation):
     Args:
         num_decoders: k, the number of decoders with this perturbation.
         drop_ratio: p in [0, 1).
+
+    Example:
+        >>> z, seg_logits = torch.rand(2, 16, 6, 9), torch.randn(2, 5, 48, 72)
+        >>> context = PerturbationContext(z, seg_logits, context_classes=[0])
+        >>> dropout = SpatialDropout(num_decoders=3)
+        >>> tuple(dropout.perturb(None, context).shape)  # k versions of z, its positions in a row
+        (3, 2, 16, 54)
     """
 
     @ranges(drop_ratio=unit_below_one)

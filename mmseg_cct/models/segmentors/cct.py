@@ -43,6 +43,18 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             decode_head=dict(type='PixelShuffleHead', in_channels=512, num_classes=21),
             auxiliary_head=dict(type='PerturbedDecoderBank', in_channels=512, num_classes=21),
         )
+
+    Example:
+        >>> from mmengine.structures import PixelData
+        >>> z = dict(in_channels=64, num_classes=5, stride=32)
+        >>> bank = dict(z, type='PerturbedDecoderBank', context_classes=(0,), compile=False)
+        >>> heads = dict(decode_head=dict(z, type='PixelShuffleHead'), auxiliary_head=bank)
+        >>> model = CCTSegmentor(dict(type='ResNet', depth=18, base_channels=8), **heads)
+        >>> mask = PixelData(data=torch.randint(5, (1, 64, 64)))
+        >>> samples = dict(labeled=[SegDataSample(gt_sem_seg=mask)] * 2, unlabeled=[])
+        >>> images = dict(labeled=torch.rand(2, 3, 64, 64), unlabeled=torch.rand(2, 3, 64, 64))
+        >>> sorted(name for name in model.loss(images, samples) if 'loss' in name)
+        ['aux.loss', 'decode.loss_ce']
     """
 
     # Whether `auxiliary_head` may lack the auxiliary decoders.
