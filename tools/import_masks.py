@@ -115,8 +115,9 @@ def parse_args() -> argparse.Namespace:
         '--boxes',
         choices=['bound', 'fill'],
         default='bound',
-        help='boxes with the extent of another shape of their label or group: they only bound it '
-        '(default), or are regions, too',
+        help='fill: all boxes are regions. By default, those with the extent of another shape of '
+        'their label or group only bound it, and those of COCO and YOLO without a polygon are '
+        'ignored',
     )
     parser.add_argument(
         '--overwrite', action='store_true', help='replace the masks in OUT that differ'

@@ -27,7 +27,7 @@ class Drawer(NamedTuple):
         table: The classes.
         rest: What pixels that no shape covers become.
         resize: Whether to scale annotations of images whose size differs.
-        fill_boxes: Whether boxes that bound other shapes are regions.
+        fill_boxes: Whether boxes that bound other shapes are regions, too.
         told: Where to tell what is not as drawn.
     """
 
@@ -85,6 +85,8 @@ class Drawer(NamedTuple):
         for part in left_out:
             fate = f'{IGNORED} within its extent' if annotated.shapes else 'no mask: unlabelled'
             fate = 'nothing' if part.extent is None else fate
+            if part.kind == 'box' and not part.fault and not self.fill_boxes:
+                fate += '; --boxes fill draws it'
             what = f'damaged {part.kind}' if part.fault else part.kind
             self.told.add(what, fate, annotated.name, fault=part.fault)
         pixels = sum(shape.mask.size for shape in annotated.shapes[:1] if shape.mask is not None)

@@ -13,12 +13,17 @@ from mmseg_cct.utils.image_lists import image_stem
 from .shapes import AnnotatedImage
 from .source import Source
 
+_LONGEST = 255  # bytes of a file's name
+
 
 class ImagePool:
     """Images by name, from the `given` folder, else from `out/images`, else from the `export`.
 
     Pictures that the export's reader takes for masks are no images. With `masks_alone` the export
-    has no images. A different image with the same name in the data folder `out` is a `UserError`.
+    has no images. `refused` are images of a ZIP whose names no file can have.
+
+    Raises:
+        UserError: If the data folder `out` has another image of the same name.
     """
 
     def __init__(
@@ -44,6 +49,8 @@ class ImagePool:
                 require_outside(out, [export.path], '--out')
             self.origin = str(export.path)
             self._files |= {name: export.file(file) or file for name, file in images.items()}
+        self.refused = [_long(name) for name, file in self._files.items() if _is_long(str(file))]
+        self._files = {name: file for name, file in self._files.items() if not _is_long(str(file))}
         if self._is_new:
             raise_problems(self._conflicts())
 
@@ -108,7 +115,17 @@ class ImagePool:
         return target.samefile(content) or filecmp.cmp(target, content, shallow=False)
 
 
+def _is_long(name: str) -> bool:
+    return any(len(os.fsencode(part)) > _LONGEST for part in PurePosixPath(name).parts)
+
+
+def _long(name: str) -> Problem:
+    return Problem(f'{name[:40]}...', f'a name of more than {_LONGEST} bytes', 'a shorter one')
+
+
 def _require_harmless(name: str) -> None:
+    if _is_long(name):
+        raise UserError(_long(name))
     path = PurePosixPath(name)
     if path.is_absolute() or '..' in path.parts or '\\' in name or '\0' in name:
         raise UserError(repr(name), 'leads out of the folder', 'the name of an image')

@@ -160,7 +160,8 @@ def import_masks(
         resize: Whether to scale annotations of images whose size differs.
         overwrite: Whether to replace masks that differ.
         copy: Whether to copy images instead of linking them.
-        fill_boxes: Whether boxes that bound other shapes are regions, too.
+        fill_boxes: Whether boxes are regions that bound other shapes, or have no polygon in COCO or
+            YOLO.
         progress: Wraps the images, to show progress.
 
     Returns:
@@ -168,6 +169,20 @@ def import_masks(
 
     Raises:
         UserError: If the export, a name or the output folder does not fit.
+
+    Example:
+        >>> import json, tempfile
+        >>> from PIL import Image
+        >>> export, data = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
+        >>> Image.new('RGB', (8, 6)).save(export / 'photo.png')
+        >>> square = dict(label='car', points=[[1, 1], [4, 1], [4, 3], [1, 3]])
+        >>> labelme = dict(imagePath='photo.png', imageWidth=8, imageHeight=6, shapes=[square])
+        >>> _ = (export / 'photo.json').write_text(json.dumps(labelme))
+        >>> done = import_masks(export, data, rest='background')
+        >>> done.describe()
+        '1 new masks, 1 images brought there'
+        >>> done.table.ids, int(read_mask(data / 'masks/photo.png').sum())
+        ({'background': 0, 'car': 1}, 6)
     """
     out, export = Path(out), Source(source)
     home = data_folder(out)
@@ -194,6 +209,7 @@ def import_masks(
         done.earlier = len(find_masks(out / 'masks')) if (out / 'masks').is_dir() else 0
     masks_alone = colours is not None or binary is not None
     pool = ImagePool(out, images, export, masks_alone)
+    done.failed += map(str, pool.refused)
     drawer = Drawer(done.table, rest, resize, fill_boxes, done.told)
     one_class = done.table.ids.get(renamed.get(binary, binary) or '') if binary else None
     names, seen, is_claimed = ImageNames(pool.names), set(), False
@@ -202,12 +218,15 @@ def import_masks(
             if not isinstance(annotated, AnnotatedImage):
                 done.failed.append(str(annotated))
                 continue
-            if not (annotated.shapes or (empty and annotated.is_done and not annotated.left_out)):
-                done.bare += 1
-                drawer.tell(annotated, annotated.left_out)
-                continue
             try:
                 with reading(annotated.name, 'a labelling tool'):
+                    if fill_boxes:
+                        annotated = annotated.with_filled_boxes()
+                    is_empty = annotated.is_done and not annotated.left_out
+                    if not (annotated.shapes or (empty and is_empty)):
+                        done.bare += 1
+                        drawer.tell(annotated, annotated.left_out)
+                        continue
                     name = names.find(annotated.name)
                     image = pool[name] if name else annotated.data
                     if image is None:

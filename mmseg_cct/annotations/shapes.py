@@ -92,6 +92,18 @@ class LeftOut:
     group: object = None
     fault: str = ''
 
+    def filled(self) -> 'Shape | LeftOut':
+        """Makes a region of a box, below the shapes of its image; returns anything else as it is.
+
+        Raises:
+            UserError: If its corners are too far from the image.
+        """
+        if self.kind != 'box' or self.extent is None or self.fault:
+            return self
+        (left, top), (right, bottom) = self.extent
+        ring = np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
+        return Shape(self.label, [ring], is_box=True, group=self.group)
+
 
 @dataclass(frozen=True, eq=False)
 class AnnotatedImage:
@@ -133,6 +145,11 @@ class AnnotatedImage:
     def left_out(self) -> list[LeftOut]:
         """Its annotations that are no regions."""
         return [part for part in self.parts if isinstance(part, LeftOut)]
+
+    def with_filled_boxes(self) -> 'AnnotatedImage':
+        """Makes regions of boxes that come without one, as in COCO and YOLO."""
+        filled = [part.filled() if isinstance(part, LeftOut) else part for part in self.parts]
+        return replace(self, parts=filled)
 
 
 @dataclass(frozen=True, eq=False)

@@ -389,3 +389,35 @@ def test_boxes_that_bound_are_no_regions_unless_they_are_to_be_filled(done):
     assert np.array_equal(names == 'car', region(A))
     _, names = done(coco(done.root, (1, ring_of(A)), (2, ring_of(B))))  # two buildings
     assert np.array_equal(names == 'car', region(A))
+
+
+@pytest.mark.parametrize(
+    'make',
+    [
+        lambda p: coco(p, (1, ring_of(A)), (2, dict(bbox=[30, 20, 20, 10], segmentation=[]))),
+        lambda p: yolo(
+            p,
+            yolo_line(0, np.divide(A, SIZE)),
+            yolo_line(1, [40 / 60, 25 / 40, 20 / 60, 10 / 40]),
+        ),
+        lambda p: coco(p, (1, dict(bbox=[4, 4, 20, 10])), (2, dict(bbox=[30, 20, 20, 10]))),
+    ],
+)
+def test_boxes_that_come_without_a_polygon_are_filled_if_asked(done, make):
+    told, names = done(make(done.root), fill_boxes=True)
+    assert np.array_equal(names == 'car', region(A)) and np.array_equal(names == 'road', region(B))
+    assert not told.told.describe()
+    ignored, _ = done(make(done.root))
+    assert 'within its extent; --boxes fill draws it' in ignored.told.describe() or ignored.bare
+
+
+def test_a_box_far_away_costs_its_image_alone(done):
+    save(done.root / 'photos/b.png', png(np.zeros((HEIGHT, WIDTH, 3), np.uint8)))
+    source = coco(done.root, (1, ring_of(A)))
+    content = json.loads(source.read_text())
+    content['images'].insert(0, dict(content['images'][0], id=0, file_name='b.png'))
+    content['annotations'].append(dict(id=9, image_id=0, category_id=1, bbox=[0, 0, 1e12, 9]))
+    write(source, content)
+    told, names = done(source, fill_boxes=True)
+    assert 'b.png: polygon: a point at 1000000000000.0; expected pixels' in told.failed[0]
+    assert told.new == 1 and np.array_equal(names == 'car', region(A))

@@ -1,6 +1,7 @@
 import json
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import exports
@@ -74,3 +75,19 @@ def test_a_copy_appears_once_it_is_complete(tmp_path, photos, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         import_masks(first, tmp_path / 'out', images=photos, rest='background', copy=True)
     assert not [path for path in (tmp_path / 'out/images').rglob('*') if path.is_file()]
+
+
+def test_a_name_that_no_file_can_have_costs_its_image_alone(tmp_path, photos):
+    long = 'ä' * 126 + '.jpg'  # of 256 bytes
+    archive = exports.cvat(tmp_path)
+    with zipfile.ZipFile(archive, 'a') as file:
+        for name in (*exports.NAMES, long[:-4]):
+            file.write(photos / 'a/1.jpg', f'{name}.jpg')
+    done = import_masks(archive, tmp_path / 'out', rest='ignore')
+    assert done.failed == [f'{"ä" * 40}...: a name of more than 255 bytes; expected a shorter one']
+    assert (done.new, done.images) == (2, 2)
+    data = exports.base64_of((photos / 'a/1.jpg').read_bytes())
+    for name in (long, 'a.jpg'):
+        labelme(tmp_path / f'x/{len(name)}.json', 'c' * 300, imageData=data, imagePath=name)
+    done = import_masks(tmp_path / 'x', tmp_path / 'other', rest='ignore')
+    assert done.new == 1 and ': a name of more than 255 bytes; expected a' in done.failed[0]
