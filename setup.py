@@ -89,7 +89,7 @@ setup(
     python_requires='>=3.10',
     entry_points={'console_scripts': ['mmseg-cct = mmseg_cct.__main__:main']},
     install_requires=[name + bounds for name, bounds in STACK.items()]
-    + ['filelock', 'jinja2', 'matplotlib', 'numpy', 'opencv-python', 'packaging', 'pillow']
+    + ['filelock>=3.25', 'jinja2', 'matplotlib', 'numpy', 'opencv-python', 'packaging', 'pillow']
     + ['scipy', 'tensorboard', 'tqdm'],
     extras_require={
         # mmpretrain backbones, image-level pseudo labels and their dense CRF, which compiles on no

@@ -19,7 +19,7 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ahead import ahead
-from mmseg_cct.utils.georeference import georeference, write_geotiff
+from mmseg_cct.utils.georeference import copy_world_file, georeference, write_geotiff
 from mmseg_cct.utils.image_counts import ImageCounts, SharedImages
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, as_rgb, find_files, find_images, write_png
 from mmseg_cct.utils.log import warn
@@ -53,10 +53,10 @@ def predict_images(
 
     A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names:
     `classes.json` lists them, and `legend.png` shows their colours. Both files have the size of the
-    image, except that an overlay names its classes below the picture. The mask of a georeferenced
-    image is also written as `geotiffs/NAME.tif`, with its coordinates. Finished images are skipped
-    unless they have changed since; unreadable ones are reported and do not stop the run. Connected
-    processes share the images.
+    image, except that an overlay names its classes below the picture. The mask of a GeoTIFF or
+    GeoJP2 is also written as `geotiffs/NAME.tif`, with its coordinates; an image's world file is
+    copied to `masks/NAME.pgw`. Finished images are skipped unless they have changed since;
+    unreadable ones are reported and do not stop the run. Connected processes share the images.
 
     Args:
         config_file: The config of the model.
@@ -106,7 +106,9 @@ def _predict(
             if tags := georeference(path):
                 palette = np.array(model.dataset_meta['palette'], np.uint8)
                 write_geotiff(Path(out, GEOTIFFS, f'{name}.tif'), segmented.labels, palette, tags)
-            write_mask(Path(out, MASKS, f'{name}.png'), segmented.labels, model)
+            mask = Path(out, MASKS, f'{name}.png')
+            copy_world_file(path, mask)
+            write_mask(mask, segmented.labels, model)
             picture = Image.fromarray(_overlay(segmented, model.dataset_meta, opacity))
             write_png(Path(out, OVERLAYS, f'{name}.png'), picture)
         return segmented

@@ -4,7 +4,8 @@ import gc
 import glob
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.errors import Interrupted, UserError
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.files import require_own_folder
+from mmseg_cct.utils.processes import locked_folder
 
 from .device import number_the_only_gpu
 from .screen import ScreenFormatter, is_for_the_screen
@@ -85,6 +87,16 @@ def run(config: Config, what: str) -> Any:
         gc.collect()
         torch.distributed.destroy_process_group()
     return result
+
+
+@contextmanager
+def locked(config: Config, folders: Iterable[str], what: str) -> Iterator[None]:
+    """Holds the locks of folders that a run writes to; rank 0 holds them for all."""
+    with ExitStack() as held:
+        if config.launcher == 'none' or os.environ.get('RANK', '0') == '0':
+            for folder in folders:
+                held.enter_context(locked_folder(folder, what))
+        yield
 
 
 def _progress(runner: Runner, resumed: bool) -> str:

@@ -1,7 +1,7 @@
 """Prepares and runs a test."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mmengine.config import Config
@@ -20,7 +20,7 @@ from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder
 
 from .device import fit_to_device, fit_workers
-from .runner import require_files_kept, run, unlink_config
+from .runner import locked, require_files_kept, run, unlink_config
 
 # Metrics that write predictions.
 _PNG_WRITERS = (IoUMetric, CityscapesMetric, MultiDomainIoUMetric)
@@ -83,8 +83,20 @@ def prepare_test(
 
 def test(config: Config) -> dict[str, float]:
     """Tests with a config of `prepare_test`; returns the metrics by name."""
-    unlink_config(config)
-    return run(config, 'test')
+    with locked(config, _folders_of_predictions(config), 'another test'):
+        unlink_config(config)
+        return run(config, 'test')
+
+
+def _folders_of_predictions(config: Config) -> Iterator[str]:
+    if folder := at(config, 'visualizer.save_dir'):
+        yield folder
+    yield from {one['output_dir'] for one in _evaluators(config) if one.get('output_dir')}
+
+
+def _evaluators(config: Config) -> Sequence[Any]:
+    found = config.test_evaluator
+    return found if isinstance(found, (list, tuple)) else [found]
 
 
 def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -> None:
@@ -120,10 +132,8 @@ def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_tim
 
 
 def _write_predictions(config: Config, config_file: str, out: str) -> None:
-    evaluators = config.test_evaluator
-    evaluators = evaluators if isinstance(evaluators, (list, tuple)) else [evaluators]
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
-        writers = [one for one in evaluators if is_a(one, METRICS, *_PNG_WRITERS)]
+        writers = [one for one in _evaluators(config) if is_a(one, METRICS, *_PNG_WRITERS)]
         for evaluator in writers:
             evaluator.output_dir = out
             if is_a(evaluator, METRICS, CityscapesMetric):  # it removes them by default

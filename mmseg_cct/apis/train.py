@@ -2,7 +2,6 @@
 
 import os
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,13 @@ from mmseg_cct.engine.checkpoints import (
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
-from mmseg_cct.utils.processes import end_with_parent, locked_folder
+from mmseg_cct.utils.processes import end_with_parent
 from mmseg_cct.utils.rounds import LABELS, next_round
 from mmseg_cct.utils.text import is_unicode
 
 from .device import enable_amp, fit_to_device, fit_workers, hint_at_amx
 from .pretrained import fetch_pretrained_weights
-from .runner import require_files_kept, run, unlink_config
+from .runner import locked, require_files_kept, run, unlink_config
 
 # What hooks write into the work directory besides checkpoints.
 _WRITTEN = ('nonfinite_iter_*', LABELS)
@@ -109,13 +108,9 @@ def prepare_training(
 
 def train(config: Config) -> None:
     """Trains with a config of `prepare_training`."""
-    if config.launcher == 'none':
-        is_first = True
-    else:
+    if config.launcher != 'none':
         end_with_parent()
-        is_first = os.environ.get('RANK', '0') == '0'
-    # Rank 0 writes for all.
-    with locked_folder(config.work_dir, 'another training') if is_first else nullcontext():
+    with locked(config, [config.work_dir], 'another training'):
         unlink_config(config)
         run(config, 'train')
 

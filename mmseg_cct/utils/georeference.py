@@ -1,4 +1,4 @@
-"""Masks with the georeference of their image."""
+"""Georeferences of masks, those of their images."""
 
 import io
 from pathlib import Path
@@ -46,3 +46,16 @@ def write_geotiff(
     image.putpalette(palette.tobytes())
     image.save(buffer, format='TIFF', tiffinfo=tags, compression='tiff_adobe_deflate')
     write_atomic(path, buffer.getvalue())
+
+
+def copy_world_file(image: Path, mask: Path) -> None:
+    """Copies an image's world file, its place on earth as text, to the name of its mask.
+
+    It is named by the first and last letter of the format, such as `.jgw`, or by all of them.
+    """
+    end = image.suffix
+    for suffix in (f'{end[:2]}{end[-1:]}w', f'{end}w', '.wld'):
+        for each in (suffix, suffix.upper()):
+            if (found := image.with_suffix(each)).is_file():
+                write_atomic(mask.with_suffix('.pgw'), found.read_bytes())
+                return

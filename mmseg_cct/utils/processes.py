@@ -18,20 +18,24 @@ from mmseg_cct.errors import UserError
 from .files import LOCK
 
 _CONTENT = 'process '
+_PATIENCE = 0.2  # seconds for a file that its holder removes just now
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 @contextmanager
 def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
-    """Holds a folder's lock; the system releases it however the process ends.
+    """Holds a folder's lock, a file that is removed at the end of the body.
 
-    Creates a missing folder. If another process holds the lock, a `UserError` says that `what` uses
-    it.
+    A killed process leaves the file, but no lock on it. Creates a missing folder.
+
+    Raises:
+        UserError: If another process, which `what` describes, holds the lock, or a file of its name
+            is somebody else's.
     """
     path = Path(folder, LOCK)
     path.parent.mkdir(parents=True, exist_ok=True)
     holder = _read_lock(path)
-    lock = FileLock(path, timeout=0)
+    lock = FileLock(path, timeout=_PATIENCE)
     try:
         lock.acquire()
     except Timeout:
@@ -47,20 +51,23 @@ def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
             path.write_text(f'{_CONTENT}{os.getpid()} on {socket.gethostname()}\n')
         yield
     finally:
+        # While the lock is held: a later holder's file would be another one. filelock tries again
+        # where it locked a file that was removed.
+        with suppress(OSError):  # Windows removes no open file; there, filelock does it
+            path.unlink()
         lock.release()
 
 
 def _read_lock(path: Path) -> str:
     """Reads who wrote a lock, which is no link and no file with other text."""
-    if not os.path.lexists(path):
-        return ''
-    status = path.lstat()
-    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-        text = ''
-        with suppress(PermissionError):  # Windows locks the content too
+    try:
+        status = path.lstat()
+        if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
             text = path.read_text(encoding='utf-8', errors='replace')
-        if (text or _CONTENT).startswith(_CONTENT):
-            return text.strip()
+            if (text or _CONTENT).startswith(_CONTENT):
+                return text.strip()
+    except (FileNotFoundError, PermissionError):  # Windows locks the content too
+        return ''
     raise UserError(path, 'not a lock file of this project', 'no other file there')
 
 

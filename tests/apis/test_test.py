@@ -8,6 +8,7 @@ from PIL import Image
 
 from mmseg_cct.apis.test import prepare_test
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.processes import locked_folder
 
 
 def _metrics(work_dir):
@@ -30,6 +31,14 @@ def test_metrics_and_predictions_are_written(trained, here):
     predicted = np.array(Image.open(here / 'png' / 'v0.png'))
     assert predicted.shape == (32, 40) and predicted.max() < 3
     assert len(list((here / 'painted').rglob('*.png'))) == 3
+
+
+def test_a_folder_of_predictions_is_one_tests_at_a_time(trained, here, capsys):
+    tested = 'test', trained.file, trained.checkpoint, '--work-dir', 'w'
+    for option in ('--out', '--show-dir'):
+        with locked_folder('png', 'x'):
+            assert trained.tool(*tested, option, 'png') == 2
+        assert 'png: in use by another test' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('hook', [None, dict(draw=False), dict(type='SegVisualizationHook')])

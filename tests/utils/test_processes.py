@@ -3,6 +3,7 @@ import os
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,27 @@ def test_a_lock_is_held_until_its_end(tmp_path):
             with pytest.raises(UserError, match='new: in use by a run, process') as caught:
                 locked_folder(tmp_path / 'new', 'a run').__enter__()
             assert f'process {os.getpid()} on {socket.gethostname()};' in str(caught.value)
+        assert not list((tmp_path / 'new').iterdir())
+
+
+def count_up(folder, number):
+    """Adds to a number in a file; two at once would lose some."""
+    for _ in range(number):
+        while True:
+            with suppress(UserError), locked_folder(folder / 'x', 'a run'):
+                (folder / 'count').write_text(str(int((folder / 'count').read_text()) + 1))
+                break
+
+
+@pytest.mark.slow
+def test_a_removed_lock_lets_nobody_in_beside_its_next_holder(tmp_path):
+    (tmp_path / 'count').write_text('0')
+    counting = [FORK.Process(target=count_up, args=(tmp_path, 200)) for _ in range(3)]
+    for process in counting:
+        process.start()
+    for process in counting:
+        process.join(60)
+    assert (tmp_path / 'count').read_text() == '600'
 
 
 @pytest.mark.parametrize(
