@@ -41,28 +41,27 @@ def pytest_addoption(parser):
     )
 
 
-FORKING = {
-    'test_distributed.py',
-    'test_multi_domain_runs.py',
-    'test_resume.py',
-    'test_shared_work.py',
-}
-SLOW_FOLDERS = {'trust', 'tools', 'benchmarks', 'docs', 'examples'}
-SLOW_FIXTURES = {'trained', 'compared', 'teacher', 'whole', 'with_hook'}  # they train
-
-
 def pytest_collection_modifyitems(items):
-    """Marks what is slow or reads real data, by folder and fixtures; skips what wants a GPU."""
-    # They fork, which fails once a test has started autograd's threads: first in the first worker.
-    items.sort(key=lambda item: item.path.name not in FORKING)
+    """Marks what is slow or reads real data by its fixtures; skips what wants a GPU."""
     for item in items:
-        folder = item.path.relative_to(PROJECT / 'tests').parts[0]
-        if folder in SLOW_FOLDERS or SLOW_FIXTURES & set(item.fixturenames):
+        if 'slow' in item.fixturenames:
             item.add_marker('slow')
         if 'camvid_root' in item.fixturenames:
             item.add_marker('real_data')
         if item.get_closest_marker('gpu') and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip('needs a GPU: MMSEG_CCT_TEST_GPU=1 pytest -m gpu'))
+
+
+@pytest.fixture(scope='session')
+def slow():
+    """Requested by fixtures that train, start processes or step whole models: marks their tests."""
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _forks_may_train():
+    # The first backward starts a thread for each GPU, and a fork of a process with such threads
+    # cannot train. There is none yet; later, a test has put up a fake one.
+    torch.zeros(1, requires_grad=True).sum().backward()
 
 
 @pytest.fixture(scope='session', autouse=True)
@@ -146,7 +145,7 @@ def cct(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope='session')
-def trained(tmp_path_factory):
+def trained(slow, tmp_path_factory):
     """The tiny config after an uninterrupted training; tests read it and write elsewhere."""
     import world
 

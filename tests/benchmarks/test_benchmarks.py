@@ -40,6 +40,7 @@ def run(module, monkeypatch, *arguments):
     module.main()
 
 
+@pytest.mark.slow
 def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(monkeypatch, tmp_path, capsys):
     # a chunk as large as the default budget would be padding, nearly all of it
     monkeypatch.setattr('mmseg_cct.models.layers.chunking.CPU_MEMORY_BUDGET', 2**14, raising=False)
@@ -80,6 +81,7 @@ def test_bank_and_plain_compute_one_loss():
     assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_path, capsys):
     config = project_root / 'configs/cct/cct_mbv2_camvid_50.py'
     run(

@@ -18,6 +18,7 @@ def blocks(project_root):
     return found
 
 
+@pytest.mark.slow
 def test_files_and_trials_of_the_recipes_run(blocks, project_root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

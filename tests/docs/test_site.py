@@ -12,7 +12,7 @@ from components import registered
 
 
 @pytest.fixture(scope='module')
-def site(project_root, tmp_path_factory):
+def site(slow, project_root, tmp_path_factory):
     """The folder of the built site."""
     folder = tmp_path_factory.mktemp('site')
     build = [sys.executable, '-m', 'mkdocs', 'build', '--strict', '--site-dir', str(folder)]

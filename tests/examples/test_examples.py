@@ -20,7 +20,7 @@ def folder(project_root, tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def run(folder, project_root):
+def run(slow, folder, project_root):
     def run(script, *arguments):
         env = {**os.environ, 'PYTHONPATH': str(project_root), 'OMP_NUM_THREADS': '1'}
         done = subprocess.run(

@@ -22,7 +22,7 @@ TINY = dict(
 
 
 @pytest.fixture(scope='session')
-def compared(tmp_path_factory):
+def compared(slow, tmp_path_factory):
     """Directories of a baseline and a CCT run of two iterations."""
     root = tmp_path_factory.mktemp('runs')
     for name in ('supervised', 'cct'):

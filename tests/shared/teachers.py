@@ -5,7 +5,7 @@ import world
 
 
 @pytest.fixture(scope='session')
-def teacher(tmp_path_factory):
+def teacher(slow, tmp_path_factory):
     """A teacher with two checkpoints, and the setting that it was trained by."""
     root = tmp_path_factory.mktemp('self_training')
     world.write_images(root)

@@ -31,6 +31,7 @@ def draw(root, channels, shift=0, dtype='uint16', **kind):
                 Image.fromarray(mask).save(folder / 'masks' / f'{index}.png')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', KINDS)
 def test_the_whole_round(kind, tmp_path, capsys, monkeypatch):
     if kind == 'five planes':

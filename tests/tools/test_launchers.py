@@ -19,7 +19,7 @@ def partitions():
 
 
 @pytest.fixture(scope='module')
-def partition(project_root, tmp_path_factory):
+def partition(slow, project_root, tmp_path_factory):
     """The first partition of the Slurm at hand, or of one on this machine while the tests run."""
     if shutil.which('sinfo') is None:
         pytest.skip('no Slurm here (apt install slurm-wlm munge)')

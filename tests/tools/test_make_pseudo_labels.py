@@ -140,6 +140,7 @@ def test_a_mask_of_another_size_than_its_image(weak, capsys, finished):
     )
 
 
+@pytest.mark.slow
 def test_worker_processes_write_what_this_one_writes(weak, project_root):
     pytest.importorskip('pydensecrf', reason='the CRF is its (extra `weak`)')
     command = [
@@ -238,6 +239,7 @@ class TestImageLabels:
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @without_cuda
 def test_two_processes_label_what_one_does(weak, tmp_path):
     assert label(weak, '--no-crf') == 0

@@ -110,7 +110,7 @@ find_unused_parameters = True
 
 
 @pytest.fixture(scope='module')
-def joint(tmp_path_factory):
+def joint(slow, tmp_path_factory):
     """The tiny config on two domains after two iterations, one of each."""
     folder = tmp_path_factory.mktemp('joint')
     rng = np.random.default_rng(0)

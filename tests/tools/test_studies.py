@@ -10,7 +10,7 @@ OPTIONS = ('train_cfg.max_iters=2', 'train_cfg.val_interval=100', 'train_dataloa
 
 
 @pytest.fixture
-def demo(tmp_path, project_root, monkeypatch):
+def demo(slow, tmp_path, project_root, monkeypatch):
     """Runs a study on the demo's config; gives the exit code."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('PYTHONPATH', str(project_root))

@@ -178,6 +178,7 @@ def test_a_bug_keeps_its_traceback(cct, monkeypatch):
         cct.tool(*TRAIN)
 
 
+@pytest.mark.slow
 def test_a_bad_test_set_is_a_warning_while_training(cct, capfd):
     cct.config.log_level = 'WARNING'
     cct.config.test_dataloader.dataset.image_dir = 'gone'
@@ -188,6 +189,7 @@ def test_a_bad_test_set_is_a_warning_while_training(cct, capfd):
     assert (cct.folder / 'work/iter_1.pth').is_file()
 
 
+@pytest.mark.slow
 def test_the_rehearsed_validation_leaves_the_training_as_it_is(cct, monkeypatch):
     cct.train('with')
     monkeypatch.setattr(preflight_hook, 'rehearse_validation', lambda *_: None)

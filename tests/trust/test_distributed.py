@@ -119,7 +119,7 @@ def two_ranks(cct, work_dir='two', options=None):
 
 
 @pytest.fixture
-def pair(cct, recorder):
+def pair(slow, cct, recorder):
     """A config for one process or two, and `tool_main`, which trains and reports a mistake."""
 
     def tool_main(work_dir, options):

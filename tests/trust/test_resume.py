@@ -15,6 +15,8 @@ from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.processes import locked_folder
 
+pytestmark = pytest.mark.slow
+
 MAX_ITERS = 6  # the config's
 LOSSES = ('loss', 'decode.loss_ce', 'aux.loss', 'aux.consistency', 'lr')
 

@@ -5,6 +5,8 @@ import torch
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
+pytestmark = pytest.mark.slow
+
 ITERATIONS = {'train_cfg.max_iters': 2}
 
 
