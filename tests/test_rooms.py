@@ -69,7 +69,6 @@ TESTED_ELSEWHERE = {
         for name in ('cvat', 'label_studio', 'labelme', 'runs')
     },
     'config/paper': "constants: test_the_default_is_the_papers_setting of the decoders' bank",
-    'datasets/truth': 'one call of MMSegmentation, in the tests of what reads masks',
     'models/segmentors/loss_scaling': 'one line, in test_cct_plus and test_self_training',
     'utils/log': 'one call of mmengine, in the tests of every warning',
 }

@@ -92,9 +92,13 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
 
 def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     """Draws or reads the splits, by their number of labelled images."""
-    from mmseg_cct.datasets.splits import draw_split
-    from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
-    from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
+    from mmseg_cct.datasets.splits import (
+        draw_split,
+        draw_voc_split,
+        read_public_splits,
+        read_unimatch_splits,
+        read_voc_lists,
+    )
     from mmseg_cct.utils.image_files import find_images, find_masks, suffix_of_masks
     from mmseg_cct.utils.image_lists import read_list
     from mmseg_cct.utils.masks import require_one_suffix

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import cv2
 
-from mmseg_cct.datasets.transforms import DrawShapesScene
+from mmseg_cct.datasets import DrawShapesScene
 
 SIZE = 48
 # Numbers of the scenes, as in configs/_base_/datasets/shapes.py.

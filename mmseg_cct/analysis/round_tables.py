@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.leaves import infos_of
+from mmseg_cct.datasets.leaves import infos_of, read_truth
 from mmseg_cct.datasets.semi_supervised import branch_settings
-from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.rounds import Labels, read_labels
 from mmseg_cct.utils.text import signed

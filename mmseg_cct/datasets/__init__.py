@@ -5,10 +5,9 @@ from .folder import FolderDataset
 from .multi_domain import MultiDomainConcatDataset, MultiDomainDataset
 from .samplers import MultiDomainDraw, MultiDomainSampler, PairDraw, PairSampler
 from .semi_supervised import SemiSegDataset
-from .shapes import ShapesDataset
+from .shapes import DrawShapesScene, ShapesDataset
 from .sun_rgbd import SUNRGBDDataset
 from .transforms import (
-    DrawShapesScene,
     LoadChannels,
     LoadPseudoLabels,
     MarkValidPixels,

@@ -1,9 +1,11 @@
-"""Walks through a built data set: the sets that it wraps, their transforms and images."""
+"""Walks through a built data set: the sets that it wraps, their transforms, images and masks."""
 
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from mmcv.transforms import LoadImageFromFile
+from mmseg.datasets.transforms import LoadAnnotations
 
 
 def leaf_datasets(dataset: Any) -> list[Any]:
@@ -27,6 +29,11 @@ def image_paths(dataset: Any) -> Iterator[str]:
     for info in infos_of(dataset):
         if (path := info.get('img_path')) is not None:
             yield path
+
+
+def read_truth(info: dict[str, Any]) -> np.ndarray:
+    """Loads a mask by its data info, `(H, W)` label ids with 255 where ignored."""
+    return LoadAnnotations()(dict(info, seg_fields=[]))['gt_seg_map']
 
 
 def transforms_of(dataset: Any) -> Iterator[Any]:

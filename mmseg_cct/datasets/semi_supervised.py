@@ -16,9 +16,8 @@ from mmseg_cct.utils.images import explain_failed_load
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.seed import seeded_random_state
 
-from .failed_build import explain_failed_build
+from .failures import explain_failed_build, failures_named
 from .leaves import image_loader, leaf_datasets
-from .naming_pipeline import failures_named
 from .samplers import PairDraw
 
 

@@ -1,11 +1,19 @@
-"""A data set of procedurally drawn scenes, which needs no download."""
+"""A data set of procedurally drawn scenes, which needs no download and no file."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import cv2
+from mmcv.transforms import BaseTransform
+from mmengine.fileio import BaseStorageBackend, register_backend
 from mmseg.datasets import BaseSegDataset
-from mmseg.registry import DATASETS
+from mmseg.registry import DATASETS, TRANSFORMS
 
 from mmseg_cct.utils.ranges import at_least, ranges
+
+from .shapes_scene import draw_scene
+
+_SCHEME = 'shapes'
 
 
 @DATASETS.register_module()
@@ -57,3 +65,56 @@ class ShapesDataset(BaseSegDataset):
             dict(scene=(self.seed, number, self.size), seg_fields=[], reduce_zero_label=False)
             for number in range(self.start, self.start + self.count)
         ]
+
+
+@TRANSFORMS.register_module()
+class DrawShapesScene(BaseTransform):
+    """Draws the scene of a `ShapesDataset` data info instead of loading files.
+
+    Adds ``img`` (BGR, as MMSeg loads images), ``img_shape``, ``ori_shape``, ``img_path`` (an
+    address that mmengine reads), and ``gt_seg_map`` if the mask is wanted.
+
+    Args:
+        with_seg_map: Whether to add the class ids; an unlabelled image has none.
+    """
+
+    def __init__(self, with_seg_map: bool = True) -> None:
+        self.with_seg_map = with_seg_map
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        """Adds the image, and the mask if wanted, to a data info in place."""
+        image, seg_map = draw_scene(*results['scene'])
+        results['img'] = image.copy()
+        results['img_path'] = _address(*results['scene'])
+        results['img_shape'] = results['ori_shape'] = image.shape[:2]
+        if self.with_seg_map:
+            results['gt_seg_map'] = seg_map.copy()
+            results['seg_fields'].append('gt_seg_map')
+        return results
+
+    def __repr__(self) -> str:
+        """Returns the transform's name and arguments."""
+        return f'{type(self).__name__}(with_seg_map={self.with_seg_map})'
+
+
+def _address(seed: int, number: int, size: int) -> str:
+    """Returns a scene's address for mmengine's file functions, `shapes://SEED/SIZE/NUMBER.png`."""
+    return f'{_SCHEME}://{seed}/{size}/{number:06d}.png'
+
+
+@register_backend(_SCHEME, prefixes=_SCHEME)
+class ShapesBackend(BaseStorageBackend):
+    """Draws the scene at an address instead of reading a file.
+
+    MMSeg's visualization reads an image again from the `img_path` of its data sample.
+    """
+
+    def get(self, filepath: str) -> bytes:
+        """Returns the scene at an address as a PNG."""
+        seed, size, name = str(filepath).removeprefix(f'{_SCHEME}://').split('/')
+        image, _ = draw_scene(int(seed), int(name.removesuffix('.png')), int(size))
+        return cv2.imencode('.png', image)[1].tobytes()
+
+    def get_text(self, filepath: str, encoding: str = 'utf-8') -> str:
+        """Raises `NotImplementedError`: a scene is not text."""
+        raise NotImplementedError(f'{filepath}: a drawn scene is no text')

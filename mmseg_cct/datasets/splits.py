@@ -1,11 +1,16 @@
-"""Seeded splits into labelled and unlabelled images."""
+"""Splits into labelled and unlabelled images: drawn by a seed, or read from published lists."""
 
+import os
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.image_lists import read_list
 
 
 class Split(NamedTuple):
@@ -26,8 +31,10 @@ def draw_split(
     """Draws the labelled images among `candidates`; all other `names` are unlabelled.
 
     By default the candidates are all names. Each list keeps the order of its source. Splits with
-    the same seed are nested: a larger one labels all images that a smaller one labels. A number
-    outside [1, number of candidates] is a `UserError`.
+    the same seed are nested: a larger one labels all images that a smaller one labels.
+
+    Raises:
+        UserError: If the number is outside [1, number of candidates].
     """
     if not 1 <= num_labeled <= len(candidates):
         raise UserError(
@@ -42,3 +49,121 @@ def draw_split(
     return Split(
         labeled, [name for name in (candidates if names is None else names) if name not in drawn]
     )
+
+
+def draw_voc_split(
+    train: Sequence[str], trainaug: Sequence[str], num_labeled: int, seed: int = 0
+) -> Split:
+    """Draws the labelled images of PASCAL VOC from its original train list (1464 images).
+
+    The rest of `train` and `trainaug` (10582 images) is unlabelled. Labelling all of `train` gives
+    the paper's main setting.
+
+    Raises:
+        UserError: If the number exceeds the train list, whose masks alone are VOC's own.
+    """
+    return draw_split(train, num_labeled, seed, list(dict.fromkeys([*train, *trainaug])))
+
+
+def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
+    """Reads the train and trainaug lists below ``VOC2012``, or below the ``VOCdevkit`` around it.
+
+    The trainaug list is ``trainaug.txt`` or ``aug.txt`` as MMSeg's ``voc_aug.py`` writes them or,
+    without either, the names of the masks in ``SegmentationClassAug``. Validation images are left
+    out.
+
+    Raises:
+        UserError: If a list is missing.
+    """
+    root = Path(voc_root)
+    if (root / 'VOC2012').is_dir():
+        root = root / 'VOC2012'
+    lists, masks = root / 'ImageSets' / 'Segmentation', root / 'SegmentationClassAug'
+    train, val = read_list(lists / 'train.txt'), set(read_list(lists / 'val.txt'))
+    written = [lists / name for name in ('trainaug.txt', 'aug.txt') if (lists / name).is_file()]
+    if not written and not masks.is_dir():
+        raise UserError(
+            lists,
+            f'no trainaug.txt or aug.txt, and no folder {masks}',
+            'one of the three, as tools/dataset_converters/voc_aug.py of MMSegmentation writes '
+            'them',
+        )
+    trainaug = read_list(written[0]) if written else list(find_images(masks, '.png'))
+    return train, [name for name in dict.fromkeys([*train, *trainaug]) if name not in val]
+
+
+def read_public_splits(folder: str | os.PathLike) -> dict[int, Split]:
+    """Reads the lists of the public CCT code (its folder ``dataloaders/voc_splits``).
+
+    Returns the splits of ``{n}_train_supervised.txt`` and ``{n}_train_unsupervised.txt`` by ``n``,
+    ascending.
+
+    Raises:
+        UserError: If there is no list at all, or only one of a pair.
+    """
+    root = Path(folder)
+    numbers = sorted(
+        int(match[1])
+        for path in root.glob('*_train_supervised.txt')
+        if (match := re.fullmatch(r'(\d+)_train_supervised\.txt', path.name))
+    )
+    if not numbers:
+        raise UserError(
+            folder,
+            'no list of the public code',
+            '{n}_train_supervised.txt and {n}_train_unsupervised.txt',
+        )
+    parts = 'supervised', 'unsupervised'
+    return {
+        n: Split(*(read_list(root / f'{n}_train_{part}.txt') for part in parts)) for n in numbers
+    }
+
+
+def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
+    """Reads UniMatch's lists: one partition, or all of a data set (``splits/pascal``).
+
+    A partition is a folder with ``labeled.txt`` and ``unlabeled.txt``, two columns each, named
+    after the number of labelled images (``92``) or their share (``1_16``). Other folders hold
+    another paper's lists and are read only if `folder` is one of them.
+
+    Returns the splits by their number of labelled images, ascending, with names as MMSeg's data
+    sets expect them: ``2007_000032``, ``aachen/aachen_000000_000019``.
+
+    Raises:
+        UserError: If there is no partition, a list is missing or bad, an image is in both lists,
+            or two partitions have the same number of labelled images.
+    """
+    root = Path(folder)
+    partitions = [root]
+    if not (root / 'labeled.txt').is_file():
+        partitions = sorted(
+            path.parent
+            for path in root.glob('*/labeled.txt')
+            if re.fullmatch(r'\d+|1_\d+', path.parent.name)
+        )
+    if not partitions:
+        raise UserError(
+            folder,
+            'no list of UniMatch',
+            'labeled.txt and unlabeled.txt, or folders like 92 and 1_16 with them',
+        )
+    splits: dict[int, Split] = {}
+    for path in partitions:
+        names = (read_list(path / f'{part}.txt') for part in Split._fields)
+        split = Split(*(list(map(_mmseg_name, part)) for part in names))
+        if common := set(split.labeled) & set(split.unlabeled):
+            raise UserError(path, f'{min(common)} is in both lists', 'it in one')
+        if (number := len(split.labeled)) in splits:
+            raise UserError(
+                path,
+                f'{number} labelled images, as many as in another folder',
+                'one list of a number: name its folder',
+            )
+        splits[number] = split
+    return dict(sorted(splits.items()))
+
+
+def _mmseg_name(stem: str) -> str:
+    """Turns the stem of a file of Cityscapes into MMSeg's name, which begins with the city."""
+    name = stem.removesuffix('_leftImg8bit')
+    return stem if name == stem else f'{name.split("_")[0]}/{name}'

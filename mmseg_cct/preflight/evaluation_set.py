@@ -5,8 +5,7 @@ from typing import Any
 
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.failed_build import explain_failed_build
-from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
+from mmseg_cct.datasets.failures import explain_failed_build, name_images_in_errors
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.library_errors import library_place
 from mmseg_cct.utils.text import one_line

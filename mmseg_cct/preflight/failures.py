@@ -23,7 +23,7 @@ from mmengine.registry import (
 )
 
 from mmseg_cct.config.walk import settings_of
-from mmseg_cct.datasets.failed_build import explain_failed_build
+from mmseg_cct.datasets.failures import explain_failed_build
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.library_errors import library_errors_as_one_line, original_error
 from mmseg_cct.utils.text import one_line

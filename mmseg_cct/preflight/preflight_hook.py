@@ -16,8 +16,8 @@ from mmseg.models import SegTTAModel
 
 from mmseg_cct.config.limits import value_problems
 from mmseg_cct.config.walk import at
+from mmseg_cct.datasets.failures import name_images_in_errors
 from mmseg_cct.datasets.leaves import image_paths, leaf_datasets
-from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.checkpoints import (
     check_checkpoint,

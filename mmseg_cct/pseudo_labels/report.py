@@ -12,8 +12,7 @@ import torch
 from matplotlib.figure import Figure
 from mmseg.evaluation import IoUMetric
 
-from mmseg_cct.datasets.leaves import infos_of
-from mmseg_cct.datasets.truth import read_truth
+from mmseg_cct.datasets.leaves import infos_of, read_truth
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.files import check_mask_of
 from mmseg_cct.utils.files import write_atomic, write_text

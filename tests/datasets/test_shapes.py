@@ -1,12 +1,14 @@
 """Sets of drawn scenes: disjoint parts, and augmentation that leaves the kept scenes alone."""
 
+import mmcv
 import numpy as np
 import pytest
 import torch
+from mmengine import fileio
 from mmengine.config import Config
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets import SemiSegDataset, ShapesDataset
+from mmseg_cct.datasets import DrawShapesScene, SemiSegDataset, ShapesDataset
 from mmseg_cct.datasets.samplers import PairDraw
 from mmseg_cct.datasets.shapes_scene import draw_scene
 from mmseg_cct.errors import UserError
@@ -63,6 +65,15 @@ def test_the_demos_parts_have_no_scene_in_common(project_root):
         for index in range(len(dataset))
     ]
     assert len(set(scenes)) == len(scenes)
+
+
+def test_the_scene_can_be_read_again_by_its_address():
+    results = DrawShapesScene()(dict(scene=(3, 12, 48), seg_fields=[]))
+    assert results['img_path'] == 'shapes://3/48/000012.png'
+    again = mmcv.imfrombytes(fileio.get(results['img_path']))
+    assert np.array_equal(again, results['img'])
+    with pytest.raises(NotImplementedError, match='a drawn scene is no text'):
+        fileio.get_text(results['img_path'])
 
 
 @pytest.mark.parametrize(

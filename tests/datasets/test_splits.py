@@ -2,34 +2,34 @@ from itertools import pairwise
 
 import pytest
 
-from mmseg_cct.datasets.splits import draw_split
+from mmseg_cct.datasets.splits import (
+    draw_split,
+    draw_voc_split,
+    read_public_splits,
+    read_unimatch_splits,
+    read_voc_lists,
+)
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_lists import read_list
+from mmseg_cct.utils.image_lists import read_list, write_list
 
-NAMES = [f'image{index:02}' for index in range(20)]
+NAMES = [f'2007_{index:06}' for index in range(20)]
 
 
 class TestDrawSplit:
-    def test_parts_the_set(self):
+    def test_parts_the_set_by_the_seed(self):
         labeled, unlabeled = draw_split(NAMES, 6, seed=1)
-        assert len(labeled) == 6
-        assert sorted(labeled + unlabeled) == NAMES
+        assert len(labeled) == 6 and sorted(labeled + unlabeled) == NAMES
         assert labeled == sorted(labeled) and unlabeled == sorted(unlabeled)
-
-    def test_seed_decides(self):
-        assert draw_split(NAMES, 6, seed=1) == draw_split(NAMES, 6, seed=1)
-        assert draw_split(NAMES, 6, seed=1) != draw_split(NAMES, 6, seed=2)
+        assert (labeled, unlabeled) == draw_split(NAMES, 6, seed=1) != draw_split(NAMES, 6, seed=2)
+        assert draw_split(NAMES, 20) == (NAMES, [])
 
     def test_never_changes(self):
         # Golden: the lists in configs/_base_/splits come from this.
-        assert draw_split(NAMES, 4, seed=0).labeled == ['image01', 'image08', 'image18', 'image19']
+        assert draw_split(range(20), 4, seed=0).labeled == [1, 8, 18, 19]
 
     def test_smaller_is_part_of_larger(self):
         splits = [set(draw_split(NAMES, number).labeled) for number in range(1, 21)]
         assert all(smaller < larger for smaller, larger in pairwise(splits))
-
-    def test_all_labeled(self):
-        assert draw_split(NAMES, 20) == (NAMES, [])
 
     @pytest.mark.parametrize('number', [-1, 0, 21])
     def test_impossible_number(self, number):
@@ -52,3 +52,112 @@ class TestCamVidLists:
         split = draw_split(read_list(camvid_root / 'train.txt'), number, seed=0)
         assert read_list(folder / f'{number}_labeled.txt') == split.labeled
         assert read_list(folder / f'{number}_unlabeled.txt') == split.unlabeled
+
+
+class TestVoc:
+    def test_labelled_images_are_of_the_train_list(self):
+        assert draw_voc_split(NAMES[:5], NAMES, 5) == (NAMES[:5], NAMES[5:])
+        labeled, unlabeled = draw_voc_split(NAMES[:5], NAMES, 3, seed=4)
+        assert set(labeled) < set(NAMES[:5]) and len(labeled) == 3
+        assert sorted(labeled + unlabeled) == NAMES
+        with pytest.raises(UserError, match='labelled images: 6; expected 1 to 5'):
+            draw_voc_split(NAMES[:5], NAMES, 6)
+
+    @pytest.fixture
+    def root(self, tmp_path):
+        lists = tmp_path / 'VOC2012' / 'ImageSets' / 'Segmentation'
+        write_list(lists / 'train.txt', NAMES[:3])
+        write_list(lists / 'val.txt', NAMES[3:5])
+        return tmp_path
+
+    @pytest.mark.parametrize('inner', ['', 'VOC2012'])
+    @pytest.mark.parametrize(
+        ('name', 'names'), [('trainaug.txt', NAMES[:3] + NAMES[5:]), ('aug.txt', NAMES[5:])]
+    )
+    def test_reads_lists(self, root, inner, name, names):
+        write_list(root / 'VOC2012' / 'ImageSets' / 'Segmentation' / name, names)
+        assert read_voc_lists(root / inner) == (NAMES[:3], NAMES[:3] + NAMES[5:])
+
+    def test_reads_the_folder_of_masks(self, root):
+        with pytest.raises(UserError, match=r'no trainaug\.txt or aug\.txt, and no folder .*Aug'):
+            read_voc_lists(root)
+        (root / 'VOC2012' / 'SegmentationClassAug').mkdir()
+        for name in NAMES:
+            (root / 'VOC2012' / 'SegmentationClassAug' / f'{name}.png').touch()
+        assert read_voc_lists(root) == (NAMES[:3], NAMES[:3] + NAMES[5:])
+
+    def test_no_train_list(self, tmp_path):
+        with pytest.raises(UserError, match=r'train\.txt: no such file'):
+            read_voc_lists(tmp_path)
+
+
+def voc_line(name):
+    return f'JPEGImages/{name}.jpg SegmentationClass/{name}.png'
+
+
+def cityscapes_line(name):
+    city = name.split('_')[0]
+    return (
+        f'leftImg8bit/train/{city}/{name}_leftImg8bit.png '
+        f'gtFine/train/{city}/{name}_gtFine_labelTrainIds.png'
+    )
+
+
+def write(folder, labeled, unlabeled, line=voc_line, files='{}labeled.txt'):
+    """Writes two lists like the originals, without a newline at the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, names in (('', labeled), ('un', unlabeled)):
+        (folder / files.format(part)).write_text('\n'.join(map(line, names)))
+
+
+class TestPublicSplits:
+    def test_reads_all_pairs(self, tmp_path):
+        for number in (12, 3):
+            files = f'{number}_train_{{}}supervised.txt'
+            write(tmp_path, NAMES[:number], NAMES[number:], files=files)
+        (tmp_path / 'val_train_supervised.txt').touch()
+        splits = read_public_splits(tmp_path)
+        assert [*splits.items()] == [(n, (NAMES[:n], NAMES[n:])) for n in (3, 12)]
+        (tmp_path / '3_train_unsupervised.txt').unlink()
+        with pytest.raises(UserError, match=r'3_train_unsupervised\.txt: no such file'):
+            read_public_splits(tmp_path)
+
+    def test_none(self, tmp_path):
+        with pytest.raises(UserError, match=r'no list of the public code; expected \{n\}_train'):
+            read_public_splits(tmp_path)
+
+
+class TestUniMatchSplits:
+    def test_reads_all_partitions_by_number_or_one_by_its_folder(self, tmp_path):
+        for number, name in ((12, '12'), (3, '3'), (2, '1_10')):
+            write(tmp_path / name, NAMES[:number], NAMES[number:])
+        write(tmp_path / 'u2pl_1_10', NAMES[5:7], NAMES[7:])
+        (tmp_path / 'val.txt').write_text(voc_line('2007_999999'))
+        splits = read_unimatch_splits(tmp_path)
+        assert [*splits.items()] == [(n, (NAMES[:n], NAMES[n:])) for n in (2, 3, 12)]
+        assert read_unimatch_splits(tmp_path / 'u2pl_1_10') == {2: (NAMES[5:7], NAMES[7:])}
+
+    def test_cityscapes_names_are_those_of_mmseg(self, tmp_path):
+        write(tmp_path / '1_3', ['jena_000078_000019'], ['ulm_000000_000001'], cityscapes_line)
+        split = ['jena/jena_000078_000019'], ['ulm/ulm_000000_000001']
+        assert read_unimatch_splits(tmp_path) == {1: split}
+
+    @pytest.mark.parametrize(
+        ('lists', 'message'),
+        [
+            ({}, r'no list of UniMatch; expected labeled\.txt and unlabel'),
+            ({'3': (3, 2)}, '3: 2007_000002 is in both lists; expected it in one'),
+            ({'3': (3, 3), '1_6': (3, 3)}, '3: 3 labelled images, as many as in another folder'),
+        ],
+    )
+    def test_bad_lists(self, tmp_path, lists, message):
+        for name, (number, start) in lists.items():
+            write(tmp_path / name, NAMES[:number], NAMES[start:])
+        with pytest.raises(UserError, match=message):
+            read_unimatch_splits(tmp_path)
+
+    def test_half_a_pair(self, tmp_path):
+        write(tmp_path / '3', NAMES[:3], NAMES[3:])
+        (tmp_path / '3' / 'unlabeled.txt').unlink()
+        with pytest.raises(UserError, match=r'3/unlabeled\.txt: no such file'):
+            read_unimatch_splits(tmp_path)

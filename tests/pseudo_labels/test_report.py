@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmseg_cct.datasets.truth import read_truth
+from mmseg_cct.datasets.leaves import read_truth
 from mmseg_cct.pseudo_labels import make_pseudo_labels
 from mmseg_cct.pseudo_labels.report import (
     class_table,

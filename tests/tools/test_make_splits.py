@@ -2,8 +2,7 @@ import importlib.util
 
 import pytest
 
-from mmseg_cct.datasets.splits import draw_split
-from mmseg_cct.datasets.voc_splits import draw_voc_split
+from mmseg_cct.datasets.splits import draw_split, draw_voc_split
 from mmseg_cct.utils.image_lists import read_list, write_list
 
 NAMES = [f'image{index:02}' for index in range(20)]

@@ -1,4 +1,4 @@
-"""An image that a pipeline cannot take is named."""
+"""A set that cannot be built is explained, and an image that a pipeline cannot take is named."""
 
 import cv2
 import numpy as np
@@ -6,7 +6,8 @@ import pytest
 from mmengine.dataset import ConcatDataset
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
+from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.datasets.failures import explain_failed_build, name_images_in_errors
 from mmseg_cct.errors import UserError
 
 
@@ -33,3 +34,22 @@ def test_a_bug_of_a_transform_keeps_its_traceback(tree):
     name_images_in_errors(dataset, 'val_dataloader.dataset')
     with pytest.raises(KeyError, match='mine'):
         dataset[0]
+
+
+def test_missing_folder(tree):
+    config = tree.config('labeled', ann_file='', data_prefix=dict(img_path='nowhere'))
+    with pytest.raises(UserError, match=r'labeled: .*/nowhere: no such folder; expected'):
+        SemiSegDataset(config)
+
+
+@pytest.mark.parametrize('serialize_data', [True, False])
+def test_folder_without_images(tree, serialize_data):
+    options = dict(ann_file='', img_suffix='.tif', serialize_data=serialize_data)
+    config = tree.config('labeled', **options)
+    with pytest.raises(UserError, match=r'images: no image in this folder; .* end in \.tif'):
+        SemiSegDataset(config)
+
+
+def test_what_is_there_explains_nothing(tree):
+    explain_failed_build(tree.config('labeled'), 'labeled')
+    explain_failed_build(None, 'labeled')
