@@ -2,7 +2,8 @@
 """Segments images with an exported ONNX file, without torch: onnxruntime, OpenCV and Pillow.
 
 Besides the weights, the file holds all that is needed: classes, colours, and how an image becomes
-the network's input. What this script cannot do as tools/predict.py does is an error. For each image
+the network's input. What this script cannot do as tools/predict.py does is an error, such as the
+windows of test_cfg.mode='slide': it holds each image whole. Georeferences are lost. For each image
 it writes DIR/NAME.png, a palette PNG of class ids at the image's own size; DIR is new, empty or of
 an earlier run. TIFFs that OpenCV would change need tifffile. This script imports nothing from this
 project: copy it to where the model runs.
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
 RECORD = 'predict_onnx.json'  # marks a folder of this script
@@ -51,9 +54,54 @@ def parse_args() -> argparse.Namespace:
 
 
 def read_notes(session: Any) -> dict[str, Any]:
-    """Reads what publish_model.py noted in the file: classes, colours, the way of an image."""
+    """Reads what publish_model.py noted in the file: classes, colours, the way of an image.
+
+    Raises:
+        ValueError: If a note is missing or of another kind.
+    """
     stored = session.get_modelmeta().custom_metadata_map
-    return {key: json.loads(value) for key, value in stored.items()}
+    notes = {'classes': [], 'palette': []}
+    notes |= {key: json.loads(value) for key, value in stored.items()}
+    way = notes.get('way')
+    found = {'way': way, **notes, **(way if isinstance(way, dict) else {})}
+    for key, is_right in NOTES.items():
+        if key not in found or not is_right(found[key]):
+            raise ValueError(f'its note {key} is {str(found.get(key, "missing"))[:80]}')
+    return notes
+
+
+def _are(is_right: Callable[[Any], bool], number: int | None = None) -> Callable[[Any], bool]:
+    """Returns a test for a list of such values, of a fixed number if one is given."""
+    return lambda value: (
+        isinstance(value, list) and number in (None, len(value)) and all(map(is_right, value))
+    )
+
+
+def _or_none(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or is_right(value)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+NOTES = {
+    'way': lambda value: isinstance(value, dict),
+    'cannot': _are(_is_name),
+    'channels': _or_none(_are(_is_count)),
+    'value_range': _or_none(
+        lambda value: _are(lambda v: type(v) in (int, float), 2)(value) and value[0] < value[1]
+    ),
+    'scale': _or_none(_are(lambda value: _is_count(value) and value > 0, 2)),
+    'keep_ratio': lambda value: type(value) is bool,
+    'size': _or_none(_are(_is_count, 2)),
+    'classes': _are(_is_name),
+    'palette': _are(_are(lambda value: _is_count(value) and value < 256, 3)),
+}
 
 
 def load(path: Path, way: dict[str, Any]) -> np.ndarray:
@@ -173,7 +221,7 @@ def main() -> int:
         session = onnxruntime.InferenceSession(str(args.model), providers=['CPUExecutionProvider'])
         notes = read_notes(session)
         cannot = notes['way']['cannot']
-        palette, classes = (notes.get(key, []) for key in ('palette', 'classes'))
+        palette, classes = notes['palette'], notes['classes']
     except Exception as error:  # onnxruntime has no class of its own for a damaged file
         why = f'{type(error).__name__}: {error}'.splitlines()[0]
         print(f'{args.model}: {why}; expected a file of publish_model.py', file=sys.stderr)

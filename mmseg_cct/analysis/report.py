@@ -15,6 +15,7 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
 from mmseg_cct.config.shipped import command_line
+from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
@@ -285,7 +286,7 @@ def _settings(runs: Sequence[Run]) -> Table:
     rows = {
         'labelled images': [_labelled(run) for run in runs],
         'unlabelled images': [_unlabelled(run) for run in runs],
-        'iterations': [run.config.train_cfg.max_iters for run in runs],
+        'iterations': [at(run.config, 'train_cfg.max_iters') for run in runs],
         'seed': [run.config.get('randomness', {}).get('seed') for run in runs],
         'median seconds per iteration': [_seconds_per_iteration(run) for run in runs],
     }

@@ -15,7 +15,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.config.walk import at, settings_of
-from mmseg_cct.engine.checkpoint_content import require_known_types
+from mmseg_cct.engine.checkpoint_content import require_known_types, require_usable_config
 from mmseg_cct.engine.foreign_config import require_no_code
 from mmseg_cct.engine.weights import require_finite_weights, weights
 from mmseg_cct.errors import UserError
@@ -78,14 +78,18 @@ def saved_config(
 ) -> Config | None:
     """Reads the text of a checkpoint's config without running it; None if there is none.
 
-    Raises `UserError` if the text is more than plain settings or, if parts of it `is_built` into
-    components, names something that may run code. Callers ignore its `custom_imports`.
+    Callers ignore its `custom_imports`.
+
+    Raises:
+        UserError: If the text is more than plain settings or, if parts of it `is_built` into
+            components, has another shape or names something that may run code.
     """
     text = (content.get('meta') or {}).get('cfg')
     if not isinstance(text, str):
         return None
     config = read_config_text(text, checkpoint)
     if is_built:
+        require_usable_config(config, checkpoint)
         require_no_code(config, checkpoint)
     return config
 

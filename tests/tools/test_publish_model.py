@@ -1,4 +1,7 @@
+import json
 import re
+import runpy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,6 +10,8 @@ from mmengine.config import Config
 from PIL import Image
 
 from mmseg_cct.interop import export
+
+WAY = dict(channels=None, value_range=None, scale=[64, 48], keep_ratio=True, cannot=[])
 
 
 def test_publishes_and_exports_at_a_size(cct, trained, tmp_path, capsys):
@@ -122,3 +127,30 @@ def test_parts_of_the_users_own_need_the_config(cct, trained, tmp_path, capsys, 
     assert line.startswith("error: model.backbone.type: no 'MyNet'")
     hint = '; expected --config CONFIG, which imports my_net; a checkpoint may not'
     assert line.endswith(hint) == ('my_net' in imports) and len(imports) == 1 + (hint in line)
+
+
+@pytest.mark.parametrize(
+    ('change', 'expected'),
+    [
+        (dict(way=None), 'way is None'),
+        (dict(way=[]), r'way is \[\]'),
+        (dict(size='x'), 'size is x'),
+        (dict(palette=[[1, 2, 300]]), r'palette is \[\[1, 2, 300\]\]'),
+        (dict(way=dict(channels=[0])), 'cannot is missing'),
+        (dict(way=dict(WAY, channels=[-1])), r'channels is \[-1\]'),
+        (dict(way=dict(WAY, value_range=[2, 2])), r'value_range is \[2, 2\]'),
+        (dict(way=dict(WAY, scale=[0, 3])), r'scale is \[0, 3\]'),
+    ],
+)
+def test_a_note_of_another_kind_is_named(change, expected, project_root):
+    read_notes = runpy.run_path(str(project_root / 'tools/predict_onnx.py'))['read_notes']
+
+    def read(notes):
+        stored = {key: json.dumps(value) for key, value in notes.items()}
+        meta = SimpleNamespace(custom_metadata_map=stored)
+        return read_notes(SimpleNamespace(get_modelmeta=lambda: meta))
+
+    notes = dict(size=None, way=WAY, classes=['a'], palette=[[1, 2, 3]])
+    assert read(notes) == notes
+    with pytest.raises(ValueError, match=f'^its note {expected}'):
+        read({**notes, **change})
