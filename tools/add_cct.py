@@ -14,7 +14,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import at_least, method, tool_parser
+from mmseg_cct.cli.arguments import method, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import METHODS_HELP
 
@@ -27,13 +27,6 @@ def parse_args() -> argparse.Namespace:
         '--unlabeled', required=True, metavar='DIR', help='folder of unlabelled images'
     )
     parser.add_argument('--out', required=True, metavar='FILE', help='config to write')
-    parser.add_argument(
-        '--in-index',
-        type=at_least(0),
-        metavar='N',
-        help='feed output N of the encoder to the auxiliary decoders (default: what the main head '
-        'classifies)',
-    )
     parser.add_argument(
         '--context',
         nargs='+',
@@ -62,7 +55,6 @@ def main() -> None:
             args.config,
             args.unlabeled,
             args.out,
-            in_index=args.in_index,
             context=args.context,
             method=args.method,
             force=args.force,

@@ -130,27 +130,21 @@ def main() -> None:
     """Writes the setting and says what to do next."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.datasets.folder_summary import describe_folder
         from mmseg_cct.writer.choices import Choices, choices_before, plain_name
         from mmseg_cct.writer.new_config import new_config
-        from mmseg_cct.writer.training_time import describe_training_time
 
         out = args.out or f'configs/{plain_name(args.data)}'
         given = {name: value for name, value in vars(args).items() if name not in ('data', 'out')}
         before = choices_before(args.data, out, given)
         written = new_config(args.data, out, before[1] if before else Choices(**given))
-        described = describe_folder(written.summary, written.classes, written.held_out)
-        notes = [*written.notes]
-        if before:
-            notes.append(f'options not given are those of {before[0]}')
-        print(f'{args.data}: {described}\n')
-        for line in notes:
+        print(f'{args.data}: {written.described}\n')
+        for line in written.notes:
             print(f'note: {line}')
+        if before:
+            print(f'note: options not given are those of {before[0]}')
         for line in written.warnings:
             print(f'warning: {line}')
-        print('Written:', written.file, *written.lists, sep='\n  ', flush=True)
-        if (time := describe_training_time(str(written.file))) is not None:
-            print(time)
+        print('Written:', written.file, *written.lists, sep='\n  ')
     print('Next:', *written.commands, sep='\n  ')
 
 

@@ -256,7 +256,7 @@ def _notes(runner: Runner) -> Iterator[str]:
             'once; a smaller train_dataloader.batch_size is faster'
         )
     if runner.val_loop is not None:
-        line = describe_small_objects(runner.val_loop.dataloader.dataset)
+        line = describe_small_objects(runner.val_loop.dataloader.dataset, _model(runner))
         yield from () if line is None else (line,)
 
 

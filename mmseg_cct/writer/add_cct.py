@@ -19,7 +19,7 @@ from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.suggest import close_names
 
-from .dry_run import choose_z, offered_stages, try_model
+from .dry_run import choose_z, try_model
 from .folder_classes import context_of_classes
 from .method_parts import method_parts
 from .next_commands import next_commands
@@ -54,7 +54,6 @@ def add_cct(
     unlabeled: str,
     out: str,
     *,
-    in_index: int | None = None,
     context: Sequence[str] | None = None,
     method: str = 'cct-strong',
     force: bool = False,
@@ -65,8 +64,6 @@ def add_cct(
         config: A config of MMSegmentation, as a path or by its name.
         unlabeled: Folder of the unlabelled images.
         out: File to write.
-        in_index: Stage of the backbone to take as z; by default z is what the main head has fused
-            or, if that is coarser than stride 16, the deepest stage that is not.
         context: Classes that are not objects; by default the background, if there is one.
         method: Name of the method that the config trains.
         force: Whether to overwrite the file.
@@ -99,7 +96,7 @@ def add_cct(
         dry_run = try_model(settings.model)
         pipeline, mixing = pipeline_without_masks(settings.train_dataloader.dataset, image)
     _name_crop_size(pipeline, settings.get('crop_size'))
-    z = choose_z(dry_run, in_index)
+    z = choose_z(dry_run)
     bank = dict(
         type='PerturbedDecoderBank',
         **z.place,
@@ -142,12 +139,6 @@ def add_cct(
     write_setting(target, ''.join(f'{line}\n' for line in lines))
 
     choices = [f'z: {z.title}, {z.channels} channels at stride {z.stride}']
-    choices += [
-        f'   or {other.title}: {other.channels} channels at stride {other.stride}, '
-        f'--in-index {index}'
-        for index, other in offered_stages(dry_run)
-        if other != z
-    ]
     objects = ', '.join(context) or 'none, see --context'
     choices.append(f'classes: {dry_run.num_classes}; context (not objects): {objects}')
     without = f', without {", ".join(mixing)}' if mixing else ''

@@ -9,8 +9,9 @@ from typing import Any
 
 from mmseg_cct.utils.files import read_utf8
 
+from .rounds import latest_round
+
 _OPTIONS = '# Options: '
-_ROUND = re.compile(r'-round(\d+)$')
 
 
 @dataclass(frozen=True)
@@ -75,18 +76,17 @@ def choices_before(data: str, out: str, given: Mapping[str, Any]) -> tuple[Path,
 
     None without a setting there, or if several are of other methods or backbones than each other.
     """
-    found: dict[tuple[str, str], list[Path]] = {}
-    for path in Path(out).glob('*.py'):
-        stem = _ROUND.sub('', path.stem)
-        method, _, rest = stem.partition('_')
-        backbone, _, name = rest.partition('_')
-        own = dict(method=method, backbone=backbone)
-        if name == plain_name(data) and all(given.get(key, own[key]) == own[key] for key in own):
-            found.setdefault((method, backbone), []).append(path)
+    end = f'_{plain_name(data)}'
+    names = [path.stem.removesuffix(end).split('_') for path in Path(out).glob(f'*{end}.py')]
+    found = [
+        dict(method=name[0], backbone=name[1])
+        for name in names
+        if len(name) == 2 and name == [given.get('method', name[0]), given.get('backbone', name[1])]
+    ]
     if len(found) != 1:
         return None
-    (((method, backbone), paths),) = found.items()
-    latest = max(paths, key=lambda path: int((_ROUND.search(path.stem) or [0, 1])[1]))
+    (own,) = found
+    latest = latest_round(Path(out, f'{own["method"]}_{own["backbone"]}{end}.py'))
     lines = read_utf8(latest, 'a setting').splitlines()
     text = next((line for line in lines if line.startswith(_OPTIONS)), f'{_OPTIONS}{{}}')
     try:
@@ -101,4 +101,4 @@ def choices_before(data: str, out: str, given: Mapping[str, Any]) -> tuple[Path,
     }
     if given.keys() & {'weights', 'from_scratch'}:  # they exclude each other
         earlier = {k: v for k, v in earlier.items() if k not in ('weights', 'from_scratch')}
-    return latest, Choices(**{**earlier, 'method': method, 'backbone': backbone, **given})
+    return latest, Choices(**{**earlier, **own, **given})

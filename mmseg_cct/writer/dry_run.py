@@ -45,8 +45,9 @@ class DryRun(NamedTuple):
 def try_model(model: Mapping[str, Any]) -> DryRun:
     """Runs a model of MMSegmentation on a small image, without its weights.
 
-    A model that does not run, returns no map of logits, or has other features in training is a
-    `UserError`.
+    Raises:
+        UserError: The model does not run, returns no map of logits, or has other features in
+            training.
     """
     settings: Any = copy.deepcopy(model)
     forget_initial_weights(settings)
@@ -124,28 +125,16 @@ def _z(place: dict[str, Any], title: str, features: Any, side: int) -> Z:
     return Z(place, title, features.shape[1], stride if fits else 0)
 
 
-def offered_stages(dry_run: DryRun) -> list[tuple[int, Z]]:
-    """Lists index and features of the stages that are fine enough for the auxiliary decoders."""
-    return [(i, stage) for i, stage in enumerate(dry_run.stages) if 0 < stage.stride <= _COARSEST]
+def choose_z(dry_run: DryRun) -> Z:
+    """Chooses the features that the auxiliary decoders take.
 
+    They are what the main head has fused or, if that is coarser than stride 16, the deepest stage
+    that is not.
 
-def choose_z(dry_run: DryRun, in_index: int | None) -> Z:
-    """Chooses the features that the auxiliary decoders take: stage `in_index`, if given.
-
-    By default they are what the main head has fused or, if that is coarser than stride 16, the
-    deepest stage that is not. A stage that does not exist, or whose stride is not a power of two,
-    is a `UserError`.
+    Raises:
+        UserError: No features are a map whose stride is a power of two.
     """
-    if in_index is not None:
-        count = len(dry_run.stages)
-        if not 0 <= in_index < count:
-            raise UserError(f'--in-index {in_index}', '', f'0 to {count - 1}')
-        if not dry_run.stages[in_index].stride:
-            raise UserError(
-                f'--in-index {in_index}', 'no map whose stride is a power of two', 'another'
-            )
-        return dry_run.stages[in_index]
-    offered = [stage for _, stage in offered_stages(dry_run)]
+    offered = [stage for stage in dry_run.stages if 0 < stage.stride <= _COARSEST]
     if dry_run.fused is not None and dry_run.fused.stride:
         # coarse fused features are the last choice: a position would stand for 1024 pixels
         offered.insert(len(offered) if dry_run.fused.stride <= _COARSEST else 0, dry_run.fused)

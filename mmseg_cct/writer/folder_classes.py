@@ -1,5 +1,6 @@
 """Classes of a setting: given, or from the table beside the masks; and which are no objects."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,8 +9,12 @@ from mmseg_cct.annotations.readers import colour_masks, find_reader
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.labels import check_classes, is_background, means_ignored
 from mmseg_cct.utils.suggest import nearest
+
+# How tools end the name of a mask beside its photo.
+_MASK = re.compile(r'[_.-](mask|label|gt|seg|segmentation|annotation)\w*$', re.IGNORECASE)
 
 
 def classes_of_folder(
@@ -94,6 +99,28 @@ def require_meant(data: str, classes: Sequence[str], context: Sequence[str] | No
             f'class {asked[0]}',
             'named like pixels without a label, would be trained',
             f'{command} to ignore it, or --context {" ".join(asked)} to train it as no object',
+        )
+
+
+def require_no_masks_among(images: Path, data: str) -> None:
+    """Rejects masks among the photos, such as `a_mask.png` beside `a.jpg`.
+
+    Raises:
+        UserError: An image is named like the mask of another; it would be an unlabelled photo.
+    """
+    found = find_images(images)
+    strays = [
+        name for name in found if (end := _MASK.search(name)) and name[: end.start()] in found
+    ]
+    if strays:
+        end = _MASK.search(strays[0])[0] + found[strays[0]].suffix
+        options = '--images', images, '--mask-suffix', end, '--binary', 'NAME', '--rest'
+        out = 'background', '--out', f'{data.rstrip("/")}_imported'
+        raise UserError(
+            found[strays[0]],
+            f'named like a mask ({len(strays)} in all), would be an unlabelled photo',
+            f'photos alone, as {command_line("import_masks", images, *options, *out)} sorts them '
+            '(or --colors, see its --help)',
         )
 
 

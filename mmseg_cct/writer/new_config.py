@@ -11,7 +11,7 @@ from mmengine.registry import DefaultScope
 from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, SCOPE
-from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
+from mmseg_cct.datasets.folder_summary import FolderSummary, describe_folder, summarize_folder
 from mmseg_cct.datasets.hold_out import hold_out, one_sided
 from mmseg_cct.datasets.image_values import ImageValues
 from mmseg_cct.engine.weights import (
@@ -21,16 +21,20 @@ from mmseg_cct.engine.weights import (
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
-from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import read_list, require_listable, write_list
-from mmseg_cct.utils.leaks import describe_leaks
 from mmseg_cct.utils.masks import judge_labels
 from mmseg_cct.utils.rounds import next_round
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
 from .choices import Choices, options_line, plain_name
-from .folder_classes import classes_of_folder, context_of_classes, require_meant, table_of_folder
+from .folder_classes import (
+    classes_of_folder,
+    context_of_classes,
+    require_meant,
+    require_no_masks_among,
+    table_of_folder,
+)
 from .method_parts import method_parts
 from .next_commands import WORK_DIRS, next_commands
 from .rounds import changes_since, latest_round, report_of_rounds, require_new_round
@@ -41,23 +45,20 @@ _LONGEST_SIDE = 512  # pixels, if no size is chosen
 _SHORTEST_CROP = 96  # pixels, if no crop is chosen
 # A class with a smaller share of the labelled pixels is rare: cross-entropy may never find it.
 RARE_SHARE = 0.02
+_LOSSES_OF_RARE = dict(loss_decode=[dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')])
 
 
 class NewConfig(NamedTuple):
     """A written setting of a folder.
 
-    `held_out` names the labelled images to validate on if there is no folder for that, and `lists`
-    holds their list, if it was written. `rare` are the classes for which the Lovász loss is added.
-    `notes` say what was decided, `warnings` are worth a second look, and `commands`, one per line,
-    are to run next.
+    `described` is what is in the folder. `lists` are what was written beside the file: the images
+    held out for validation, the table of the classes. `notes` say what was decided, `warnings` are
+    worth a second look, and `commands`, one per line, are to run next.
     """
 
-    summary: FolderSummary
-    classes: tuple[str, ...]
-    held_out: tuple[str, ...]
+    described: str
     file: Path
     lists: tuple[Path, ...]
-    rare: tuple[str, ...]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     commands: tuple[str, ...]
@@ -82,6 +83,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     classes = classes_of_folder(data, choices.classes, choices.force)
     context = context_of_classes(classes, choices.context)
     require_meant(data, classes, choices.context)
+    require_no_masks_among(Path(data, 'images'), data)
     chosen, force = BACKBONES[choices.backbone], choices.force
     summary = summarize_folder(data, classes, choices.mask_suffix, choices.channels, choices.bits)
     if choices.method != 'supervised' and not summary.unlabeled:
@@ -91,10 +93,11 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
             'some without one, or --method supervised, or lists from tools/make_splits.py '
             'that leave masks out',
         )
+    values, iters = summary.values, choices.iters
     size = choices.size or _default_size(summary.size, chosen.stride)
     crop = choices.crop or _default_crop(size, chosen)
     objects = SmallObjects(summary.widths, summary.size, size, chosen.stride)
-    window = size if objects.lost and choices.size is None and objects.scale < 1 else None
+    window = size if objects.vanish and choices.size is None else None
     if window:
         size = _in_strides(summary.size, chosen.stride)
     for option, sides in (('--size', size), ('--crop', crop)):
@@ -114,7 +117,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     val_list = None if summary.validation else Path(out, 'val.txt')
     held = _held_out(summary.labels, val_list, redraw) if val_list else []
     title = _title(chosen, data, summary, len(held))
-    rare = rare_classes(summary, classes)
+    least = RARE_SHARE * int(summary.pixels.sum())
+    rare = [name for name, pixels in zip(classes, summary.pixels) if 0 < pixels < least]
     base = load_config(str(CONFIGS / '_base_/models' / f'{chosen.model}.py'), {}).model
     start = _start(base.backbone, choices.weights, choices.from_scratch)
     if latest and not force:
@@ -123,9 +127,11 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
 
     heads = base.auxiliary_head if isinstance(base.auxiliary_head, list) else []
     model = dict(
-        data_preprocessor=dict(size=Code('crop_size'), **_normalisation(summary.values)),
-        **_backbone(base.backbone, start, summary.values),
-        decode_head=dict(num_classes=len(classes), **_losses(rare)),
+        data_preprocessor=dict(
+            size=Code('crop_size'), **(dict(mean=values.mean, std=values.std) if values else {})
+        ),
+        **_backbone(base.backbone, start, values),
+        decode_head=dict(num_classes=len(classes), **(_LOSSES_OF_RARE if rare else {})),
         auxiliary_head=dict(num_classes=len(classes), context_classes=context),
         **(dict(test_cfg=objects.windows) if window else {}),
     )
@@ -148,7 +154,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         *_size_lines(size, window),
         f'{assignment("crop_size", crop[::-1])}  # height, width',
         '',
-        *_pipeline_lines(summary.values, size, crop if window else None),
+        *_pipeline_lines(values, size, crop if window else None),
         *_rare_comment(rare),
         assignment('model', parts.pop('model')),
         '# batch_size counts pairs of a labelled and an unlabelled image',
@@ -157,8 +163,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         assignment('val_dataloader', dict(dataset=val)),
         'test_dataloader = val_dataloader',
         '',
-        assignment('train_cfg', dict(max_iters=choices.iters, val_interval=_interval(choices))),
-        assignment('param_scheduler', dict(end=choices.iters)),
+        assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
+        assignment('param_scheduler', dict(end=iters)),
         *(assignment(name, value) for name, value in parts.items() if value),
     ]
     text = ''.join(f'{line}\n' for line in lines)
@@ -174,23 +180,20 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         *changes,
         *judge_labels(Counter(summary.labels.values()), classes, 'masks'),
         *_one_sided(summary, classes, held),
-        *objects.warnings(is_windowed=window is not None),
-        *_leaks(Path(data), summary, held),
+        objects.warning(is_windowed=window is not None),
     ]
     # a second setting of the same data, in another folder, has the same names
     folder = Path(out).resolve().name
     root = WORK_DIRS if folder == plain_name(data) else f'{WORK_DIRS}/{folder}'
     commands = *next_commands(file, choices.method, root), *report_of_rounds(first, file, root)
-    notes = *_rare_notes(rare), *objects.notes(is_windowed=window is not None)
+    rare_note = f'rare: {", ".join(rare)}; the config adds the Lovász loss' if rare else None
+    notes = rare_note, objects.note(is_windowed=window is not None)
     return NewConfig(
-        summary,
-        classes,
-        tuple(held),
+        describe_folder(summary, classes, held),
         file,
         tuple(lists),
-        tuple(rare),
-        notes,
-        tuple(warnings),
+        tuple(filter(None, notes)),
+        tuple(filter(None, warnings)),
         commands,
     )
 
@@ -305,20 +308,6 @@ def _view(size: tuple[int, int], scale: float, is_factor: bool) -> dict[str, Any
     return dict(scale=tuple(int(side * scale) for side in size))
 
 
-def _interval(choices: Choices) -> int:
-    return max(choices.iters // 8, 1)
-
-
-def rare_classes(summary: FolderSummary, classes: Sequence[str]) -> list[str]:
-    """The classes in the masks whose share of the labelled pixels is below `RARE_SHARE`."""
-    total = int(summary.pixels.sum())
-    return [name for name, n in zip(classes, summary.pixels) if 0 < n < RARE_SHARE * total]
-
-
-def _normalisation(values: ImageValues | None) -> dict[str, Any]:
-    return {} if values is None else dict(mean=values.mean, std=values.std)
-
-
 def _backbone(
     base: Mapping[str, Any], start: Mapping[str, Any], values: ImageValues | None
 ) -> dict[str, Any]:
@@ -329,16 +318,6 @@ def _backbone(
         wrapper = dict(type='MultiChannelBackbone', in_channels=channels, backbone=inner)
         return dict(backbone=dict(_delete_=True, **wrapper))
     return dict(backbone=dict(start)) if start else {}
-
-
-def _losses(rare: Sequence[str]) -> dict[str, Any]:
-    return (
-        dict(loss_decode=[dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')]) if rare else {}
-    )
-
-
-def _rare_notes(rare: Sequence[str]) -> tuple[str, ...]:
-    return (f'rare: {", ".join(rare)}; the config adds the Lovász loss',) if rare else ()
 
 
 def _rare_comment(rare: Sequence[str]) -> tuple[str, ...]:
@@ -409,19 +388,6 @@ def _one_sided(
         if ids:
             names = ', '.join(classes[index] for index in sorted(ids))
             yield f'masks: {names}: {found}; expected masks of it on both sides'
-
-
-def _leaks(data: Path, summary: FolderSummary, names: Sequence[str]) -> Iterator[str]:
-    """Warns of images that are both trained and validated on; a held-out part may have copies."""
-    images = find_images(data / 'images')
-    if summary.validation:
-        held = find_images(data / 'val' / 'images')
-    else:
-        held = {name: images.pop(name) for name in names}
-    sets: dict[str, list[Path]] = dict(labelled=[], unlabelled=[])
-    for name, path in images.items():
-        sets['labelled' if name in summary.labels else 'unlabelled'].append(path)
-    yield from describe_leaks(sets, held.values(), 'validated on')
 
 
 def _start(backbone: Mapping[str, Any], weights: str | None, from_scratch: bool) -> dict[str, Any]:

@@ -1,19 +1,20 @@
-"""What a setting says about objects that the size of the images makes too small."""
+"""What a setting does about objects that the size of the images makes too small."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from math import ceil
 from typing import Any, NamedTuple
 
+from mmseg_cct.preflight.small_objects import narrow_objects
 from mmseg_cct.utils.object_widths import SMALLEST
 
 
 class SmallObjects(NamedTuple):
-    """The classes whose objects are small where the network sees them.
+    """The objects of each class, and the size at which the network sees them.
 
     Attributes:
         widths: Typical width by class, in pixels of the files.
         images: Width and height of the images.
-        size: Width and height that they are resized into.
+        size: Width and height that they are resized into, or that of the windows.
         stride: Stride of the network.
     """
 
@@ -29,9 +30,11 @@ class SmallObjects(NamedTuple):
         return scale if max(self.images) > max(self.size) + self.stride else 1.0
 
     @property
-    def lost(self) -> list[str]:
-        """Classes whose objects are narrower than two pixels."""
-        return [name for name, width in self.widths.items() if width * self.scale < SMALLEST]
+    def vanish(self) -> bool:
+        """Whether images shrink so much that the objects of a class are lost between pixels."""
+        return (
+            self.scale < 1 and min(self.widths.values(), default=SMALLEST) * self.scale < SMALLEST
+        )
 
     @property
     def windows(self) -> dict[str, Any]:
@@ -46,48 +49,32 @@ class SmallObjects(NamedTuple):
         down, across = (ceil(max(whole - own, 0) / step) + 1 for whole, own, step in steps)
         return down * across
 
-    def notes(self, is_windowed: bool) -> Iterator[str]:
-        """Says by how much images shrink."""
-        if self.scale < 1 and not is_windowed:
-            yield (
-                f'images of {_sides(self.images)} are resized to {_sides(self.size)}, '
-                f'{self.scale:.2f} of their width (--size)'
-            )
-
-    def warnings(self, is_windowed: bool) -> Iterator[str]:
-        """Says which objects are too small, what shows them and what that costs in time."""
-        if lost := self.lost:
-            yield (
-                f'{self._widths_of(lost, self.scale)}, where they vanish; '
-                + self._remedy(is_windowed)
-            )
-        scale = 1.0 if is_windowed else self.scale
-        limit = self.stride if is_windowed or not lost else 0
-        least = 0 if is_windowed else SMALLEST
-        if fine := [n for n, width in self.widths.items() if least <= width * scale < limit]:
-            yield (
-                f'{self._widths_of(fine, scale)}, narrower than the stride of the network, '
-                f'{self.stride}; a larger --size or a --backbone of stride 4, such as '
-                'deeplabv3plus-mbv2, shows more of them'
-            )
-
-    def _widths_of(self, names: Sequence[str], scale: float) -> str:
-        width = min(self.widths[name] for name in names)
-        shown = f', {width * scale:.1f} where the network sees them' if scale < 1 else ''
-        return f'{", ".join(names)}: objects are typically {width:.1f} pixels wide{shown}'
-
-    def _remedy(self, is_windowed: bool) -> str:
+    def note(self, is_windowed: bool) -> str | None:
+        """Says by how much images shrink, or what is done so that objects do not vanish."""
         if self.scale == 1:
-            return 'a larger --size magnifies them'
-        slide = (
-            "crops at full size and predicts windows (model.test_cfg.mode='slide'), "
-            f'{self.number_of_windows} an image, each in the time of a whole image at --size '
-            f'{_sides(self.size)}'
+            return None
+        shrunk = f'{_sides(self.size)}, {self.scale:.2f} of their width'
+        if is_windowed:
+            return f'objects would vanish at {shrunk}, so the config {self._remedy()}'
+        return f'images of {_sides(self.images)} are resized to {shrunk} (--size)'
+
+    def warning(self, is_windowed: bool) -> str | None:
+        """Names the classes whose objects are small for the network, and what shows more."""
+        scale = 1.0 if is_windowed else self.scale
+        remedy = (
+            f'without --size the config {self._remedy()}'
+            if self.vanish and not is_windowed
+            else 'a larger --size or a --backbone of stride 4, such as deeplabv3plus-mbv2, shows '
+            'more of them'
         )
+        widths = {name: width * scale for name, width in self.widths.items()}
+        return narrow_objects(widths, self.stride, remedy)
+
+    def _remedy(self) -> str:
         return (
-            f'so the config trains on {slide}'
-            if is_windowed
-            else (f'without --size the config trains on {slide}')
+            "trains on crops at full size and predicts windows (model.test_cfg.mode='slide'), "
+            f'{self.number_of_windows} an image, each in the time of a whole one at '
+            f'{_sides(self.size)}'
         )
 
 

@@ -1,5 +1,7 @@
 """The drawn cracks: rare, the same in each drawing, and a folder that new_config takes."""
 
+import re
+
 import numpy as np
 from PIL import Image
 from rare_classes import draw_cracks
@@ -14,9 +16,10 @@ def test_cracks_are_rare_and_new_config_sees_it(tmp_path, monkeypatch):
     written = new_config(
         str(tmp_path / 'cracks'), str(tmp_path / 'configs'), Choices(['background', 'crack'])
     )
-    summary = written.summary
-    assert (len(summary.labels), summary.unlabeled, len(summary.validation)) == (20, 4, 4)
-    assert 0.003 < summary.pixels[1] / summary.pixels.sum() < 0.01
-    assert written.rare == ('crack',)
+    assert written.described.startswith('20 labelled and 4 unlabelled images')
+    assert ', 4 to validate on' in written.described
+    share = re.search(r'\| crack \| +(\S+) %', written.described)
+    assert 0.3 < float(share[1]) < 1
+    assert written.notes[0].startswith('rare: crack;')
     drawn = np.asarray(Image.open(tmp_path / 'cracks/masks/00000.png'))
     assert (drawn == draw_cracks.draw_wall(0)[1]).all() and drawn.any()

@@ -1,4 +1,5 @@
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,16 +24,19 @@ def images_of(width, input_width):
 
 
 @pytest.mark.parametrize(
-    ('input_width', 'expected'),
+    ('input_width', 'stride', 'expected'),
     [
-        (50, '^dot: objects are typically 1.2 pixels wide .* in about 16 times the time an image$'),
-        (160, None),
+        (50, 0, r'in pixels: dot 1\.2; below 2 they vanish; crops .* in about 16 times the time'),
+        (160, 0, None),
+        (160, 8, r'in pixels: dot 4\.0; narrower than 8, the stride of the network; a larger size'),
+        (160, 4, None),
     ],
 )
-def test_objects_that_a_resize_makes_too_small_are_named(input_width, expected):
-    line = describe_small_objects(images_of(200, input_width))
+def test_objects_that_are_small_for_the_network_are_named(input_width, stride, expected):
+    model = SimpleNamespace(decode_head=SimpleNamespace(stride=stride))
+    line = describe_small_objects(images_of(200, input_width), model)
     assert line is None if expected is None else re.search(expected, line)
 
 
 def test_images_without_masks_tell_nothing():
-    assert describe_small_objects(Set([dict(inputs=zeros(3, 8, 8))])) is None
+    assert describe_small_objects(Set([dict(inputs=zeros(3, 8, 8))]), None) is None

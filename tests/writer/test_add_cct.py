@@ -88,7 +88,7 @@ def strip(part):
 
 
 def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
-    added = write(str(own))
+    added = write(str(own), context=['rust'])
     config = load_config(str(added.file), {})
     assert "_base_ = 'own.py'" in added.file.read_text()
     assert config.custom_imports.imports == ['json', 'mmseg_cct.plugin']
@@ -100,7 +100,7 @@ def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
     assert config.train_dataloader.dataset.labeled.type == 'RepeatDataset'
     bank = config.model.auxiliary_head
     assert (bank.in_index, bank.in_channels, bank.stride) == (2, 32, 16)
-    assert bank.context_classes == ('background',)
+    assert bank.context_classes == ('rust',)
     assert config.train_dataloader.dataset.unlabeled.pipeline == [
         dict(type='LoadImageFromFile'),
         dict(type='MarkValidPixels'),
@@ -134,13 +134,6 @@ def test_both_crops_are_the_configs_own(write, own):
     dataset = load_config(str(file), {}).train_dataloader.dataset
     labeled = dataset.labeled.dataset.pipeline[2]
     assert labeled.crop_size == dataset.unlabeled.pipeline[2].crop_size == (48, 64)
-
-
-def test_a_stage_can_be_chosen(write, own):
-    config = load_config(str(write(str(own), in_index=1, context=['rust']).file), {})
-    bank = config.model.auxiliary_head
-    assert (bank.in_index, bank.in_channels, bank.stride) == (1, 16, 8)
-    assert bank.context_classes == ('rust',)
 
 
 @pytest.mark.parametrize('heads', ['None', '[]'])
@@ -181,7 +174,6 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
     assert "--context: no class 'rost'; did you mean rust?" in refused(
         write, str(own), context=['rost']
     )
-    assert '--in-index 4: expected 0 to 3' in refused(write, str(own), in_index=4)
     with pytest.raises(UserError, match='expected the name of a config'):
         add_cct(str(own), str(images), str(tmp_path / 'cct'))
     with pytest.raises(UserError, match='no such folder'):
@@ -274,6 +266,5 @@ def test_the_tool_says_what_it_chose(own, images, tmp_path, capsys, monkeypatch)
         '--out work_dirs/report',
     ]
     assert 'z: output 2 of ResNet, 32 channels at stride 16' in printed
-    assert 'or output 1 of ResNet: 16 channels at stride 8, --in-index 1' in printed
     assert '3 images' in printed
     assert load_config(str(out), {}).model.type == 'CCTPlusSegmentor'

@@ -17,14 +17,14 @@ def test_the_fused_features_unless_they_are_coarse_then_the_deepest_fine_stage(o
     ]  # fmt: skip
     assert (dry_run.fused.channels, dry_run.fused.stride) == (16, 32)
     fine = dry_run.fused._replace(stride=16)
-    assert choose_z(dry_run._replace(fused=fine), None) == fine
+    assert choose_z(dry_run._replace(fused=fine)) == fine
     for fused in (dry_run.fused, None):
-        assert choose_z(dry_run._replace(fused=fused), None) == dry_run.stages[2]
+        assert choose_z(dry_run._replace(fused=fused)) == dry_run.stages[2]
     coarse = dry_run._replace(stages=dry_run.stages[3:])
-    assert choose_z(coarse, None) == dry_run.fused
+    assert choose_z(coarse) == dry_run.fused
     coarse = coarse._replace(fused=None)
     with pytest.raises(UserError, match='neither the input of conv_seg nor a stage'):
-        choose_z(coarse, None)
+        choose_z(coarse)
 
 
 def test_a_model_that_takes_no_small_image_is_tried_on_a_larger_one():
