@@ -8,6 +8,9 @@ from mmengine.config import Config
 from mmengine.registry import HOOKS
 
 from mmseg_cct.config.compose import read_method
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.shipped import METHODS_HELP
+from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import write_ablation
 from mmseg_cct.studies.study import (
@@ -17,6 +20,7 @@ from mmseg_cct.studies.study import (
     lists_of,
     prepare_study,
 )
+from mmseg_cct.studies.study_config import keep_last_checkpoint
 
 OPTIONS = {'train_cfg.max_iters': 7, 'model.backbone.init_cfg': None}
 CCT = {'cct': {}}
@@ -53,6 +57,17 @@ def test_a_study_has_a_run_of_each_combination(tmp_path, base):
     config = Config.fromfile(tmp_path / 'supervised' / '20' / 'seed0' / 'config.py')
     assert config.model.type == 'EncoderDecoder'
     assert config.train_dataloader.dataset.num_labeled == 20
+
+
+def test_runs_are_what_train_composes(tmp_path, base):
+    methods = {name: name for name in METHODS_HELP.split(', ')[:-1]}
+    runs = prepare_study(tmp_path, base, methods, lists_of(base, OPTIONS, [20]), [3], OPTIONS)
+    assert len(runs) > 5
+    for method, run in zip(methods, runs, strict=True):
+        options = {'method': method, 'labels': 20, **OPTIONS, 'randomness.seed': 3}
+        composed = load_config(base, options)
+        keep_last_checkpoint(composed)
+        assert not changed_settings(composed, Config.fromfile(run.config)), method
 
 
 def test_without_numbers_the_lists_are_the_configs(tmp_path, base):
