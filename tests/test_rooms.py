@@ -61,7 +61,6 @@ TESTED_ELSEWHERE = {
     '__init__': 'test_package',
     '__main__': 'test_package runs the command line',
     'version': 'test_package',
-    'analysis/contact_sheet': 'analysis/test_next_batch looks at the sheet of a batch',
     'annotations/consequences': 'annotations/test_importer reads the table of an import',
     'annotations/readers/geometry': 'in the tests of each reader',
     **{

@@ -5,7 +5,7 @@ Among the images on which the auxiliary decoders disagree most with the main one
 that look least like one another and like the labelled ones. It leaves out labelled images,
 validation and test images, and near-duplicates of the latter two. DIR gets images/, their
 predictions in masks/ (palette PNGs of class ids) and in the format of a labelling tool, review.html
-(open it in a browser), contact_sheet.png and ranking.csv (all images by their disagreement).
+(open it in a browser) and ranking.csv (all images by their disagreement).
 Unreadable images are reported and skipped, with exit code 1.
 
 Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
@@ -79,13 +79,6 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--link', action='store_true', help='link the images instead of copying them'
-    )
-    parser.add_argument(
-        '--measure',
-        choices=['labels', 'distance'],
-        default='labels',
-        help='what disagreement is: a different class (labels), or the distance of the consistency '
-        'loss (default: labels)',
     )
     parser.add_argument(
         '--seed', type=seed, default=0, help='seed of the perturbations (default: 0)'

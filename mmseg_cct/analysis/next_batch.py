@@ -36,8 +36,6 @@ from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.label_maps import full_palette
 
-from .batch_image import BatchImage
-from .contact_sheet import contact_sheet
 from .fingerprints import find_twins, fingerprint
 from .finished_runs import find_run
 from .listed_images import (
@@ -57,7 +55,7 @@ from .ranking import (
     rank_images,
     to_rgb,
 )
-from .review import review_page, shrink
+from .review import BatchImage, review_page, shrink
 from .windows import Window, highest_windows, keep_windows
 
 # The record of how the scores in a folder were made, and the page, which is written last.
@@ -84,7 +82,6 @@ class BatchRequest:
         cfg_options: Settings of the training's config to override, by dotted key.
         device: Where to compute; by default the GPU of this process, if any.
         seed: Seed of the perturbations.
-        measure: 'labels', the share of pixels with a different class, or 'distance', as in L_u.
     """
 
     run: str
@@ -99,7 +96,6 @@ class BatchRequest:
     cfg_options: Mapping[str, Any] = field(default_factory=dict)
     device: str | None = None
     seed: int = 0
-    measure: str = 'labels'
 
 
 @dataclass
@@ -144,20 +140,17 @@ def next_batch(request: BatchRequest) -> Batch:
     decoders, that no image is left, or that the folder holds a batch or something else.
     """
     run, out, images = request.run, Path(request.out), request.images
-    seed, measure = request.seed, request.measure
     found = find_run(run, Path(run))
     config = found.config
     config.merge_from_dict(dict(request.cfg_options))
     sets = _list_images(config, request)
     model = load_training_model(config, found.checkpoint, request.device, found.content)
-    origin = model_origin(config, found.checkpoint, measure=measure, seed=seed)
+    origin = model_origin(config, found.checkpoint, seed=request.seed)
     inputs = {*data_folders(config), *([images] if images is not None else ())}
     with OutputFolder(out, RECORD, inputs, origin):
         if Path(out, REVIEW).exists():
             raise UserError('--out', f'{out} holds a batch already', 'another folder')
-        ranking = rank_images(
-            model, {**sets.labeled, **sets.candidates}, out, seed=seed, measure=measure
-        )
+        ranking = rank_images(model, {**sets.labeled, **sets.candidates}, out, seed=request.seed)
         if get_rank() != 0:
             return Batch([], 0, {}, {}, [])
         return _write_batch(request, model, sets, ranking)
@@ -185,9 +178,7 @@ def _write_batch(request: BatchRequest, model: Any, sets: '_Sets', ranking: Rank
     for image in tqdm(chosen, desc='batch', unit='image'):
         info = sets.candidates[image.name]
         picture = read(_put_image(info, _image_in(out, info), request.link, pipeline))
-        values = (
-            disagreement(model, pipeline(info), request.seed, request.measure).maps.mean(0).numpy()
-        )
+        values = disagreement(model, pipeline(info), request.seed).maps.mean(0).numpy()
         windows = _windows(values, picture.shape, request.regions, request.window)
         labels = _predict(model, picture, windows)
         write_png(_mask_in(out, info), Image.fromarray(labels), full_palette(palette))
@@ -209,9 +200,8 @@ def _write_batch(request: BatchRequest, model: Any, sets: '_Sets', ranking: Rank
     if request.format != 'masks':
         _write_annotations(request.format, out, batch, dict(zip(classes, palette)))
     if batch:
-        write_atomic(out / 'contact_sheet.png', contact_sheet(batch, classes, palette))
-        title = f'Label next: {counted(len(batch), "image")}'
-        write_text(out / REVIEW, review_page(batch, title, result.notes(), classes, palette))
+        page = review_page(batch, result.notes(), len(ranked), classes, palette)
+        write_text(out / REVIEW, page)
     return result
 
 

@@ -2,10 +2,9 @@
 
 The auxiliary decoders learn to agree with the main one under perturbations, so where they still
 disagree the prediction is fragile. The score is a mean over pixels and decoders, in evaluation mode
-and with the same random draws for every image, so it does not depend on the order of images. There
-are two measures: `labels`, the share of pixels with a different predicted class, and `distance`,
-as in L_u (Eq. 2). The distance shrinks where predictions are flat, which is where they are often
-wrong, so `labels` is the default.
+and with the same random draws for every image, so it does not depend on the order of images. It is
+the share of pixels with another predicted class, not the distance of L_u (Eq. 2): that shrinks
+where predictions are flat, which is where they are often wrong.
 """
 
 import functools
@@ -15,12 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from mmcv.transforms import Compose
+from mmcv.transforms import Compose, LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dist import get_rank
 from torch import Tensor
 
 from mmseg_cct.apis.inference import load_model, without_annotations
+from mmseg_cct.datasets.transforms import DrawShapesScene
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
@@ -73,7 +73,7 @@ class Prediction(NamedTuple):
     """The decoders' predictions for an image, on the CPU.
 
     Attributes:
-        maps: Disagreement of each auxiliary decoder with the main one, `(K, H, W)`.
+        maps: Where each auxiliary decoder gives another class than the main one, `(K, H, W)`.
         labels: Class ids of the main prediction, `(H, W)`.
         z: The mean of z over positions `(D,)`, of length 1.
     """
@@ -87,6 +87,10 @@ def image_pipeline(config: Config) -> Compose:
     """Builds the test pipeline for images without masks; its first step checks the image."""
     with config_errors_as_one_line(config):
         pipeline = Compose(without_annotations(config.test_pipeline))
+    draw = pipeline.transforms[0]
+    if isinstance(draw, DrawShapesScene):  # the images of a folder are files all the same
+        load = LoadImageFromFile()
+        pipeline.transforms[0] = lambda info: (load if info.get('img_path') else draw)(info)
     pipeline.transforms.insert(0, functools.partial(check_image, loader=loader_in(pipeline)))
     return pipeline
 
@@ -97,13 +101,11 @@ def rank_images(
     out: str | Path,
     *,
     seed: int = 0,
-    measure: str = 'labels',
 ) -> Ranking:
     """Scores images, `listed` by name with their data infos, and keeps each score in `out`.
 
     Each score is kept as soon as it is known: a second run scores only missing and changed images.
-    Connected processes share the images. `model` is one of `load_training_model`, and `measure` is
-    'labels' or 'distance'.
+    Connected processes share the images. `model` is one of `load_training_model`.
     """
     pipeline = image_pipeline(model.cfg)
     stamps = {name: file_stamp(info.get('img_path') or '') for name, info in listed.items()}
@@ -123,7 +125,7 @@ def rank_images(
                 share.unreadable(name, error)
             else:
                 with next(guards):
-                    predicted = disagreement(model, data, seed, measure)
+                    predicted = disagreement(model, data, seed)
                 image = ScoredImage(
                     score=float(predicted.maps.mean()),
                     name=name,
@@ -158,10 +160,8 @@ def _scores_of(
     }
 
 
-def disagreement(
-    model: Any, data: dict[str, Any], seed: int = 0, measure: str = 'labels'
-) -> Prediction:
-    """Compares the auxiliary predictions for an image with the main one, by 'labels' or 'distance'.
+def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> Prediction:
+    """Compares the auxiliary predictions for an image with the main one.
 
     `data` is an output of the test pipeline, with `inputs (3, H, W)`.
     """
@@ -169,12 +169,11 @@ def disagreement(
         raise UserError('test_pipeline', 'gives no inputs', 'PackSegInputs at its end')
     height, width = data['inputs'].shape[-2:]
     batch = batch_of_one(model, data, model.dataset_meta['classes'])
-    seg_logits, distances, flips, z = auxiliary_disagreement(model, batch, seed)
-    maps = dict(labels=flips, distance=distances)[measure]
+    seg_logits, _, flips, z = auxiliary_disagreement(model, batch, seed)
     mean = z.mean((2, 3))[0].float().cpu()
     # The preprocessor pads right and below.
     return Prediction(
-        maps[:, 0, :height, :width].cpu(),
+        flips[:, 0, :height, :width].cpu(),
         at_input_size(model, seg_logits, batch)[0].argmax(0)[:height, :width].cpu(),
         mean / mean.norm().clamp_min(1e-12),
     )

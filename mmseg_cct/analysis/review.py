@@ -1,8 +1,11 @@
-"""One self-contained page that shows a batch before somebody labels it."""
+"""The page that shows a batch before somebody labels it, in one file that works offline."""
 
 import base64
+import hashlib
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 import cv2
@@ -10,30 +13,60 @@ import numpy as np
 from PIL import Image
 
 from mmseg_cct.utils.templates import render
-from mmseg_cct.visualization.label_maps import full_palette
+from mmseg_cct.visualization.label_maps import full_palette, is_tinted
 
-from .batch_image import BatchImage, highest_disagreement
+from .windows import Window
 
 _THUMBNAIL = 160  # longer side of a thumbnail, in pixels
 
 
+@dataclass(frozen=True)
+class BatchImage:
+    """An image of a batch, with pictures at the size that the page shows.
+
+    Attributes:
+        name: Path in the batch's folder of images.
+        rank: Rank by disagreement among all images, from 1.
+        score: Mean disagreement.
+        photo: `(H, W, 3)` uint8, RGB.
+        labels: Predicted class ids `(H, W)`, 255 outside the windows.
+        disagreement: Mean over the decoders, `(h, w)`, at the size of the network's input.
+        size: Width and height of the original image.
+        windows: Parts to label, in pixels of the original image; without any, all of it.
+    """
+
+    name: PurePath
+    rank: int
+    score: float
+    photo: np.ndarray = field(repr=False)
+    labels: np.ndarray = field(repr=False)
+    disagreement: np.ndarray = field(repr=False)
+    size: tuple[int, int]
+    windows: list[Window] = field(default_factory=list)
+
+
 def review_page(
-    batch: list[BatchImage],
-    title: str,
+    batch: Sequence[BatchImage],
     notes: Sequence[str],
+    candidates: int,
     classes: Sequence[str],
     palette: Sequence[Sequence[int]],
 ) -> str:
     """Renders the page: image, prediction and disagreement of one image of the batch at a time.
 
-    `notes` appear below the title.
+    `notes` appear below the title; the batch was chosen from `candidates` images.
     """
-    highest = highest_disagreement(batch)
+    # One scale for all maps, without their outliers.
+    highest = max((float(np.quantile(each.disagreement, 0.99)) for each in batch), default=0) or 1.0
+    content = '\n'.join(f'{image.name} {image.score}' for image in batch)
     return render(
         'analysis/review.html.jinja',
-        title=title,
+        title=f'Label next: {len(batch)} image{"" if len(batch) == 1 else "s"}',
         notes=notes,
+        candidates=candidates,
         highest=highest,
+        # The marks of another batch in the same browser are not those of this one.
+        key=f'mmseg_cct {hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]}',
         cases=[_case(image, classes, palette, highest) for image in batch],
     )
 
@@ -45,6 +78,7 @@ def _case(
     shares = 100 * ids / max(ids.sum(), 1)
     scaled = np.clip(255 * image.disagreement / highest, 0, 255).astype(np.uint8)
     heat = cv2.applyColorMap(scaled, cv2.COLORMAP_MAGMA)
+    tinted = is_tinted(classes)
     return dict(
         name=str(image.name),
         rank=image.rank,
@@ -53,10 +87,10 @@ def _case(
         height=image.size[1],
         photo=_jpeg(image.photo[..., ::-1]),
         thumbnail=_jpeg(shrink(image.photo, _THUMBNAIL)[..., ::-1]),
-        labels=_palette_png(image.labels, palette),
+        labels=_palette_png(image.labels, palette, tinted),
         disagreement=_jpeg(heat),
         windows=image.windows,
-        legend=list(zip(classes, palette, shares)),
+        legend=list(zip(classes, palette, shares, tinted)),
     )
 
 
@@ -73,8 +107,11 @@ def _jpeg(bgr: np.ndarray) -> str:
     return f'data:image/jpeg;base64,{base64.b64encode(encoded.tobytes()).decode()}'
 
 
-def _palette_png(labels: np.ndarray, palette: Sequence[Sequence[int]]) -> str:
+def _palette_png(labels: np.ndarray, palette: Sequence[Sequence[int]], tinted: np.ndarray) -> str:
+    """Paints class ids; classes that are not `tinted` and ignored pixels are transparent."""
     picture, buffer = Image.fromarray(labels.astype(np.uint8)), io.BytesIO()
     picture.putpalette(full_palette(palette).tobytes())
-    picture.save(buffer, format='PNG', transparency=255)  # the ignored pixels
+    opacity = np.zeros(256, np.uint8)
+    opacity[: len(tinted)] = 255 * tinted
+    picture.save(buffer, format='PNG', transparency=opacity.tobytes())
     return f'data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}'

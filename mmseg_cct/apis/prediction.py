@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from mmengine.config import Config
 from mmengine.dist import get_rank
@@ -21,12 +20,12 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ahead import ahead
 from mmseg_cct.utils.georeference import copy_world_file, georeference, write_geotiff
 from mmseg_cct.utils.image_counts import ImageCounts, SharedImages
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, as_rgb, find_files, find_images, write_png
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images, write_png
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.shares import on_first_process, progress_bar
-from mmseg_cct.visualization.label_maps import legend_picture
+from mmseg_cct.visualization.label_maps import blend, legend_picture
 
 from .inference import image_reader, load_model, model_origin
 from .segment import Segmented, segment
@@ -194,14 +193,8 @@ def write_mask(path: Path, labels: np.ndarray, model: Any) -> None:
     write_png(path, Image.fromarray(labels), palette)
 
 
-def blend(image: np.ndarray, labels: np.ndarray, palette: Any, opacity: float) -> np.ndarray:
-    """Lays the colours of class ids `(H, W)` over a loaded image; returns RGB, uint8."""
-    colours = np.array(palette, np.uint8)[labels]
-    return cv2.addWeighted(as_rgb(image), 1.0 - opacity, colours, opacity, 0.0)
-
-
 def _overlay(segmented: Segmented, meta: dict[str, Any], opacity: float) -> np.ndarray:
-    blended = blend(segmented.image, segmented.labels, meta['palette'], opacity)
+    blended = blend(segmented.image, segmented.labels, meta['classes'], meta['palette'], opacity)
     shown = np.unique(segmented.labels)
     names = [meta['classes'][index] for index in shown]
     colours = [meta['palette'][index] for index in shown]

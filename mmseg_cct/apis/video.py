@@ -19,13 +19,12 @@ from mmseg_cct.utils.image_counts import ImageCounts
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import progress_bar
 from mmseg_cct.utils.text import is_unicode
-from mmseg_cct.visualization.label_maps import legend_picture
+from mmseg_cct.visualization.label_maps import blend, legend_picture
 
 from .prediction import (
     MASKS,
     OVERLAYS,
     RECORD,
-    blend,
     config_and_origin,
     model_and_legend,
     write_mask,
@@ -97,7 +96,7 @@ def predict_video(
             number, _ = frame.key
             if masks:
                 write_mask(Path(out, MASKS, name, f'{number:06d}.png'), frame.labels, model)
-            return blend(frame.image, frame.labels, meta['palette'], opacity)
+            return blend(frame.image, frame.labels, meta['classes'], meta['palette'], opacity)
 
         is_known = math.isfinite(frames.fps) and frames.fps > 0
         rate = frames.fps if is_known else _FRAMES_PER_SECOND

@@ -1,12 +1,17 @@
 """Class ids in colours, and the legend that explains them."""
 
+import textwrap
 from collections.abc import Sequence
 from functools import cache
 
+import cv2
 import numpy as np
 from matplotlib import get_data_path
 from matplotlib.patches import Patch
 from PIL import Image, ImageDraw, ImageFont
+
+from mmseg_cct.utils.image_files import as_rgb
+from mmseg_cct.utils.labels import is_background, means_ignored
 
 Palette = Sequence[Sequence[int]] | np.ndarray
 
@@ -23,6 +28,23 @@ def full_palette(palette: Palette) -> np.ndarray:
     return colours
 
 
+def is_tinted(classes: Sequence[str]) -> np.ndarray:
+    """Whether an overlay colours each class, `(C,)`; not the background or the unlabelled."""
+    return np.array([not is_background(name) and not means_ignored(name) for name in classes], bool)
+
+
+def blend(
+    image: np.ndarray, labels: np.ndarray, classes: Sequence[str], palette: Palette, opacity: float
+) -> np.ndarray:
+    """Lays the colours of class ids `(H, W)` over a loaded image; returns RGB, uint8."""
+    rgb = as_rgb(image)
+    blended = cv2.addWeighted(rgb, 1.0 - opacity, full_palette(palette)[labels], opacity, 0.0)
+    tinted = np.zeros(256, bool)
+    tinted[: len(classes)] = is_tinted(classes)
+    np.copyto(blended, rgb, where=~tinted[labels][..., None])
+    return blended
+
+
 def class_legend(classes: Sequence[str], palette: Palette, ignored: bool = False) -> list[Patch]:
     """Makes a legend's handles: a patch for each class and, if `ignored`, for ignored pixels."""
     colours = [*zip(classes, palette), *[('ignored', (255, 255, 255))] * ignored]
@@ -35,35 +57,36 @@ def class_legend(classes: Sequence[str], palette: Palette, ignored: bool = False
 def legend_picture(classes: Sequence[str], palette: Palette, width: int) -> np.ndarray:
     """Draws class names beside their colours, `(h, width, 3)` uint8 RGB, in as many rows as needed.
 
-    The letters grow with the width, from 10 to 28 pixels; a name that is too long is cut.
+    The letters grow with the width, from 10 to 28 pixels; a name that is too long is wrapped.
     """
     size = min(28, max(10, width // 40))
     font, gap, row = _font(size), size // 2, size + size // 2
     places, x, y = [], gap, 0
     for name in classes:
-        text = _fitting(str(name), font, width - 3 * gap - size)
-        right = x + size + gap + font.getlength(text) + gap
+        lines = _wrapped(str(name), font, width - 3 * gap - size)
+        right = x + size + gap + max(map(font.getlength, lines)) + gap
         if x > gap and right > width:
             right, x, y = right - x + gap, gap, y + row
-        places.append((x, y, text))
-        x = int(right) + gap
+        places.append((x, y, lines))
+        x, y = int(right) + gap, y + row * (len(lines) - 1)
     picture = Image.new('RGB', (width, y + row + gap), 'white')
     draw = ImageDraw.Draw(picture)
-    for (x, y, text), colour in zip(places, palette):
+    for (x, y, lines), colour in zip(places, palette):
         box = (x, y + gap, x + size, y + gap + size)
         draw.rectangle(box, tuple(map(int, colour)), (153, 153, 153))
-        draw.text((x + size + gap, y + gap + size // 2), text, 'black', font, anchor='lm')
+        for number, line in enumerate(lines):
+            middle = y + row * number + gap + size // 2
+            draw.text((x + size + gap, middle), line, 'black', font, anchor='lm')
     return np.array(picture)
 
 
-def _fitting(name: str, font: ImageFont.FreeTypeFont, width: float) -> str:
-    """Returns a name in one line, cut to a width in pixels."""
-    name = ' '.join(name.encode(errors='backslashreplace').decode().split())
-    if font.getlength(name) <= width:
-        return name
-    while name and font.getlength(name + '…') > width:
-        name = name[:-1]
-    return name + '…'
+def _wrapped(name: str, font: ImageFont.FreeTypeFont, width: float) -> list[str]:
+    """Breaks a name into lines of a width in pixels, at spaces where it can."""
+    name = ' '.join(name.encode(errors='backslashreplace').decode().split()) or ' '
+    most = max(1, int(len(name) * width / font.getlength(name)))
+    while most > 1 and max(map(font.getlength, textwrap.wrap(name, most)), default=0) > width:
+        most -= 1
+    return textwrap.wrap(name, most) or [' ']
 
 
 @cache

@@ -1,5 +1,7 @@
 """The page of a batch: it stands alone, and its controls work in a browser."""
 
+import base64
+import io
 import re
 import shutil
 import subprocess
@@ -9,8 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmseg_cct.analysis.batch_image import BatchImage
-from mmseg_cct.analysis.review import review_page
+from mmseg_cct.analysis.review import BatchImage, review_page
 from mmseg_cct.analysis.windows import Window
 
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
@@ -44,7 +45,12 @@ def page(number=3, names=('sky', 'a <b> & c')):
         )
         for index in range(number)
     ]
-    return review_page(batch, 'Label next', ['2 of 9'], names, [RED, BLUE])
+    return review_page(batch, ['2 of 9'], 9, names, [RED, BLUE])
+
+
+def pictures(text, kind):
+    found = re.findall(rf'data:image/{kind};base64,([^"\')]+)', text)
+    return [Image.open(io.BytesIO(base64.b64decode(data))) for data in found]
 
 
 def test_nothing_is_fetched_and_names_are_text():
@@ -56,6 +62,29 @@ def test_nothing_is_fetched_and_names_are_text():
     assert text.count('<section') == text.count('title="a/') == 3
     assert '<rect x="10" y="20" width="30" height="40"/>' in text and text.count('<rect') == 2
     assert text.count('50.0 %') == 6  # of what is not ignored
+
+
+def test_the_photo_keeps_its_colours_and_disagreement_is_bright():
+    photo = np.full((40, 60, 3), (200, 0, 0), np.uint8)
+    values = np.zeros((20, 30), np.float32)
+    values[:, 15:] = 1
+    image = BatchImage(PurePath('a.jpg'), 1, 0.5, photo, photo[..., 1], values, (60, 40))
+    text = review_page([image], [], 1, ('sky',), [BLUE])
+    shown = [np.array(picture).astype(int) for picture in pictures(text, 'jpeg')]
+    heat = [each for each in shown if each.shape == (20, 30, 3)]
+    photos = [each for each in shown if each.shape != (20, 30, 3)]
+    assert photos and heat
+    assert all(np.abs(each - (200, 0, 0)).max() < 9 for each in photos)
+    assert all(each[:, 20:].mean() > each[:, :10].mean() + 50 for each in heat)
+
+
+@pytest.mark.parametrize(('name', 'opacity'), [('sky', 255), ('background', 0), ('unlabelled', 0)])
+def test_the_background_is_not_coloured(name, opacity):
+    text = page(1, (name, 'b'))
+    (labels,) = pictures(text, 'png')
+    columns = np.array(labels.convert('RGBA'))[0, ::20, 3]
+    assert columns.tolist() == [opacity, 255, 0]
+    assert text.count('(not coloured)') == (opacity == 0)
 
 
 @pytest.fixture
@@ -80,7 +109,19 @@ def test_keys_show_other_images_and_fade_the_overlay(browse):
     shown = browse(page() + PRESS % keys, '--dump-dom')
     (title,) = re.findall('<title>(.*)</title>', shown)
     assert title == '1:0.5 2:0.5 2:0.5 2:0.6 2:0 2:0.6 2:0.5 0:0.5'
-    assert '<span id="place">1 of 3</span>' in shown
+    assert '<span id="place">1 of 3 · 0 done, 0 skipped</span>' in shown
+
+
+@pytest.mark.slow
+def test_marks_survive_a_reload_and_are_those_of_a_batch(browse):
+    def marks(text, *keys):
+        return re.search('>1 of . · (.*)</span>', browse(text + PRESS % list(keys), '--dump-dom'))[
+            1
+        ]
+
+    assert marks(page(), 's', 'ArrowRight', 'd', 'ArrowRight', 'd', 'Home') == '2 done, 1 skipped'
+    assert marks(page(), 's') == '2 done, 0 skipped'
+    assert marks(page(2)) == '0 done, 0 skipped'
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ def test_the_command_line(cct, trained, tmp_path, capsys):
     assert f'CORRECTED --images {photos} --rest ignore --out DATA' in capsys.readouterr().out
     assert {path.name for path in out.iterdir()} == {
         *('images', 'masks', 'scores', 'ranking.csv', 'ranking.json'),
-        *('contact_sheet.png', 'review.html', 'cvat.xml', 'annotations.jsonl'),
+        *('review.html', 'cvat.xml', 'annotations.jsonl'),
     }
     with pytest.raises(SystemExit) as stop:
         cct.run('next_batch', run, '--out', out, '-n', '0')

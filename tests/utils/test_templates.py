@@ -22,7 +22,8 @@ def test_blocks_that_are_left_out_leave_no_empty_lines():
 
 
 def test_values_of_html_pages_are_text():
-    page = render('analysis/review.html.jinja', title='<b>', notes=[], highest=1.0, cases=[])
+    given = dict(title='<b>', notes=[], highest=1.0, cases=[], candidates=0, key='</script>')
+    page = render('analysis/review.html.jinja', **given)
     assert '<title>&lt;b&gt;</title>' in page
 
 
