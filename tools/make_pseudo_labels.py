@@ -31,8 +31,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--workers',
         type=at_least(0),
-        help='worker processes for the CRF and, without a GPU, for the classifier; 0 works in this '
-        'process (default: the cores of this machine, shared among its processes)',
+        help='worker processes for the CRF; 0 works in this process (default: the cores of this '
+        'machine, shared among its processes)',
     )
     parser.add_argument(
         '--batch-size',

@@ -25,7 +25,11 @@ EPSILON = 1e-5
 
 
 def mmpretrain_registry() -> ModuleType:
-    """Imports the registry of mmpretrain, an optional dependency, or raises a `UserError`."""
+    """Imports the registry of mmpretrain, an optional dependency.
+
+    Raises:
+        UserError: If it is not installed.
+    """
     try:
         return importlib.import_module('mmpretrain.registry')
     except ImportError:
@@ -38,9 +42,11 @@ def mmpretrain_registry() -> ModuleType:
 def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     """Builds an `ImageClassifier` with trained weights, in evaluation mode.
 
-    Its head is global average pooling and a linear layer; another head, or weights that do not fit,
-    are a `UserError`. Its `dataset_meta` is that of its training set, None if the checkpoint does
-    not tell.
+    Its head is global average pooling and a linear layer. Its `dataset_meta` is that of its
+    training set, None if the checkpoint does not tell.
+
+    Raises:
+        UserError: If it has another head, or the weights do not fit.
     """
     registry = mmpretrain_registry()
     init_default_scope(config.get('default_scope') or 'mmpretrain')

@@ -85,6 +85,7 @@ def refined_labels(
 
 
 def require_pydensecrf() -> None:
+    """Raises an error that says how to install pydensecrf, unless it is there."""
     if importlib.util.find_spec('pydensecrf') is None:
         raise UserError(
             'pydensecrf is not installed, which the dense CRF needs; run',

@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from mmseg_cct.utils.masks import check_mask
 from mmseg_cct.utils.text import one_line
 
 SEPARATOR = ';'
+_EXPECTED = 'a CSV file with the columns image,labels'
 
 ImageLabels = dict[str, list[int]]
 
@@ -30,32 +30,48 @@ def labels_from_table(
 
     The header is ``image,labels``; a line such as ``a/b.jpg,person;dog`` has an image, with or
     without its extension, and its classes, possibly none. `images` are paths by name without
-    extension, `classes` names in the order of the classifier's outputs. A file that is missing or
-    not UTF-8, other columns, a row of another length, an image that is unknown or occurs twice, and
-    an unknown class are a `UserError`.
+    extension, `classes` names in the order of the classifier's outputs.
+
+    Raises:
+        UserError: If the file is missing or not UTF-8, has other columns or a row of another
+            length, or names an image that is unknown or there twice, or an unknown class.
     """
     if not os.path.isfile(table):
-        raise UserError(table, 'no such file', 'a CSV file with the image-level labels')
-    text = read_utf8(table, 'a CSV file with the image-level labels')
-    reader = csv.DictReader(io.StringIO(text, newline=''))
+        raise UserError(table, 'no such file', _EXPECTED)
+    rows = csv.reader(io.StringIO(read_utf8(table, _EXPECTED), newline=''))
     found: ImageLabels = {}
     try:
-        if not {'image', 'labels'} <= set(reader.fieldnames or ()):
-            columns = one_line(','.join(reader.fieldnames or ['none']), 120)
-            raise UserError(table, f'columns {columns}', 'image,labels')
-        for row in reader:
-            place = f'{table}, line {reader.line_num}'
-            name, ids = _read_row(row, images, classes, place)
+        header = next(rows, ['none'])
+        if not {'image', 'labels'} <= set(header):
+            raise UserError(table, f'columns {one_line(",".join(header), 120)}', 'image,labels')
+        for values in filter(None, rows):
+            place = f'{table}, line {rows.line_num}'
+            if len(values) != len(header):
+                expected = f'{len(header)}, {",".join(header)}, with the classes of an image'
+                expected += f' separated by "{SEPARATOR}"'
+                raise UserError(place, f'{len(values)} columns', expected)
+            row = dict(zip(header, values))
+            name, ids = _read_row(row['image'].strip(), row['labels'], images, classes, place)
             if name in found:
                 raise UserError(place, f'{name} is there twice', 'every image once')
             found[name] = ids
     except csv.Error as error:
-        raise UserError(
-            f'{table}, line {reader.reader.line_num}',
-            error,
-            'a CSV file with the columns image,labels',
-        ) from None
+        raise UserError(f'{table}, line {rows.line_num}', error, _EXPECTED) from None
     return found
+
+
+def _read_row(
+    image: str, labels: str, images: Mapping[str, Path], classes: Sequence[str], place: str
+) -> tuple[str, list[int]]:
+    """Returns the name of a row's image and its class ids."""
+    name = find_listed(image, images)
+    if name is None:
+        raise UserError(place, f'no image {image!r}', f'one ({", ".join(IMAGE_SUFFIXES)})')
+    named = set(filter(None, map(str.strip, labels.split(SEPARATOR))))
+    if unknown := sorted(named - set(classes)):
+        expected = f'some of {", ".join(classes)}, separated by "{SEPARATOR}"'
+        raise UserError(place, f'no class {unknown[0]!r}', expected)
+    return name, sorted(map(classes.index, named))
 
 
 def labels_from_masks(
@@ -80,7 +96,10 @@ def labels_from_masks(
         reduce_zero_label: Whether 0 in the file is ignored and the classes start at 1.
 
     Returns:
-        The labels. A mask that is missing or unreadable, or has an unknown id, is a `UserError`.
+        The labels.
+
+    Raises:
+        UserError: If a mask is missing or unreadable, or has an unknown id.
     """
     found = {}
     for name in names:
@@ -125,33 +144,3 @@ def write_annotations(
         ],
     )
     write_text(path, json.dumps(annotations, indent=1) + '\n')
-
-
-def _read_row(
-    row: dict[str, Any], images: Mapping[str, Path], classes: Sequence[str], place: str
-) -> tuple[str, list[int]]:
-    """Returns the name of a row's image and its class ids."""
-    # csv puts values beyond the header under the key None, and None for values that a row lacks.
-    columns = {name: value for name, value in row.items() if name is not None}
-    beyond = row.get(None, [])  # type: ignore[call-overload]
-    if beyond or None in columns.values():
-        count = len([value for value in columns.values() if value is not None]) + len(beyond)
-        raise UserError(
-            place,
-            f'{count} columns',
-            f'{len(columns)}, {",".join(columns)}, with the classes of an image separated by '
-            f'"{SEPARATOR}"',
-        )
-    listed = row['image'].strip()
-    name = find_listed(listed, images)
-    if name is None:
-        raise UserError(place, f'no image {listed!r}', f'one ({", ".join(IMAGE_SUFFIXES)})')
-    labels = [label.strip() for label in row['labels'].split(SEPARATOR)]
-    for label in filter(None, labels):
-        if label not in classes:
-            raise UserError(
-                place,
-                f'no class {label!r}',
-                f'some of {", ".join(classes)}, separated by "{SEPARATOR}"',
-            )
-    return name, sorted({classes.index(label) for label in labels if label})

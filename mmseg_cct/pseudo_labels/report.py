@@ -3,14 +3,11 @@
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
-from mmseg.evaluation import IoUMetric
 
 from mmseg_cct.datasets.leaves import infos_of, read_truth
 from mmseg_cct.errors import UserError
@@ -27,52 +24,43 @@ from mmseg_cct.visualization.label_maps import class_legend
 
 from .settings import PseudoLabelSettings, WeakImage
 from .thresholds import strongest
-from .writer import BEFORE_CRF, LABELS, label_tasks
+from .writer import BEFORE_CRF, LABELS, maps_of
 
 
-@dataclass
-class LabelStatistics:
+class LabelStatistics(NamedTuple):
     """Pixel counts over all images.
 
     Attributes:
-        pixels: `(C,)` labelled pixels by class.
+        pixels: `(C + 1,)` pixels by label; the last ones are ignored.
         images: `(C,)` images with pixels of the class.
-        total: All pixels, ignored ones included.
-        intersection: `(C,)` pixels with the class in labels and ground truth.
-        predicted: `(C,)` labelled pixels of the class that have ground truth.
-        true: `(C,)` ground-truth pixels of the class.
-        true_labeled: `(C,)` ground-truth pixels of the class that have any label.
+        confusion: `(C + 1, C)` pixels by label and true class, of images with ground truth.
         compared: Number of images with ground truth.
     """
 
     pixels: np.ndarray
     images: np.ndarray
-    total: int
-    intersection: np.ndarray
-    predicted: np.ndarray
-    true: np.ndarray
-    true_labeled: np.ndarray
+    confusion: np.ndarray
     compared: int
 
     @property
     def ignored(self) -> float:
         """Share of pixels without a label, in [0, 1]."""
-        return 1 - self.pixels.sum() / max(self.total, 1)
+        return self.pixels[-1] / max(self.pixels.sum(), 1)
 
     @property
     def iou(self) -> np.ndarray:
         """`(C,)` IoU in [0, 1]; a pixel without a label counts as missed."""
-        return _ratio(self.intersection, self.predicted + self.true - self.intersection)
+        return _iou(self.confusion)
 
     @property
     def iou_labeled(self) -> np.ndarray:
         """`(C,)` IoU in [0, 1] over labelled pixels only."""
-        return _ratio(self.intersection, self.predicted + self.true_labeled - self.intersection)
+        return _iou(self.confusion[:-1])
 
     @property
     def precision(self) -> np.ndarray:
         """`(C,)` share of correct pixels among those labelled with the class."""
-        return _ratio(self.intersection, self.predicted)
+        return _ratio(self.confusion.diagonal(), self.confusion[:-1].sum(1))
 
 
 def write_report(
@@ -115,7 +103,8 @@ def find_truths(segmentation: Any) -> dict[str, dict]:
 def check_truths(settings: PseudoLabelSettings) -> None:
     """Checks the masks that labels will be compared with, in threads.
 
-    A mask that is unreadable, differs in size from its image or has an unknown id is a `UserError`.
+    Raises:
+        UserError: If a mask is unreadable, differs in size from its image or has an unknown id.
     """
     truths = find_truths(settings.segmentation)
 
@@ -142,30 +131,23 @@ def count(
 ) -> LabelStatistics:
     """Counts labelled pixels and their agreement with the ground truth of `find_truths`."""
     num_classes = len(settings.classes)
-    sums = {
-        name: np.zeros(num_classes)
-        for name in ('pixels', 'images', 'intersection', 'predicted', 'true', 'true_labeled')
-    }
-    total = compared = 0
+    pixels, confusion = (
+        np.zeros(num_classes + 1, int),
+        np.zeros((num_classes + 1, num_classes), int),
+    )
+    seen, compared = np.zeros(num_classes, int), 0
     for image in images:
-        labels = read_labels(folder, image)
-        counts = np.bincount(labels.reshape(-1), minlength=256)[:num_classes]
-        sums['pixels'] += counts
-        sums['images'] += counts > 0
-        total += labels.size
-        info = truths.get(image.path)
-        if info is not None:
+        labels = np.minimum(read_labels(folder, image), num_classes).astype(int)  # 255 comes last
+        counts = np.bincount(labels.reshape(-1), minlength=num_classes + 1)
+        pixels += counts
+        seen += counts[:-1] > 0
+        if (info := truths.get(image.path)) is not None:
             truth = read_truth(info)
-            areas = IoUMetric.intersect_and_union(
-                torch.from_numpy(labels), torch.from_numpy(truth), num_classes, IGNORE_INDEX
-            )
-            for name, area in zip(('intersection', None, 'predicted', 'true'), areas):
-                if name:
-                    sums[name] += area.numpy()
-            seen = truth[labels != IGNORE_INDEX]
-            sums['true_labeled'] += np.bincount(seen, minlength=256)[:num_classes]
+            known = truth != IGNORE_INDEX
+            pairs = labels[known] * num_classes + truth[known]
+            confusion += np.bincount(pairs, minlength=confusion.size).reshape(confusion.shape)
             compared += 1
-    return LabelStatistics(total=total, compared=compared, **sums)
+    return LabelStatistics(pixels, seen, confusion, compared)
 
 
 def read_labels(folder: Path, image: WeakImage) -> np.ndarray:
@@ -193,7 +175,7 @@ def class_table(counts: LabelStatistics, classes: Sequence[str]) -> Table:
         [
             name,
             f'{counts.images[index]:.0f}',
-            f'{100 * counts.pixels[index] / max(counts.total, 1):.2f}',
+            f'{100 * counts.pixels[index] / max(counts.pixels.sum(), 1):.2f}',
             *(
                 '–' if np.isnan(values[index]) else f'{100 * values[index]:.1f}'
                 for values in (counts.iou, counts.iou_labeled, counts.precision)
@@ -219,10 +201,10 @@ def plot_pictures(
     rows: dict[str, list[np.ndarray | None]] = {}
     for image in images:
         pixels = read_image(image.path)
-        (task,) = label_tasks(model, settings, [(image, pixels)], out, with_crf=False)
-        first, score = strongest(task.maps)
-        by_map = colours[[settings.background or 0, *task.label_ids]][first]
-        rows.setdefault('image', []).append(task.image)
+        first, score = strongest(*maps_of(model, settings, [(image, pixels)]))
+        ids = [settings.label_ids[index] for index in image.class_ids]
+        by_map = colours[[settings.background or 0, *ids]][first]
+        rows.setdefault('image', []).append(pixels[..., ::-1])
         rows.setdefault('maps', []).append((by_map * score[..., None]).astype(np.uint8))
         for kind in (BEFORE_CRF, LABELS):
             if Path(out, kind).is_dir():
@@ -251,6 +233,12 @@ def _mean(values: np.ndarray) -> str:
         return '–'
     covered = '' if len(there) == len(values) else f' ({len(there)} of {len(values)} classes)'
     return f'{100 * there.mean():.1f}{covered}'
+
+
+def _iou(confusion: np.ndarray) -> np.ndarray:
+    """IoU `(C,)` of pixels by label and true class, `(C, C)` or `(C + 1, C)`."""
+    right, predicted = confusion.diagonal(), confusion[: confusion.shape[1]].sum(1)
+    return _ratio(right, predicted + confusion.sum(0) - right)
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 import copy
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +78,11 @@ class PseudoLabelSettings:
 
     def origin(self, checkpoint: str, with_crf: bool) -> dict[str, Any]:
         """Describes the origin of labels, so that a folder never holds two kinds."""
-        origin: dict[str, Any] = dict(checkpoint=os.path.abspath(checkpoint))
-        if os.path.isfile(checkpoint):
-            stat = os.stat(checkpoint)
-            origin.update(bytes=stat.st_size, modified=stat.st_mtime)
-        origin.update(
+        stat = os.stat(checkpoint)
+        return dict(
+            checkpoint=os.path.abspath(checkpoint),
+            bytes=stat.st_size,
+            modified=stat.st_mtime,
             classes=self.classes,
             background=self.background,
             input_size=self.input_size,
@@ -90,46 +90,38 @@ class PseudoLabelSettings:
             thresholds=self.thresholds,
             crf=vars(self.crf) if with_crf else None,
         )
-        return origin
 
 
 def read_settings(config: Config) -> PseudoLabelSettings:
     """Reads the section `pseudo_labels` of a classifier's config, and the data sets in it.
 
-    A missing or unknown key, or a value that does not fit, is a `UserError`.
+    Raises:
+        UserError: If a key is missing or unknown, or a value does not fit.
     """
     section = config.get('pseudo_labels')
     if section is None:
         raise UserError(config.filename, 'no pseudo_labels', 'a config like configs/weak')
-    unknown = set(section) - {*REQUIRED, *OPTIONAL}
-    missing = [key for key in REQUIRED if section.get(key) is None]
-    if unknown or missing:
-        wrong = f'no {missing[0]}' if missing else f'unknown {sorted(unknown)[0]}'
-        raise UserError(
-            config.filename,
-            f'pseudo_labels: {wrong}',
-            f'{", ".join(REQUIRED)}, and possibly {", ".join(OPTIONAL)}',
-        )
+    wrong = [f'no {key}' for key in REQUIRED if section.get(key) is None]
+    wrong += [f'unknown {key}' for key in sorted(set(section) - {*REQUIRED, *OPTIONAL})]
+    if wrong:
+        expected = f'{", ".join(REQUIRED)}, and possibly {", ".join(OPTIONAL)}'
+        raise UserError(config.filename, f'pseudo_labels: {wrong[0]}', expected)
     with DefaultScope.overwrite_default_scope('mmseg'):
         segmentation = DATASETS.build(copy.deepcopy(section.segmentation))
     classes = tuple(segmentation.metainfo.get('classes') or ())
     palette = segmentation.metainfo.get('palette') or class_colours(classes)
     images, names = _read_images(section.images, config)
-    size, crf = section.get('input_size'), section.get('crf') or {}
+    size, background = section.get('input_size'), section.get('background')
     return PseudoLabelSettings(
         images=images,
         classes=classes,
         palette=np.array(palette, np.uint8),
         label_ids=tuple(_label_id(name, classes, 'images') for name in names),
-        background=(
-            None
-            if section.get('background') is None
-            else _label_id(section.background, classes, 'background')
-        ),
+        background=background and _label_id(background, classes, 'background'),
         input_size=None if size is None else tuple(size),
         scales=tuple(section.get('scales', (1.0,))),
         thresholds=_make(Thresholds, section.get('thresholds') or {}, 'thresholds').check(),
-        crf=_make(DenseCRF, crf, 'crf'),
+        crf=_make(DenseCRF, section.get('crf') or {}, 'crf'),
         segmentation=segmentation,
     )
 
@@ -165,8 +157,7 @@ def _label_id(name: str, classes: tuple[str, ...], key: str) -> int:
 
 
 def _make(kind: Any, values: Mapping[str, Any], key: str) -> Any:
-    known = kind._fields if hasattr(kind, '_fields') else [field.name for field in fields(kind)]
-    for name in values:
-        if name not in known:
-            raise UserError(f'pseudo_labels.{key}.{name}', 'unknown', ', '.join(known))
+    known = list(kind.__annotations__)
+    for name in values.keys() - known:
+        raise UserError(f'pseudo_labels.{key}.{name}', 'unknown', ', '.join(known))
     return kind(**values)

@@ -7,7 +7,7 @@ images. Once the sure pixels of each class are known, it gets `labels/NAME.png`,
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ from .teacher import Teacher
 from .writer import LABELS
 
 RECORD, MASKS = 'teacher.json', 'masks.json'
-PREDICTIONS, SURENESS, HELD_OUT = 'predictions', 'sureness', 'held_out.json'
+PREDICTIONS, SURENESS = 'predictions', 'sureness'
 
 
 class Unlabeled(NamedTuple):
@@ -83,15 +83,12 @@ class MasksRecord(NamedTuple):
     sure: dict[str, float]
 
 
-class _HeldOut(NamedTuple):
-    """Pixels, and right ones, by class and level, of held-out images."""
-
-    made_of: list[Any]
-    counts: list[list[list[int]]]
-
-
 def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabeled:
-    """Lists the images of an unlabelled set; one without files is a `UserError` about `place`."""
+    """Lists the images of an unlabelled set.
+
+    Raises:
+        UserError: At `place`, if an image has no local file or two differ in their extension only.
+    """
     paths = [os.path.abspath(info.get('img_path') or '') for info in infos_of(dataset)]
     if not paths or not all(map(os.path.isfile, paths)):
         raise UserError(place, 'has images without a local file', 'files to label')
@@ -140,7 +137,7 @@ def draw_masks(
         Counts of written, skipped and failed images.
 
     Raises:
-        UserError: The teacher has other classes, or the folder holds masks of another teacher.
+        UserError: If the teacher has other classes, or the folder holds masks of another teacher.
     """
     teacher = Teacher(config, checkpoint, device, tta)
     meta = dict(classes=tuple(unlabeled.classes))
@@ -159,9 +156,9 @@ def draw_masks(
         Path(out, MASKS).unlink(missing_ok=True)  # a folder that holds it is done
         guards = first_image_guards(config)
         counts = _predict(teacher, unlabeled, folder, colours, guards)
-        precision = _precision_on(teacher, held_out, out)
         if counts.failed:  # the student could not read them either
             return counts
+        precision = _precision_on(teacher, held_out)
         record = _write_labels(unlabeled, out, dropped, colours)
         if get_rank() == 0:
             _write_report(unlabeled, out, teacher, record, precision, num_pictures)
@@ -202,34 +199,19 @@ def _read(out: str, name: str) -> tuple[np.ndarray, np.ndarray]:
     return read_mask(_file(out, PREDICTIONS, name)), read_mask(_file(out, SURENESS, name))
 
 
-def _precision_on(
-    teacher: Teacher, held_out: Sequence[Mapping[str, Any]], out: str
-) -> np.ndarray | None:
+def _precision_on(teacher: Teacher, held_out: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
     """Counts pixels, and right ones, of held-out images by predicted class and level.
 
-    Returns `(2, C, 256)`, which the folder keeps for a later run; None without images.
+    Returns `(2, C, 256)`; None without images.
     """
     if not held_out:
         return None
-    file = Path(out, HELD_OUT)
-    made_of = [
-        [path, file_stamp(path)]
-        for info in held_out
-        for path in (info['img_path'], info['seg_map_path'])
-    ]
     num_classes = len(teacher.dataset_meta['classes'])
-    with suppress(ValueError):  # missing or damaged: it is made anew
-        kept = read_record(file, _HeldOut, 'counts of held-out images')
-        if kept.made_of == made_of:
-            return np.array(kept.counts).reshape(2, num_classes, LEVELS)
     total = np.zeros((2, num_classes, LEVELS), np.int64)
     for info in own_share(held_out):
         labels, levels = teacher(info['img_path'])
         total += count_right(labels, levels, read_truth(dict(info)), num_classes)
-    total = np.sum(gather(total), axis=0)
-    if get_rank() == 0:
-        write_record(file, _HeldOut(made_of, total.tolist()))
-    return total
+    return np.sum(gather(total), axis=0)
 
 
 def _write_labels(

@@ -21,7 +21,11 @@ class Thresholds(NamedTuple):
     foreground: float = 0.30
 
     def check(self) -> 'Thresholds':
-        """Returns the thresholds; a `UserError` if out of [0, 1] or in the wrong order."""
+        """Returns the thresholds.
+
+        Raises:
+            UserError: If they are out of [0, 1] or in the wrong order.
+        """
         if not 0 <= self.background <= self.foreground <= 1:
             raise UserError(
                 'pseudo_labels.thresholds',

@@ -1,20 +1,16 @@
-"""Parallel generation of pseudo labels.
-
-With the classifier on a GPU, this process computes the maps while the workers run the CRF. On a CPU
-the maps cost as much as the CRF, so every worker does both for its images.
+"""Pseudo labels of all images: this process computes the maps, the workers run the CRF.
 
 The output folder gets ``labels/NAME.png`` and, with a CRF, ``before_crf/NAME.png``: palette PNGs of
 label ids, 255 where ignored.
 """
 
 import multiprocessing
-import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +31,17 @@ from .thresholds import Thresholds, labels_from_maps
 
 RECORD = 'pseudo_labels.json'
 LABELS, BEFORE_CRF = 'labels', 'before_crf'
-QUEUED_PER_WORKER = 3  # tasks in the queue, so no worker waits
+QUEUED_PER_WORKER = 3  # images in the queue, so no worker waits
 WAITING_IMAGES = 64  # maximum number of images in incomplete batches
-THREAD_VARIABLES = ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')
+
+Batch = Sequence[tuple[WeakImage, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class LabelTask:
-    """Input of a worker for one image.
+class LabelWriter:
+    """Labels images and writes their files; it is sent to a worker with each image.
 
     Attributes:
-        name: Name of the image.
-        image: `(H, W, 3)` uint8, RGB.
-        maps: `(C_i, H, W)` in [0, 1].
-        label_ids: C_i label ids of the maps.
         background: Label id of the background, or None.
         thresholds: θ_bg and θ_fg.
         crf: Dense CRF, or None.
@@ -56,32 +49,26 @@ class LabelTask:
         out: Output folder.
     """
 
-    name: str
-    image: np.ndarray
-    maps: np.ndarray
-    label_ids: tuple[int, ...]
     background: int | None
     thresholds: Thresholds
     crf: DenseCRF | None
     colours: np.ndarray
     out: str
 
-    def write(self) -> int:
-        """Labels the image and writes its files, `labels` last, since it marks a finished image.
-
-        Returns 1, the number of labelled images.
-        """
-        rest = (self.maps, self.label_ids, self.background, self.thresholds)
-        labels = labels_from_maps(*rest)
+    def write(
+        self, name: str, image: np.ndarray, maps: np.ndarray, label_ids: Sequence[int]
+    ) -> None:
+        """Labels the image `(H, W, 3)` uint8, RGB, by its maps `(C_i, H, W)` of `label_ids`."""
+        labels = labels_from_maps(maps, label_ids, self.background, self.thresholds)
         if self.crf is not None:
-            self._write(BEFORE_CRF, labels)
-            labels = refined_labels(self.image, *rest, self.crf)
-        self._write(LABELS, labels)
-        return 1
+            self._write(BEFORE_CRF, name, labels)
+            labels = refined_labels(
+                image, maps, label_ids, self.background, self.thresholds, self.crf
+            )
+        self._write(LABELS, name, labels)  # last, since it marks a finished image
 
-    def _write(self, folder: str, labels: np.ndarray) -> None:
-        path = Path(self.out, folder, f'{self.name}.png')
-        write_png(path, Image.fromarray(labels), self.colours)
+    def _write(self, folder: str, name: str, labels: np.ndarray) -> None:
+        write_png(Path(self.out, folder, f'{name}.png'), Image.fromarray(labels), self.colours)
 
 
 def write_pseudo_labels(
@@ -94,34 +81,38 @@ def write_pseudo_labels(
     workers: int = 1,
     batch_size: int = 8,
 ) -> None:
-    """Labels a share of images with a progress bar; a killed worker process is a `UserError`.
+    """Labels a share of images with a progress bar.
 
-    `batch_size` is the maximum number of images of one size in a batch of the classifier. With 0
-    `workers` this process does the work.
+    Args:
+        model: The classifier.
+        settings: Thresholds, CRF and classes.
+        share: The images.
+        out: Output folder.
+        with_crf: Whether a dense CRF refines the labels.
+        workers: Number of worker processes; with 0 this process does the work.
+        batch_size: Maximum number of images of one size in a batch of the classifier.
+
+    Raises:
+        UserError: If a worker process is killed.
     """
-    label = partial(label_tasks, model, settings, out=out, with_crf=with_crf)
-    in_workers = workers > 0 and not next(model.parameters()).is_cuda
-    pool = _start_workers(workers, label if in_workers else None)
-    pending: set[Future] = set()
+    crf = settings.crf if with_crf else None
+    writer = LabelWriter(settings.background, settings.thresholds, crf, settings.colours, out)
+    pool = _start_workers(workers)
+    pending: deque[Future] = deque()
+
+    def collect(limit: int) -> None:
+        while len(pending) > limit:
+            pending.popleft().result()
+            share.written()
+
     try:
         with share:
-
-            def collect(limit: int) -> None:
-                nonlocal pending
-                while len(pending) > limit:
-                    finished, pending = wait(pending, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        share.written(future.result())
-
             for batch in batches(share, settings, batch_size):
-                work: Iterable[Callable[[], int]] = (
-                    [partial(_label_batch, batch)]
-                    if in_workers
-                    else (task.write for task in label(batch))
-                )
-                for piece in work:
-                    pending.add(pool.submit(piece))
-                    collect(QUEUED_PER_WORKER * max(workers, 1))
+                for (image, pixels), maps in zip(batch, maps_of(model, settings, batch)):
+                    ids = [settings.label_ids[index] for index in image.class_ids]
+                    rgb = pixels[..., ::-1]
+                    pending.append(pool.submit(writer.write, image.name, rgb, maps, ids))
+                    collect(QUEUED_PER_WORKER * workers)
             collect(0)
     except BrokenProcessPool:
         raise UserError(
@@ -135,7 +126,7 @@ def write_pseudo_labels(
 
 def batches(
     share: SharedImages[WeakImage], settings: PseudoLabelSettings, batch_size: int
-) -> Iterator[list[tuple[WeakImage, np.ndarray]]]:
+) -> Iterator[Batch]:
     """Reads images, `(H, W, 3)` uint8, BGR, and groups them by size.
 
     A fixed input size of the classifier makes one group of all. The share counts unreadable images.
@@ -156,14 +147,8 @@ def batches(
     yield from waiting.values()
 
 
-def label_tasks(
-    model: Any,
-    settings: PseudoLabelSettings,
-    batch: Sequence[tuple[WeakImage, np.ndarray]],
-    out: str,
-    with_crf: bool,
-) -> Iterator[LabelTask]:
-    """Computes the maps of a batch of images `(H, W, 3)` uint8, BGR; yields a task for each."""
+def maps_of(model: Any, settings: PseudoLabelSettings, batch: Batch) -> list[np.ndarray]:
+    """Computes the maps `(C_i, H, W)` in [0, 1] of images `(H, W, 3)` uint8, BGR."""
     inputs = [
         pixels if settings.input_size is None else cv2.resize(pixels, settings.input_size)
         for _, pixels in batch
@@ -176,51 +161,16 @@ def label_tasks(
         [pixels.shape[:2] for _, pixels in batch],
         settings.scales,
     )
-    for (image, pixels), image_maps in zip(batch, maps):
-        yield LabelTask(
-            name=image.name,
-            image=pixels[..., ::-1],
-            maps=image_maps.cpu().numpy(),
-            label_ids=tuple(settings.label_ids[index] for index in image.class_ids),
-            background=settings.background,
-            thresholds=settings.thresholds,
-            crf=settings.crf if with_crf else None,
-            colours=settings.colours,
-            out=out,
-        )
+    return [of_image.cpu().numpy() for of_image in maps]
 
 
-Label = Callable[[Sequence[tuple[WeakImage, np.ndarray]]], Iterator[LabelTask]]
-_label: Label | None = None  # set in workers that compute maps, once, since it holds the model
-
-
-def _start_workers(workers: int, label: Label | None) -> Executor:
+def _start_workers(workers: int) -> Executor:
     if workers == 0:
-        return _ThisProcess()
-    # BLAS reads them at the start of a process, so they affect the workers only.
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, '1'))
+        return ThreadPoolExecutor(1)
     # `fork` is unsafe with threads and a CUDA context.
-    context = multiprocessing.get_context('spawn')
-    return ProcessPoolExecutor(workers, context, _prepare_worker, (label,))
+    return ProcessPoolExecutor(workers, multiprocessing.get_context('spawn'), _prepare_worker)
 
 
-def _prepare_worker(label: Label | None) -> None:
-    global _label
-    _label = label
+def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends the workers
     end_with_parent()
-    torch.set_num_threads(1)
-
-
-def _label_batch(batch: Sequence[tuple[WeakImage, np.ndarray]]) -> int:
-    assert _label is not None  # `_prepare_worker` sets it
-    return sum(task.write() for task in _label(batch))
-
-
-class _ThisProcess(Executor):
-    """Executor that runs tasks at once, in this process."""
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future:
-        future: Future = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future

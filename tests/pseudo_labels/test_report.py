@@ -30,7 +30,7 @@ def counted(weak):
 
 
 def test_coverage(counted):
-    assert counted.pixels.tolist() == [2, 3, 1]
+    assert counted.pixels.tolist() == [2, 3, 1, 2]
     assert counted.images.tolist() == [1, 1, 1]
     assert counted.ignored == pytest.approx(2 / 8)
 
@@ -59,9 +59,9 @@ def test_a_class_that_is_nowhere_has_no_value(weak, counted):
 
 
 def test_a_mean_says_how_many_classes_it_covers(counted):
-    counted.predicted[2] = 0  # no pixel is labelled with the last class
+    counted.confusion[2] = 0  # no pixel is labelled with the last class
     assert '75.0 (2 of 3 classes)' in summary_table({'labels': counted}).rows[0]
-    counted.predicted[:] = 0
+    counted.confusion[:-1] = 0
     assert summary_table({'labels': counted}).rows[0][-1] == '–'
 
 

@@ -1,6 +1,5 @@
 """Masks that a teacher draws: when they are stale, and what they are counted by."""
 
-import json
 import os
 import shutil
 
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 import world
 from mmengine.config import Config
-from PIL import Image
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels.teacher_masks import MasksRecord, Unlabeled, draw_masks
@@ -49,33 +47,12 @@ def test_a_damaged_record_is_one_line(teacher, tmp_path):
     )
     training.draw(1)
     masks = training.folder(1) / 'masks'
+    assert '| right of those that teach |' in (masks / 'report.md').read_text()
     (masks / 'masks.json').write_text('{}')
     with pytest.raises(UserError, match=r'masks\.json: damaged, .*: remove it, and they are drawn'):
         training.prepare(1)
     (masks / 'masks.json').unlink()
-    (masks / 'held_out.json').write_bytes(b'')  # counted anew
     assert training.draw(1).skipped and training.prepare(1)
-
-
-def test_a_mask_that_is_corrected_is_counted_anew(teacher, tmp_path):
-    config = Config.fromfile(teacher / 'setting.py')
-    image = str(next((teacher / 'val_images').iterdir()))
-    unlabeled = Unlabeled(str(teacher), dict(image=image), world.CLASSES)
-    mask = tmp_path / 'mask.png'
-
-    def draw(truth):
-        Image.fromarray(truth).save(mask)
-        held_out = [dict(img_path=image, seg_map_path=str(mask), reduce_zero_label=False)]
-        file, out = str(teacher / 'teacher/iter_6.pth'), str(tmp_path / 'out')
-        draw_masks(config, file, unlabeled, out, held_out=held_out, tta=False)
-        pixels, right = np.array(json.loads((tmp_path / 'out/held_out.json').read_text())['counts'])
-        return pixels.sum(), right.sum()
-
-    size = Image.open(image).size[::-1]
-    pixels, right = draw(np.full(size, 255, np.uint8))
-    assert (pixels, right) == (0, 0)
-    pixels, right = draw(np.array(Image.open(tmp_path / 'out/predictions/image.png')))
-    assert pixels == right == size[0] * size[1]
 
 
 def test_the_surest_half_is_that_of_the_chosen_images(teacher, tmp_path):
