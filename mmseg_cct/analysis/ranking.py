@@ -20,7 +20,7 @@ from mmengine.dist import get_rank
 from torch import Tensor
 
 from mmseg_cct.apis.inference import load_model, without_annotations
-from mmseg_cct.datasets.transforms import DrawShapesScene
+from mmseg_cct.datasets.shapes import DrawShapesScene
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
