@@ -77,6 +77,7 @@ OF_A_ROOM = {
     'apis/test_tta',
     'interop/test_public_code',
     'models/segmentors/test_unchanged_models',
+    'models/test_pinned_losses',
     'models/test_import_order',
     'pseudo_labels/test_weak_configs',
 }
