@@ -3,13 +3,12 @@
 
 Plots the mean distance to the 8 neighbours, for 20×20 patches of the input and for hidden features
 upsampled to the image (DIR/clusters.png). Measures the ratio of this distance on class boundaries
-to that inside classes, per image and over all (DIR/clusters.csv and clusters.md): the larger it is,
-the better low-density regions match class boundaries. Without masks (--images), plots maps only.
+to that inside classes, per test image and over all (DIR/clusters.md): the larger it is, the better
+low-density regions match class boundaries.
 
 Examples:
     python tools/analyze_clusters.py CONFIG CHECKPOINT --out work_dirs/clusters
     python tools/analyze_clusters.py CONFIG --layers backbone.layer1 backbone.layer4 --out DIR
-    python tools/analyze_clusters.py CONFIG CHECKPOINT --images photos --out DIR
 """
 
 import argparse
@@ -32,18 +31,10 @@ def parse_args() -> argparse.Namespace:
         help='modules by dotted name; of several outputs the last counts (default: backbone and, '
         'with a checkpoint, neck, whose output is z)',
     )  # fmt: skip
-    parser.add_argument('--images', metavar='PATH', help='an image or a folder, without masks')
-    parser.add_argument(
-        '--split', choices=['test', 'val'], default='test',
-        help="which of the config's data sets (default: test)",
-    )  # fmt: skip
     parser.add_argument(
         '--num-images', type=at_least(1), default=8,
         help='images to analyse, evenly spaced over the set (default: 8)',
     )  # fmt: skip
-    parser.add_argument(
-        '--pictures', type=at_least(1), default=4, help='images in the figure (default: 4)'
-    )
     parser.add_argument(
         '--boundary-width', type=at_least(1), default=5, metavar='PIXELS',
         help='a location is on a boundary if it has two classes within this distance (default: 5)',

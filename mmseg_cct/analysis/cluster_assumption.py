@@ -9,7 +9,6 @@ Shapes: `D` channels, `H×W` the image.
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -76,52 +75,22 @@ def class_regions(labels: Tensor, width: int = 5) -> tuple[Tensor, Tensor]:
     return largest > smallest, (largest == smallest) & ~sees_ignored
 
 
-@dataclass(frozen=True)
-class BoundaryContrast:
-    """Sums and counts of distances on class boundaries and inside classes; images add up."""
+def contrast(distances: Tensor, boundary: Tensor, inside: Tensor) -> Tensor:
+    """Sums a map of distances over two masks, all `(H, W)`; images add up.
 
-    boundary_sum: float = 0.0
-    boundary_count: int = 0
-    inside_sum: float = 0.0
-    inside_count: int = 0
-
-    @classmethod
-    def of(cls, distances: Tensor, boundary: Tensor, inside: Tensor) -> 'BoundaryContrast':
-        """Sums a map `(H, W)` of distances over two masks `(H, W)`."""
-        on, within = distances[boundary].double(), distances[inside].double()
-        return cls(on.sum().item(), on.numel(), within.sum().item(), within.numel())
-
-    def __add__(self, other: 'BoundaryContrast') -> 'BoundaryContrast':
-        return BoundaryContrast(
-            self.boundary_sum + other.boundary_sum,
-            self.boundary_count + other.boundary_count,
-            self.inside_sum + other.inside_sum,
-            self.inside_count + other.inside_count,
-        )
-
-    @property
-    def boundary_mean(self) -> float:
-        """Mean distance on boundaries; nan if there are none."""
-        return _mean(self.boundary_sum, self.boundary_count)
-
-    @property
-    def inside_mean(self) -> float:
-        """Mean distance inside classes; nan without an inside."""
-        return _mean(self.inside_sum, self.inside_count)
-
-    @property
-    def ratio(self) -> float:
-        """Mean distance on boundaries divided by that inside; large where the assumption holds.
-
-        It is inf if the inside is constant, and nan without boundaries or without an inside.
-        """
-        if self.inside_mean == 0:
-            return math.inf * self.boundary_mean
-        return self.boundary_mean / self.inside_mean
+    Returns the sums and the numbers of pixels, `[[on boundaries, inside], [pixels, pixels]]`.
+    """
+    parts = [distances[mask].double() for mask in (boundary, inside)]
+    return torch.stack([torch.stack([part.sum(), part.new_tensor(len(part))]) for part in parts], 1)
 
 
-def _mean(total: float, count: int) -> float:
-    return total / count if count else math.nan
+def ratio(contrast: Tensor) -> float:
+    """Mean distance on boundaries divided by that inside; large where the assumption holds.
+
+    It is inf if the inside is constant, and nan without boundaries or without an inside.
+    """
+    on_boundary, inside = (contrast[0] / contrast[1]).tolist()
+    return on_boundary / inside if inside else math.inf * on_boundary
 
 
 def _pair(height: int, width: int, shift: tuple[int, int]) -> tuple[tuple[slice, slice], ...]:

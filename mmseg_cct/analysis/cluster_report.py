@@ -1,8 +1,7 @@
 """Report on the cluster assumption: smoothness maps, and ratios of boundary to inside."""
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 from mmengine.config import Config
-from mmengine.dataset import Compose, pseudo_collate
+from mmengine.dataset import pseudo_collate
 from mmengine.device import get_device
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
@@ -19,7 +18,7 @@ from mmseg.registry import MODELS
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from mmseg_cct.apis.inference import load_model, without_annotations
+from mmseg_cct.apis.inference import load_model
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
@@ -28,25 +27,26 @@ from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.evaluation_set import build_evaluation_set
 from mmseg_cct.utils.files import write_atomic, write_text
-from mmseg_cct.utils.image_files import as_rgb, find_images
-from mmseg_cct.utils.images import image_size, loader_in
+from mmseg_cct.utils.image_files import as_rgb
 from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import render
 from mmseg_cct.visualization.figures import bounded, png_bytes
-from mmseg_cct.visualization.label_maps import full_palette
+from mmseg_cct.visualization.label_maps import paint
 
 from .cluster_assumption import (
     PATCH_SIZE,
-    BoundaryContrast,
     class_regions,
+    contrast,
     mean_neighbour_distance,
+    ratio,
     resize_nearest,
     upsampled,
 )
 
 PATCHES = f'{PATCH_SIZE}×{PATCH_SIZE} patches'
 ALL = 'all images'
+_PICTURES = 4  # images in the figure
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,15 @@ class Analysis:
 
     Attributes:
         image: `(H, W, 3)` uint8, RGB, at the size of the network's input.
-        labels: `(H, W)` class ids, 255 where ignored; None without a mask.
+        labels: `(H, W)` class ids, 255 where ignored.
         distances: `(H, W)` mean distances, for the patches and for each layer.
-        contrasts: Boundary against inside for the same keys; empty without a mask.
+        contrasts: Boundary against inside for the same keys, by `cluster_assumption.contrast`.
     """
 
     image: np.ndarray
-    labels: np.ndarray | None
+    labels: np.ndarray
     distances: dict[str, np.ndarray]
-    contrasts: dict[str, BoundaryContrast]
+    contrasts: dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,12 @@ class ClusterRequest:
     """The options of a report.
 
     Attributes:
-        config: Path of the model's config.
+        config: Path of the model's config, whose test set is analysed.
         checkpoint: Weights; by default the pretrained ones that the config names.
         out: Output folder.
         layers: Dotted names of modules; by default the backbone and, with a checkpoint, the neck,
             whose last output is z.
-        images: An image or a folder of images without masks; None takes the config's data set.
-        split: Data set of the config, 'test' or 'val'.
         num_images: Number of images, evenly spaced over the set.
-        pictures: Number of images in the figure.
         boundary_width: Half the width of a boundary in pixels, as in `class_regions`.
         margin: Width in pixels of the image border that ratios leave out. In small feature maps the
             zero padding of convolutions dominates there.
@@ -91,10 +88,7 @@ class ClusterRequest:
     checkpoint: str | None
     out: str
     layers: Sequence[str] = ()
-    images: str | None = None
-    split: str = 'test'
     num_images: int = 8
-    pictures: int = 4
     boundary_width: int = 5
     margin: int = 0
     cfg_options: Mapping[str, Any] = field(default_factory=dict)
@@ -102,46 +96,41 @@ class ClusterRequest:
 
 
 def write_cluster_report(request: ClusterRequest) -> list[Path]:
-    """Analyses images and writes `clusters.png` and, with masks, `clusters.csv` and `clusters.md`.
-
-    Returns the paths of the written files.
-    """
-    checkpoint, out, images = request.checkpoint, request.out, request.images
+    """Analyses test images, writes `clusters.png` and `clusters.md` and returns their paths."""
     config = load_config(request.config, dict(request.cfg_options))
     require_one_domain(config, request.config)
     init_default_scope(config.get('default_scope') or 'mmseg')
-    items, palette = _find_items(config, request)
-    model = _build_model(config, checkpoint, request.device)
-    inputs = {*data_folders(config), *([images] if images is not None else ())}
-    OutputFolder(out, 'clusters.json', inputs).claim()
+    settings = (config.get('test_dataloader') or {}).get('dataset')
+    if settings is None:
+        raise UserError(request.config, 'no test_dataloader.dataset', 'labelled images')
+    dataset = build_evaluation_set(settings, f'{request.config}: test_dataloader.dataset')
+    model = _build_model(config, request.checkpoint, request.device)
+    OutputFolder(request.out, 'clusters.json', data_folders(config)).claim()
     layers = request.layers
     if not layers:  # without a checkpoint the neck is random
-        with_neck = checkpoint is not None and getattr(model, 'with_neck', False)
+        with_neck = request.checkpoint is not None and getattr(model, 'with_neck', False)
         layers = ['neck', 'backbone'] if with_neck else ['backbone']
     modules = {name: _find_module(model, name) for name in layers}
 
-    analyses: list[Analysis] = []
-    contrasts: list[tuple[str, dict[str, BoundaryContrast]]] = []
-    for item in tqdm(items, total=len(items), unit='image'):
+    shown: list[Analysis] = []
+    contrasts: dict[str, dict[str, Tensor]] = {}
+    total: dict[str, Tensor] = {}
+    # Evenly spaced: neighbours in a set are often frames of one video.
+    number = min(request.num_images, len(dataset))
+    for index in tqdm(np.linspace(0, len(dataset) - 1, number).round().astype(int), unit='image'):
+        item = dataset[index]
         analysis = analyze(model, item, modules, request.boundary_width, request.margin)
-        if analysis.contrasts:
-            contrasts.append((items.name_of(item), analysis.contrasts))
-        if len(analyses) < request.pictures:
-            analyses.append(analysis)
+        contrasts[_name_of(dataset, item, index)] = analysis.contrasts
+        for name, values in analysis.contrasts.items():
+            total[name] = total.get(name, 0) + values
+        shown = [*shown, analysis][:_PICTURES]
 
-    folder = Path(out)
-    files = [folder / 'clusters.png']
-    write_atomic(files[0], png_bytes(plot_maps(analyses, palette)))
-    if contrasts:
-        total = {
-            name: sum((each[name] for _, each in contrasts), BoundaryContrast())
-            for name in contrasts[0][1]
-        }
-        contrasts.append((ALL, total))
-        files += [folder / 'clusters.csv', folder / 'clusters.md']
-        _write_csv(files[1], contrasts)
-        write_text(files[2], render('analysis/clusters.md.jinja', ratios=ratio_table(contrasts)))
-    return files
+    ratios = ratio_table({**contrasts, ALL: total})
+    picture, page = Path(request.out, 'clusters.png'), Path(request.out, 'clusters.md')
+    palette = dataset.metainfo.get('palette') or ()
+    write_atomic(picture, png_bytes(plot_maps(shown, palette)))
+    write_text(page, render('analysis/clusters.md.jinja', ratios=ratios))
+    return [picture, page]
 
 
 @torch.no_grad()
@@ -157,6 +146,8 @@ def analyze(
     `item` is an output of the test pipeline; the other arguments are as in `ClusterRequest`.
     """
     image, sample = item['inputs'], item['data_samples']
+    if 'gt_sem_seg' not in sample:
+        raise UserError('test_dataloader.dataset', 'has no masks', 'labelled images')
     data = model.data_preprocessor(pseudo_collate([item]), training=False)
     with _outputs_of(modules) as outputs:
         model(data['inputs'], data['data_samples'], mode='tensor')
@@ -170,110 +161,63 @@ def analyze(
         parts = (part[:, :height, :width] for part in upsampled(features, padded))
         distances[name] = mean_neighbour_distance(parts)
 
-    labels, contrasts = None, {}
-    if 'gt_sem_seg' in sample:
-        # test pipelines load masks after the resize, at full size
-        labels = resize_nearest(sample.gt_sem_seg.data, (height, width)).long()
-        inner = slice(margin, height - margin), slice(margin, width - margin)
-        regions = [
-            region[inner].to(pixels.device) for region in class_regions(labels, boundary_width)
-        ]
-        contrasts = {
-            name: BoundaryContrast.of(values[inner], *regions) for name, values in distances.items()
-        }
+    # test pipelines load masks after the resize, at full size
+    labels = resize_nearest(sample.gt_sem_seg.data, (height, width)).long()
+    inner = slice(margin, height - margin), slice(margin, width - margin)
+    regions = [region[inner] for region in class_regions(labels, boundary_width)]
+    maps = {name: values.cpu() for name, values in distances.items()}
     return Analysis(
         as_rgb(image.numpy().transpose(1, 2, 0)),
-        None if labels is None else labels.numpy(),
-        {name: values.cpu().numpy() for name, values in distances.items()},
-        contrasts,
+        labels.numpy(),
+        {name: values.numpy() for name, values in maps.items()},
+        {name: contrast(values[inner], *regions) for name, values in maps.items()},
     )
 
 
-def ratio_table(contrasts: Sequence[tuple[str, Mapping[str, BoundaryContrast]]]) -> Table:
+def ratio_table(contrasts: Mapping[str, Mapping[str, Tensor]]) -> Table:
     """Lists the ratios of boundary to inside, one row per image."""
-    names = list(contrasts[0][1])
-    rows = [[image, *(f'{row[name].ratio:.2f}' for name in names)] for image, row in contrasts]
-    return Table(['image', *names], rows)
+    rows = [
+        [image, *(f'{ratio(sums):.2f}' for sums in row.values())]
+        for image, row in contrasts.items()
+    ]
+    return Table(['image', *next(iter(contrasts.values()))], rows)
 
 
-def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
+def plot_maps(analyses: Sequence[Analysis], palette: Sequence[Sequence[int]]) -> Figure:
     """Plots a row per analysis: image, labels and maps, dark where the distance is large.
 
-    `palette` is `(256, 3)` uint8, RGB. The ratio is below each map.
+    The ratio is below each map.
     """
-    rows = []
-    for analysis in analyses:
-        pictures: dict[str, Any] = {'image': analysis.image}
-        if analysis.labels is not None:
-            pictures['labels'] = palette[analysis.labels]
-        rows.append({**pictures, **analysis.distances})
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = list(analyses[0].distances)
     height, width = analyses[0].image.shape[:2]
-    side = 3.0
+    side, columns = 3.0, 2 + len(names)
     figure = Figure(
-        figsize=(side * len(names), (side * bounded(height / width) + 0.3) * len(rows)),
+        figsize=(side * columns, (side * bounded(height / width) + 0.3) * len(analyses)),
         layout='constrained',
     )
-    grid = figure.subplots(len(rows), len(names), squeeze=False)
-    for line, row, analysis in zip(grid, rows, analyses):
-        for axes, name in zip(line, names):
-            axes.set_xticks([])
-            axes.set_yticks([])
-            if name in analysis.distances:
-                low, high = np.percentile(row[name], [1, 99])  # without outliers
-                axes.imshow(row[name], cmap='gray_r', vmin=low, vmax=high)
-            elif name in row:
-                axes.imshow(row[name], interpolation='nearest')
-            if name in analysis.contrasts:
-                axes.set_xlabel(f'boundary / inside {analysis.contrasts[name].ratio:.2f}')
-    for axes, name in zip(grid[0], names):
+    grid = figure.subplots(len(analyses), columns, squeeze=False)
+    for line, analysis in zip(grid, analyses):
+        line[0].imshow(analysis.image, interpolation='nearest')
+        line[1].imshow(paint(analysis.labels, palette), interpolation='nearest')
+        for axes, (name, values) in zip(line[2:], analysis.distances.items()):
+            low, high = np.percentile(values, [1, 99])  # without outliers
+            axes.imshow(values, cmap='gray_r', vmin=low, vmax=high)
+            axes.set_xlabel(f'boundary / inside {ratio(analysis.contrasts[name]):.2f}')
+    for axes in grid.flat:
+        axes.set(xticks=[], yticks=[])
+    for axes, name in zip(grid[0], ['image', 'labels', *names]):
         axes.set_title(name)
     return figure
 
 
-def _find_items(config: Config, request: ClusterRequest) -> tuple['_Items', np.ndarray]:
-    """Evenly spaced items of the test pipeline, and the colours of class ids."""
-    config_file, images, num_images = request.config, request.images, request.num_images
-    key = f'{request.split}_dataloader'
-    settings = (config.get(key) or {}).get('dataset')
-    if settings is None:
-        raise UserError(config_file, f'no {key}.dataset', 'one, for its pipeline')
-    if images is not None:
-        path = Path(images)
-        files = [path] if path.is_file() else list(find_images(images).values())
-        pipeline = Compose(without_annotations(settings.pipeline))
-
-        def load(file: Path) -> dict:
-            image_size(str(file), None, True, loader_in(pipeline))  # explains what cannot be read
-            return pipeline(dict(img_path=str(file), seg_fields=[]))
-
-        return _Items(files, load, num_images), full_palette(())
-    dataset = build_evaluation_set(settings, f'{config_file}: {key}.dataset')
+def _name_of(dataset: Any, item: dict, index: int) -> str:
+    """Returns an image's path below the data set's folder, without extension: names may repeat."""
+    path = item['data_samples'].metainfo.get('img_path')
+    if path is None:
+        return f'image {index}'
     folder = getattr(dataset, 'data_prefix', {}).get('img_path') or ''
-    items = _Items(range(len(dataset)), dataset.__getitem__, num_images, folder)
-    return items, full_palette(dataset.metainfo.get('palette') or ())
-
-
-class _Items:
-    """Evenly spaced subset; neighbours in a set are often frames of one video."""
-
-    def __init__(self, keys: Sequence, load: Any, count: int, folder: str = '') -> None:
-        chosen = np.linspace(0, len(keys) - 1, min(count, len(keys))).round().astype(int)
-        self.keys = [keys[index] for index in chosen]
-        self.load = load
-        self.folder = folder
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def __iter__(self) -> Iterator[dict]:
-        return map(self.load, self.keys)
-
-    def name_of(self, item: dict) -> str:
-        """Returns the path below the folder, without extension: file names may repeat."""
-        path = Path(item['data_samples'].img_path).with_suffix('')
-        inside = path.is_relative_to(self.folder)
-        return (path.relative_to(self.folder) if inside else path).as_posix()
+    file = Path(path).with_suffix('')
+    return (file.relative_to(folder) if file.is_relative_to(folder) else file).as_posix()
 
 
 def _build_model(config: Config, checkpoint: str | None, device: str | None) -> Any:
@@ -305,12 +249,10 @@ def _outputs_of(modules: Mapping[str, nn.Module]) -> Iterator[dict[str, Any]]:
     def collect(name: str) -> Any:
         return lambda module, args, output: outputs.__setitem__(name, output)
 
-    handles = [module.register_forward_hook(collect(name)) for name, module in modules.items()]
-    try:
+    with ExitStack() as hooks:
+        for name, module in modules.items():
+            hooks.enter_context(module.register_forward_hook(collect(name)))
         yield outputs
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _feature_map(name: str, outputs: Mapping[str, Any]) -> Tensor:
@@ -329,13 +271,3 @@ def _feature_map(name: str, outputs: Mapping[str, Any]) -> Tensor:
         shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
         raise UserError(f'--layers {name}', f'gives {shape}', 'a feature map (1, D, h, w)')
     return output[0]
-
-
-def _write_csv(file: Path, contrasts: Sequence[tuple[str, Mapping[str, BoundaryContrast]]]) -> None:
-    with file.open('w', newline='', encoding='utf-8', errors='backslashreplace') as stream:
-        writer = csv.writer(stream)
-        writer.writerow(['image', 'map', 'boundary', 'inside', 'ratio'])
-        for image, row in contrasts:
-            for name, contrast in row.items():
-                values = (contrast.boundary_mean, contrast.inside_mean, contrast.ratio)
-                writer.writerow([image, name, *(f'{value:.6g}' for value in values)])

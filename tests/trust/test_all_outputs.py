@@ -21,7 +21,7 @@ CLASSES = '--classes ground thing other'
 COMMANDS = {
     ('ablation', 'out'): 'tiny.py --methods cct --out',
     ('add_cct', 'out'): 'tiny.py --unlabeled data/images --force --out',
-    ('analyze_clusters', 'out'): 'tiny.py x.pth --images data/images --out',
+    ('analyze_clusters', 'out'): 'tiny.py x.pth --out',
     ('config', 'out'): 'tiny.py --overwrite --out',
     ('convert_checkpoint', 'target'): 'x.pth --partial --overwrite',
     ('import_masks', 'out'): 'a.json --rest background --overwrite --images data/images --out',
