@@ -194,13 +194,12 @@ def watch() -> Watch:
     return _watch
 
 
-def require_quiet(threads: int, allow_busy: bool, seconds: float = 1.0) -> None:
+def require_quiet(threads: int, allow_busy: bool) -> None:
     """Watches the cores while idle, and refuses to go on if others leave too few.
 
     Args:
         threads: Threads that this process measures with.
         allow_busy: Whether to go on anyway, with every figure marked.
-        seconds: How long to watch.
 
     Raises:
         SystemExit: There are too few cores, or they are busy.
@@ -211,7 +210,7 @@ def require_quiet(threads: int, allow_busy: bool, seconds: float = 1.0) -> None:
     if cores < threads:
         _watch.refuse(f'--threads {threads}: this process may use {cores} cores')
     since = _watch.read()
-    time.sleep(seconds)
+    time.sleep(1)
     if _watch.disturbed(since):
         _watch.refuse(
             f'other processes keep {_watch.others(since):.1f} of the {cores} cores busy that this '
@@ -249,16 +248,15 @@ def say(message: str) -> None:
     print(message, flush=True)
 
 
-def say_table(heading: str, rows: Sequence[Sequence[Cell]], align: str | None = None) -> None:
+def say_table(heading: str, rows: Sequence[Sequence[Cell]]) -> None:
     """Prints a table.
 
     Args:
         heading: Title of the table.
         rows: Cells, each with the title of its column.
-        align: As in `markdown_table`.
     """
     titles = [title for title, _ in rows[0]] if rows else []
-    table = markdown_table(titles, [[cell for _, cell in row] for row in rows], align)
+    table = markdown_table(titles, [[cell for _, cell in row] for row in rows])
     say(f'\n### {heading}\n\n{table}')
 
 

@@ -124,14 +124,14 @@ class Validated(NamedTuple):
     miou: float
 
 
-def read_runs(file: Path = DOCS / 'results.csv') -> list[Measured]:
+def read_runs() -> list[Measured]:
     """Reads the kept runs."""
-    return _read(file, Measured)
+    return _read(DOCS / 'results.csv', Measured)
 
 
-def read_curves(file: Path = DOCS / 'curves.csv') -> list[Validated]:
+def read_curves() -> list[Validated]:
     """Reads the kept validations."""
-    return _read(file, Validated)
+    return _read(DOCS / 'curves.csv', Validated)
 
 
 def _read(file: Path, kind: type[R]) -> list[R]:

@@ -63,7 +63,7 @@ def prepare_test(
     _require_keys(config, config_file, tta=tta, drawn=show or show_dir is not None)
     require_checkpoint(checkpoint)
     config.load_from, config.resume = checkpoint, False
-    config.work_dir = _work_dir(config, config_file, work_dir)
+    config.work_dir = _work_dir(config, work_dir)
     require_outside(config.work_dir, data_folders(config), '--work-dir')
     require_files_kept(config)
     for option, folder in (('--out', out), ('--show-dir', show_dir)):
@@ -108,7 +108,7 @@ def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -
             raise UserError(config_file, f'no {key}', 'one for this test')
 
 
-def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
+def _work_dir(config: Config, chosen: str | None) -> str:
     """Returns the chosen directory, or `test` below the training's, which is never used itself."""
     trained_in = config.get('work_dir') or default_work_dir(config)
     work_dir = chosen or os.path.join(trained_in, 'test')

@@ -50,18 +50,9 @@ def ranges(**by_name: Range) -> Callable[[F], F]:
             raise_problems(filter(None, found))
             init(self, *args, **kwargs)
 
-        checked.ranges = by_name  # type: ignore[attr-defined]
         return checked  # type: ignore[return-value]
 
     return decorate
-
-
-def ranges_of(built: Any) -> dict[str, Range]:
-    """Finds the ranges of a component's arguments."""
-    found: dict[str, Range] = {}
-    for kind in reversed(getattr(built, '__mro__', ())):
-        found |= getattr(vars(kind).get('__init__'), 'ranges', {})
-    return found
 
 
 def at_least(minimum: int) -> Range:
