@@ -23,7 +23,7 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import PLAIN, method_names
 from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.segmentors.auxiliary_heads import listed
+from mmseg_cct.models.segmentors.cct import listed
 
 CCT = [name for name in ALL if name.startswith('cct/')]
 PAPER_CAMVID = 'cct/cct_r50_camvid-whole_50'

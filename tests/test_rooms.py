@@ -68,7 +68,6 @@ TESTED_ELSEWHERE = {
         for name in ('cvat', 'label_studio', 'labelme', 'runs')
     },
     'config/paper': "constants: test_the_default_is_the_papers_setting of the decoders' bank",
-    'models/segmentors/loss_scaling': 'one line, in test_cct_plus and test_self_training',
     'utils/log': 'one call of mmengine, in the tests of every warning',
 }
 # Tests of several modules of a room together.
@@ -76,6 +75,7 @@ OF_A_ROOM = {
     'annotations/readers/test_formats',  # damage in any format
     'apis/test_tta',
     'interop/test_public_code',
+    'models/segmentors/test_auxiliary_heads',
     'models/segmentors/test_unchanged_models',
     'models/test_pinned_losses',
     'models/test_import_order',

@@ -1,8 +1,6 @@
-from .agreement import agreement
 from .batch_lovasz import BatchLovasz
 from .bootstrapped_ce import BootstrappedCrossEntropy, bootstrapped_cross_entropy
-from .confident_ce import ConfidentCrossEntropy, PseudoTargets
-from .confident_mse import ConfidentMSE
+from .confident_ce import ConfidentCrossEntropy, ConfidentMSE, PseudoTargets
 from .consistency import (
     ConsistencyLoss,
     JSConsistency,
@@ -32,7 +30,6 @@ __all__ = [
     'PixelTerm',
     'PseudoTargets',
     'WeakCrossEntropy',
-    'agreement',
     'bootstrapped_cross_entropy',
     'js_distance',
     'kl_distance',

@@ -11,7 +11,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.models.layers.softmax import softmax
+from mmseg_cct.models.layers.stacked_decoders import softmax
 from mmseg_cct.utils.ranges import in_unit, one_of, optional, ranges
 
 from .pixel_term import NORMALIZERS, PixelTargets, PixelTerm

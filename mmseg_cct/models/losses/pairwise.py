@@ -4,7 +4,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.models.layers.softmax import softmax
+from mmseg_cct.models.layers.stacked_decoders import softmax
 from mmseg_cct.utils.ranges import at_least, finite, ranges
 
 from .pixel_term import PixelTargets, PixelTerm

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from mmseg_cct.models.layers.chunking import split_positions
 from mmseg_cct.models.layers.native_chain import native_chain
-from mmseg_cct.models.layers.softmax import softmax
-from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode
+from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode, softmax
 from mmseg_cct.utils.ranges import at_least, number, positive, ranges
 
 from .base import Perturbation, PerturbationContext

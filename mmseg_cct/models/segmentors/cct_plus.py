@@ -18,7 +18,6 @@ from mmseg_cct.models.layers.sample_fields import stack_field
 from mmseg_cct.models.losses import PseudoTargets
 
 from .cct import CCTSegmentor
-from .loss_scaling import scaled
 from .requirements import last_stage, require_pairs
 
 
@@ -280,6 +279,11 @@ class CCTPlusSegmentor(CCTSegmentor):
             return seg_logits
         align_corners = self.decode_head.align_corners
         return resize(seg_logits, size, mode='bilinear', align_corners=align_corners)
+
+
+def scaled(losses: dict[str, Tensor], weight: float) -> dict[str, Tensor]:
+    """Scales the entries that mmengine sums: keys containing 'loss'."""
+    return {name: value * weight if 'loss' in name else value for name, value in losses.items()}
 
 
 class _Partners(NamedTuple):

@@ -14,7 +14,7 @@ from mmseg_cct.models.layers.cutmix import paste
 from mmseg_cct.models.layers.sample_fields import stack_field
 from mmseg_cct.utils.ranges import number, ranges
 
-from .loss_scaling import scaled
+from .cct_plus import scaled
 from .requirements import require_pairs
 
 

@@ -5,11 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from mmseg_cct.models.layers.stacked_decoders import Chain, decode
-from mmseg_cct.models.layers.subpixel import (
-    from_subpixel_layout,
-    num_levels,
-)
+from mmseg_cct.models.layers.stacked_decoders import Chain, decode, softmax
+from mmseg_cct.models.layers.subpixel import from_subpixel_layout, num_levels
 
 STRIDES = [1, 2, 4, 8, 16]
 
@@ -57,3 +54,19 @@ def test_flops_are_those_of_the_products(levels, channels, classes):
     with FlopCounterMode(display=False) as counter:
         decode(torch.randn(3, channels, 10), chain)
     assert chain.flops(10) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize('compiling', [False, True])
+@pytest.mark.parametrize('shift', [0.0, 1e4, -1e4])  # exp(1e4) is no float
+def test_softmax_is_over_the_classes(monkeypatch, compiling, shift):
+    monkeypatch.setattr(torch.compiler, 'is_compiling', lambda: compiling)
+    torch.manual_seed(0)
+    seg_logits = (3 * torch.randn(2, 5, 4, 7, dtype=torch.float64) + shift).requires_grad_()
+    weight = torch.randn_like(seg_logits)
+    torch.testing.assert_close(softmax(seg_logits), seg_logits.softmax(1))
+    actual, expected = (
+        torch.autograd.grad((p * weight).sum(), seg_logits)[0]
+        for p in (softmax(seg_logits), seg_logits.softmax(1))
+    )
+    assert expected.abs().max() > 0
+    torch.testing.assert_close(actual, expected)

@@ -1,10 +1,12 @@
+import itertools
 import math
 
 import pytest
 import torch
+from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.losses import ConfidentCrossEntropy
+from mmseg_cct.models.losses import ConfidentCrossEntropy, ConfidentMSE
 
 N, C, H, W = 2, 4, 3, 5
 
@@ -19,33 +21,44 @@ def make_inputs(seed=0):
     )
 
 
-def naive(student, weak, valid, threshold, soft, normalizer):
+def hard(p, q):
+    return -math.log(q[p.index(max(p))])
+
+
+def soft(p, q):
+    return -sum(a * math.log(b) for a, b in zip(p, q))
+
+
+def squared(p, q):
+    return sum((a - b) ** 2 for a, b in zip(p, q))
+
+
+def naive(pixel_loss, student, weak, valid, threshold, normalizer):
     """Pixel by pixel."""
     total, count = 0.0, 0
-    for n in range(N):
-        for y in range(H):
-            for x in range(W):
-                p = weak[n, :, y, x].softmax(0).tolist()
-                log_q = student[n, :, y, x].log_softmax(0).tolist()
-                if not valid[n, 0, y, x] or max(p) < threshold:
-                    continue
-                if soft:
-                    cross_entropy = -sum(a * b for a, b in zip(p, log_q))
-                else:
-                    cross_entropy = -log_q[p.index(max(p))]
-                total += cross_entropy
-                count += 1
+    for n, y, x in itertools.product(range(N), range(H), range(W)):
+        p, q = (logits[n, :, y, x].softmax(0).tolist() for logits in (weak, student))
+        if valid[n, 0, y, x] and max(p) >= threshold:
+            total += pixel_loss(p, q)
+            count += 1
     return total / (valid.sum().item() if normalizer == 'valid' else max(count, 1))
 
 
-@pytest.mark.parametrize('soft', [False, True])
+@pytest.mark.parametrize(
+    ('kind', 'options', 'pixel_loss'),
+    [
+        (ConfidentCrossEntropy, dict(soft=False), hard),
+        (ConfidentCrossEntropy, dict(soft=True), soft),
+        (ConfidentMSE, dict(), squared),
+    ],
+)
 @pytest.mark.parametrize('normalizer', ['valid', 'counted'])
 @pytest.mark.parametrize('threshold', [0.0, 0.6])
-def test_it_is_the_naive_sum(soft, normalizer, threshold):
+def test_it_is_the_naive_sum(kind, options, pixel_loss, normalizer, threshold):
     student, weak, valid = make_inputs()
-    loss = ConfidentCrossEntropy(1.0, threshold, soft, normalizer)
+    loss = kind(1.0, threshold, normalizer=normalizer, **options)
     actual = loss(student, loss.targets(weak, valid))
-    expected = naive(student, weak, valid, threshold, soft, normalizer)
+    expected = naive(pixel_loss, student, weak, valid, threshold, normalizer)
     assert actual.item() == pytest.approx(expected, rel=1e-5)
 
 
@@ -83,11 +96,9 @@ def test_targets_are_mixed_pixel_by_pixel(soft):
     mixed = targets.mix(boxes)
     for name in ('target', 'weight', 'valid'):
         before, after = getattr(targets, name), getattr(mixed, name)
-        for n in range(N):
-            for y in range(H):
-                for x in range(W):
-                    source = N - 1 - n if boxes[n, 0, y, x] else n
-                    assert torch.equal(after[n, :, y, x], before[source, :, y, x])
+        for n, y, x in itertools.product(range(N), range(H), range(W)):
+            source = N - 1 - n if boxes[n, 0, y, x] else n
+            assert torch.equal(after[n, :, y, x], before[source, :, y, x])
 
 
 def test_half_precision_logits_are_compared_in_float32():
@@ -109,3 +120,15 @@ def test_a_threshold_out_of_range_is_an_error(threshold):
 def test_an_unknown_normaliser_is_an_error():
     with pytest.raises(UserError, match="normalizer='all': expected one of valid, counted"):
         ConfidentCrossEntropy(normalizer='all')
+
+
+def test_the_squared_error_is_bounded_and_0_for_equal_predictions():
+    loss = MODELS.build(dict(type='ConfidentMSE'))
+    sure = torch.zeros(1, C, 1, 1)
+    sure[0, 0] = 100.0
+    wrong = sure.flip(1).requires_grad_()
+    assert loss(sure, loss.targets(sure)) == 0
+    value = loss(wrong, loss.targets(sure))
+    torch.testing.assert_close(value, torch.tensor(2.0))
+    value.backward()
+    assert wrong.grad.abs().max() < 1e-30  # where the cross-entropy pulls hardest

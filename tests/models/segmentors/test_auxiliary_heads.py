@@ -11,7 +11,7 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.segmentors.auxiliary_heads import take_names_of_mmseg
+from mmseg_cct.models.segmentors.cct import take_names_of_mmseg
 
 N, SIZE = 2, (32, 32)
 BANK = tiny.model_config()['auxiliary_head']
