@@ -12,14 +12,14 @@ from typing import Any
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 from mmseg_cct.stack import StackError
 from mmseg_cct.utils.text import error_line
-from mmseg_cct.utils.workers import lacking
+from mmseg_cct.utils.workers import is_out_of_memory, lacking
 
 _PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
 # Errors of a disk or a path are not bugs: one line, no traceback.
 _ENVIRONMENT = {
     getattr(errno, name)
     for name in (
-        'EACCES', 'EAGAIN', 'EDQUOT', 'EEXIST', 'EFBIG', 'EIO', 'EISDIR', 'ELOOP', 'EMFILE',
+        'EACCES', 'EDQUOT', 'EEXIST', 'EFBIG', 'EIO', 'EISDIR', 'ELOOP', 'EMFILE',
         'ENAMETOOLONG', 'ENFILE', 'ENOENT', 'ENOMEM', 'ENOSPC', 'ENOTDIR', 'ENOTEMPTY', 'EPERM',
         'EROFS',
     )
@@ -102,15 +102,14 @@ def _lines_of(error: Exception) -> str | None:
         return str(error)
     if said := lacking(error):
         return said
+    if 'failed to map segment' in str(error):  # an import, by the linker
+        return 'a library cannot be loaded; expected more address space (ulimit -v)'
+    if isinstance(error, BlockingIOError):  # of fork
+        return 'no process can be started; expected room for some (ulimit -u)'
     if isinstance(error, OSError):
         place = f'{error.filename}: ' if error.filename else ''
         return f'{place}{error.strerror}' if error.errno in _ENVIRONMENT else None
-    # torch, which may not be imported here, has its own type only for GPUs
-    if (
-        type(error).__name__ == 'OutOfMemoryError'
-        or isinstance(error, MemoryError)
-        or "can't allocate memory" in str(error)
-    ):
+    if is_out_of_memory(error):
         return (
             f'{error_line(error, 200)}; try a smaller batch_size or crop, in a '
             'training also --amp or model.auxiliary_head.position_fraction below 1'

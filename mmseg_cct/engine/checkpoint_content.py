@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmseg_cct.config.limits import check_sections
+from mmseg_cct.config.limits import check_sections, check_values
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.text import one_line
@@ -61,11 +61,12 @@ def require_usable_config(config: Mapping[str, Any], checkpoint: str) -> None:
     """Checks that a saved config has the shape that its readers rely on.
 
     Raises:
-        UserError: If a section is of another kind than mmengine's, the model or a step of a
-            pipeline has no type, or imports are no names.
+        UserError: If a section is of another kind than mmengine's, a value is out of its range, the
+            model or a step of a pipeline has no type, or imports are no names.
     """
     try:
         check_sections(config)
+        check_values(config)
         raise_problems(_config_problems(config))
     except UserError as error:
         raise error.within(f'{checkpoint}: its config') from None

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import torch
-
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 
 from .text import error_line
-from .workers import lacking
+from .workers import is_out_of_memory, lacking
 
 _PACKAGE = Path(__file__).parents[1].resolve()
 _LIBRARIES = tuple(
@@ -27,15 +25,15 @@ def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterato
     """Replaces a library's traceback by one line that names a file or key of the config.
 
     Errors of this package or of the user's code are bugs and keep their traceback. Errors of the
-    disk keep theirs, and so do a full GPU and workers that lack something, which no single setting
-    causes.
+    disk keep theirs, and so do a full memory and workers that lack something, which no single
+    setting causes.
     """
     try:
         yield
-    except (UserError, OSError, torch.cuda.OutOfMemoryError):
+    except (UserError, OSError):
         raise
     except Exception as error:
-        if lacking(error):
+        if lacking(error) or is_out_of_memory(error):
             raise
         where = library_place(error)
         if where is None:

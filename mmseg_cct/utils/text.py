@@ -11,7 +11,7 @@ def one_line(text: object, max_length: int | None = None) -> str:
 
 def error_line(error: BaseException, max_length: int | None = None) -> str:
     """Formats an error in one line, `Type: message`."""
-    return one_line(f'{type(error).__name__}: {error}', max_length)
+    return one_line(f'{type(error).__name__}: {error}'.removesuffix(': '), max_length)
 
 
 def is_unicode(text: str) -> bool:

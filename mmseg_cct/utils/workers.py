@@ -31,6 +31,16 @@ def lacking(error: BaseException) -> str | None:
     return f'{error_line(error, 200)}; expected {_NEEDED}'
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the memory of the machine, a process or a GPU does not suffice."""
+    # torch, which may not be imported here, has its own type only for GPUs; the last is oneDNN's
+    said = ("can't allocate memory", 'could not create a primitive')
+    is_torchs = type(error).__name__ == 'OutOfMemoryError' or any(
+        map(str(error).__contains__, said)
+    )
+    return is_torchs or isinstance(error, MemoryError)
+
+
 def end_workers_that_lose_a_batch() -> None:
     """Makes a loading worker end if it cannot pass on a batch.
 

@@ -13,6 +13,7 @@ from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS
 
 from mmseg_cct.config.load import load_config, read_config
+from mmseg_cct.config.next_commands import next_commands
 from mmseg_cct.config.walk import leaf_sets, settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
@@ -22,7 +23,6 @@ from mmseg_cct.utils.suggest import close_names
 from .dry_run import choose_z, try_model
 from .folder_classes import context_of_classes
 from .method_parts import method_parts
-from .next_commands import next_commands
 from .setting_text import Code, assignment, installed_bases, write_setting
 from .unlabeled_pipeline import pipeline_without_masks
 

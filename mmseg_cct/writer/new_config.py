@@ -10,6 +10,7 @@ from mmengine.registry import DefaultScope
 
 from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
+from mmseg_cct.config.next_commands import WORK_DIRS, next_commands
 from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, describe_folder, summarize_folder
 from mmseg_cct.datasets.hold_out import hold_out, one_sided
@@ -36,7 +37,6 @@ from .folder_classes import (
     table_of_folder,
 )
 from .method_parts import method_parts
-from .next_commands import WORK_DIRS, next_commands
 from .rounds import changes_since, latest_round, report_of_rounds, require_new_round
 from .setting_text import Code, assignment, installed_bases, write_setting
 from .small_objects import SmallObjects

@@ -26,7 +26,6 @@ from mmseg_cct.writer.new_config import (
     new_config,
     plain_name,
 )
-from mmseg_cct.writer.next_commands import next_commands
 
 
 @pytest.mark.parametrize(
@@ -240,10 +239,27 @@ def test_in_a_checkout_the_bases_and_tools_are_its_own(data, project_root, monke
         assert _bases('cct', 'adamw', out)[0] == f'{root}/models/cct.py'
     own = _bases('cct', 'adamw', str(data))
     assert "__import__('mmseg_cct').bases(" in own and 'mmseg_cct::_base_/models/cct.py' in own
-    assert next_commands(data / 'supervised_r18_mine.py', 'supervised') == (
-        f'python tools/train.py {data}/supervised_r18_mine.py',
-        'python tools/report.py supervised=work_dirs/supervised_r18_mine --out work_dirs/report',
+
+
+def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
+    monkeypatch.chdir(data.parents[1])
+    run_tool('new_config', 'data/mine', '--classes', *CLASSES, 'bolt', '--size', '64x40')
+    assert len(Path('configs/mine/cct-strong_mbv2_mine.py').read_text().splitlines()) <= 130
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == (
+        'data/mine: 4 labelled and 4 unlabelled images of 64x40 pixels (median), 2 to validate on'
     )
+    assert any('bolt (1 of ' in line and 'in none of the' in line for line in lines)
+    assert lines[-4:] == [
+        'Next:',
+        '  mmseg-cct train configs/mine/cct-strong_mbv2_mine.py',
+        '  mmseg-cct train configs/mine/cct-strong_mbv2_mine.py --method supervised',
+        '  mmseg-cct report supervised=work_dirs/supervised_mbv2_mine '
+        'cct-strong=work_dirs/cct-strong_mbv2_mine --out work_dirs/report',
+    ]
+    with pytest.raises(SystemExit):
+        run_tool('new_config', 'data/mine', '--classes', *CLASSES, '--size', '64')
+    assert '64; expected WIDTHxHEIGHT' in capsys.readouterr().err
 
 
 def test_objects_that_would_vanish_get_crops_at_full_size_and_windows(tmp_path):

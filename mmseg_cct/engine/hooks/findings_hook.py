@@ -1,6 +1,6 @@
 """Logs what is trained and what the results show at the end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -10,8 +10,12 @@ from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
+from mmseg.models.segmentors.base import BaseSegmentor
 
+from mmseg_cct.config.next_commands import commands_after_training
 from mmseg_cct.config.shipped import method_names
+from mmseg_cct.config.walk import at
+from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.evaluation.findings import class_iou, findings, validation_findings
 from mmseg_cct.utils.cores import describe_load
@@ -51,6 +55,8 @@ class FindingsHook(Hook):
         }
         for line in findings(curve, class_iou(last)):
             print_log(f'Note: {line}', logger='current')
+        if commands := _next_commands(runner):
+            print_log('\n  '.join(['Next:', *commands]), logger='current')
 
 
 def describe_model(runner: Runner) -> str:
@@ -60,15 +66,34 @@ def describe_model(runner: Runner) -> str:
     inner = getattr(parts[0], 'backbone', parts[0])  # the one inside a MultiChannelBackbone
     names = [type(part).__name__ for part in (inner, parts[1]) if part is not None]
     millions = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
-    # a config's name begins with its method
-    method = Path(runner.cfg.filename or '').name.partition('_')[0]
-    by = f' by {method}' if method in method_names() else ''
+    by = f' by {method}' if (method := _method(runner)) else ''
     device = get_device()
     where = f'the CPU (threads: {torch.get_num_threads()})' if device == 'cpu' else device
     return (
         f'Model: {" and ".join([type(model).__name__, *names])}, {millions:.1f} million parameters '
         f'to learn{by}, on {where}; log and checkpoints in {runner.work_dir}'
     )
+
+
+def _method(runner: Runner) -> str | None:
+    """Returns the method, with which the name of a config begins."""
+    method = Path(runner.cfg.filename or '').name.partition('_')[0]
+    return method if method in method_names() else None
+
+
+def _next_commands(runner: Runner) -> Sequence[str]:
+    """Commands for the segmentor that was trained: its best checkpoint, else the newest."""
+    config = Path(runner.work_dir, Path(runner.cfg.filename or '').name)
+    best = runner.message_hub.runtime_info.get('best_ckpt')
+    checkpoint = best if best and Path(best).is_file() else newest_checkpoint(runner.work_dir)
+    if not checkpoint or not config.is_file() or at(runner.cfg, 'test_dataloader') is None:
+        return ()
+    model = unwrap_model(runner.model)
+    if not isinstance(model, BaseSegmentor):
+        return ()
+    domain = next(iter(at(runner.cfg, 'model.domains') or ()), None)
+    name = _method(runner) or config.parent.resolve().name
+    return commands_after_training(config, checkpoint, name, domain)
 
 
 def _of_labels(runner: Runner) -> Iterator[str]:

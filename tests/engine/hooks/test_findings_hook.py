@@ -83,3 +83,25 @@ def test_a_training_without_validation_ends_without_a_word(runner, log):
     runner.message_hub = MessageHub('nothing')
     FindingsHook().after_train(runner)
     assert not log
+
+
+def test_the_end_names_the_next_commands(runner, log, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runner.message_hub = MessageHub('next')
+    runner.work_dir = str(tmp_path)
+    (tmp_path / 'cct_tiny.py').touch()
+    FindingsHook().after_train(runner)
+    assert not log  # no checkpoint
+    (tmp_path / 'iter_4.pth').touch()
+    (tmp_path / 'best_mIoU_iter_2.pth').touch()
+    FindingsHook().after_train(runner)
+    first, predict, report = log.pop().split('\n  ')
+    assert first == 'Next:'
+    assert f' predict {tmp_path}/cct_tiny.py {tmp_path}/iter_4.pth IMAGES ' in predict
+    assert f' report cct={tmp_path} --out ' in report
+    runner.message_hub.update_info('best_ckpt', f'{tmp_path}/best_mIoU_iter_2.pth')
+    FindingsHook().after_train(runner)
+    assert '/best_mIoU_iter_2.pth IMAGES' in log.pop()
+    runner.model = torch.nn.Linear(1, 1)  # such as a classifier
+    FindingsHook().after_train(runner)
+    assert not log
