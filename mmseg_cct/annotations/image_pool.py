@@ -19,11 +19,19 @@ _LONGEST = 255  # bytes of a file's name
 class ImagePool:
     """Images by name, from the `given` folder, else from `out/images`, else from the `export`.
 
-    Pictures that the export's reader takes for masks are no images. With `masks_alone` the export
-    has no images. `refused` are images of a ZIP whose names no file can have.
+    Pictures that the export's reader takes for masks are no images.
+
+    Args:
+        out: The data folder.
+        given: Folder of the images, if there is one.
+        export: The export.
+        masks_alone: Whether the export has no images.
 
     Raises:
-        UserError: If the data folder `out` has another image of the same name.
+        UserError: If the data folder has another image of the same name.
+
+    Attributes:
+        refused: Images of a ZIP whose names no file can have.
     """
 
     def __init__(

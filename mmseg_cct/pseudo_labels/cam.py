@@ -27,6 +27,9 @@ EPSILON = 1e-5
 def mmpretrain_registry() -> ModuleType:
     """Imports the registry of mmpretrain, an optional dependency.
 
+    Returns:
+        The module.
+
     Raises:
         UserError: If it is not installed.
     """
@@ -42,8 +45,14 @@ def mmpretrain_registry() -> ModuleType:
 def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     """Builds an `ImageClassifier` with trained weights, in evaluation mode.
 
-    Its head is global average pooling and a linear layer. Its `dataset_meta` is that of its
-    training set, None if the checkpoint does not tell.
+    Args:
+        config: Config of the classifier, whose head is global average pooling and a linear layer.
+        checkpoint: Its weights.
+        device: Where it computes.
+
+    Returns:
+        The classifier. Its `dataset_meta` is that of its training set, None if the checkpoint does
+        not tell.
 
     Raises:
         UserError: If it has another head, or the weights do not fit.

@@ -29,8 +29,15 @@ def labels_from_table(
     """Reads image-level labels from a CSV file: ascending class ids by image name.
 
     The header is ``image,labels``; a line such as ``a/b.jpg,person;dog`` has an image, with or
-    without its extension, and its classes, possibly none. `images` are paths by name without
-    extension, `classes` names in the order of the classifier's outputs.
+    without its extension, and its classes, possibly none.
+
+    Args:
+        table: The file.
+        images: Paths by name without extension.
+        classes: Names in the order of the classifier's outputs.
+
+    Returns:
+        The labels.
 
     Raises:
         UserError: If the file is missing or not UTF-8, has other columns or a row of another

@@ -103,6 +103,9 @@ def find_truths(segmentation: Any) -> dict[str, dict]:
 def check_truths(settings: PseudoLabelSettings) -> None:
     """Checks the masks that labels will be compared with, in threads.
 
+    Args:
+        settings: Images, and the set of their masks.
+
     Raises:
         UserError: If a mask is unreadable, differs in size from its image or has an unknown id.
     """

@@ -86,8 +86,16 @@ class MasksRecord(NamedTuple):
 def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabeled:
     """Lists the images of an unlabelled set.
 
+    Args:
+        dataset: The set.
+        classes: Classes of the student.
+        place: What messages call the set.
+
+    Returns:
+        The images.
+
     Raises:
-        UserError: At `place`, if an image has no local file or two differ in their extension only.
+        UserError: If an image has no local file or two differ in their extension only.
     """
     paths = [os.path.abspath(info.get('img_path') or '') for info in infos_of(dataset)]
     if not paths or not all(map(os.path.isfile, paths)):

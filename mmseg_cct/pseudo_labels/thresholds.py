@@ -21,7 +21,10 @@ class Thresholds(NamedTuple):
     foreground: float = 0.30
 
     def check(self) -> 'Thresholds':
-        """Returns the thresholds.
+        """Checks the values.
+
+        Returns:
+            The thresholds.
 
         Raises:
             UserError: If they are out of [0, 1] or in the wrong order.
