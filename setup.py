@@ -104,6 +104,7 @@ setup(
             'timm',
             'ruff',
             'mypy',
+            'hypothesis>=6',
             'pydoclint',
             'pytest>=8',
             'pytest-xdist>=3',

@@ -65,7 +65,7 @@ TESTED_ELSEWHERE = {
     'annotations/readers/geometry': 'in the tests of each reader',
     **{
         f'annotations/writers/{name}': 'annotations/test_export writes and reads every format'
-        for name in ('cvat', 'label_studio', 'labelme', 'runs')
+        for name in ('cvat', 'label_studio', 'labelme')
     },
     'config/paper': "constants: test_the_default_is_the_papers_setting of the decoders' bank",
     'utils/log': 'one call of mmengine, in the tests of every warning',

@@ -27,8 +27,8 @@ class ClassTable(NamedTuple):
         renamed: New class names by the tool's names, as `Annotations.renamed` takes them.
     """
 
-    colours: dict[str, Colour]
-    rest: str | None
+    colours: Mapping[str, Colour] = {}
+    rest: str | None = None
     renamed: Mapping[str, str | None] = {}
 
     @property

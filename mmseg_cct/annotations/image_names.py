@@ -19,6 +19,7 @@ class ImageNames:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_end, self._by_upload = defaultdict(list), defaultdict(list)
+        self._taken: set[str] = set()
         names = list(names)
         endings = {re.split(r'(?=_[A-Za-z]\w*$)', name)[-1] for name in names}
         self._ending = endings.pop() if len(endings) == 1 else ''  # such as _leftImg8bit
@@ -28,12 +29,19 @@ class ImageNames:
             cleaned = _cleaned(end)
             self._by_upload[cleaned].append(([*folders, cleaned], name))
 
+    def take(self, name: str) -> str:
+        """Returns the name of an image that gets its mask; the second time is an error."""
+        if name in self._taken:
+            raise UserError(name, 'annotated twice', 'each image once')
+        self._taken.add(name)
+        return name
+
     def find(self, name: str) -> str | None:
         """Finds the image by a tool's name for it, or None.
 
         One path must be the end of the other: `a/1.jpg` is not `b/1.jpg`. Among several matches the
-        one with the most folders in common counts; a tie is a `UserError`. An upload may have lost
-        its folders, a name may be percent-encoded, and lack the ending that all images share.
+        one with the most folders in common counts; a tie is an error. An upload may have lost its
+        folders, a name may be percent-encoded, and lack the ending that all images share.
         """
         path = _composed(image_stem(name.replace('\\', '/')))  # as Windows writes it
         parts = [part for part in path.split('/') if part not in ('', '.')]

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -44,14 +45,11 @@ class Imported:
         new: Number of masks that did not exist before.
         unchanged: Number of masks that existed and are the same.
         changed: Number of masks that existed and differ.
-        confusion: `(256, 256)` number of pixels of changed masks by old and new id.
-        pixels: Number of pixels in all masks that existed before.
         bare: Number of images that the export lists without a shape; they get no mask.
         merged: Number of masks that existed and got one more class.
-        earlier: Number of masks that existed before.
-        added: Ids of classes by name that the table did not have before.
         missing: Annotated images whose image file was not found.
-        told: What is not in the masks as it was drawn.
+        told: What is not in the masks as it was drawn, and what differs from earlier ones.
+        warnings: A line for each thing to know about the whole import.
         failed: A line for each image that could not be imported.
         images: Number of images linked or copied into the data folder.
     """
@@ -60,14 +58,11 @@ class Imported:
     new: int = 0
     unchanged: int = 0
     changed: int = 0
-    confusion: np.ndarray = field(default_factory=lambda: np.zeros((256, 256), np.int64))
-    pixels: int = 0
     bare: int = 0
     merged: int = 0
-    earlier: int = 0
-    added: dict[str, int] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     told: Consequences = field(default_factory=Consequences)
+    warnings: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     images: int = 0
 
@@ -86,23 +81,9 @@ class Imported:
             ('images without annotation get no mask', self.bare),
             ('images brought there', self.images),
         )
-        lines = [', '.join(f'{number} {what}' for what, number in counts if number) or 'no mask']
-        if self.changed:
-            lines.append(f'changed: {self._changes()}')
-        if self.missing:
-            lines.append(
-                f'warning: no image for {len(self.missing)} annotated ones: '
-                f'{", ".join(self.missing[:3])}{", ..." if len(self.missing) > 3 else ""}'
-            )
-        if self.added and self.earlier:
-            named = ', '.join(f'{name} (id {index})' for name, index in self.added.items())
-            lines.append(
-                f'warning: new classes {named}: the {self.earlier} masks of earlier imports do not '
-                'know them; what shows them there is ignored or another class'
-            )
-        if table := self.told.describe():
-            lines.append(table)
-        return '\n'.join(lines)
+        first = ', '.join(f'{number} {what}' for what, number in counts if number) or 'no mask'
+        lines = [first, *(f'warning: {line}' for line in self.warnings), self.told.describe()]
+        return '\n'.join(filter(None, lines))
 
     def require_complete(self, overwrite: bool) -> None:
         """Raises an error that lists what could not be imported, and masks that were kept."""
@@ -111,17 +92,6 @@ class Imported:
             kept = f'{self.changed} masks of earlier imports differ and were kept'
             problems.append(Problem('masks', kept, '--overwrite to replace them'))
         raise_problems(problems)
-
-    def _changes(self) -> str:
-        """Describes the share of pixels that differ, and the most frequent change of class."""
-        moved = self.confusion.copy()
-        np.fill_diagonal(moved, 0)
-        old, new = np.unravel_index(moved.argmax(), moved.shape)
-        names = dict(enumerate(self.table.colours)) | {IGNORE_INDEX: 'ignored'}
-        share = moved.sum() / max(self.pixels, 1)
-        return (
-            f'{share:.1%} of pixels, most: {names.get(int(old), old)} → {names.get(int(new), new)}'
-        )
 
 
 def import_masks(
@@ -184,75 +154,54 @@ def import_masks(
         >>> done.table.ids, int(read_mask(data / 'masks/photo.png').sum())
         ({'background': 0, 'car': 1}, 6)
     """
+    # What is there already, and what the export holds
     out, export = Path(out), Source(source)
     home = data_folder(out)
-    table = read_table(home)
-    if table is None and (out / 'masks').is_dir() and find_masks(out / 'masks'):
+    table = read_table(home) or ClassTable()
+    earlier = find_masks(out / 'masks') if (out / 'masks').is_dir() else {}
+    if earlier and not table.colours:
         found = f'holds masks, whose ids have no names without {TABLE}'
         expected = 'that file with {"classes": ["background", …]} by id, or another --out'
         raise UserError(str(out), found, expected)
-    rest = rest or (table.rest if table else None)
-    values = [name for name in {**_earlier(table), **(rename or {})} if _VALUE.fullmatch(name)]
+    rest, given = rest or table.rest, rename or {}
+    values = [name for name in {**table.renamed, **given} if _VALUE.fullmatch(name)]
     if colours is not None:
         annotations = colour_masks.read(export, colours, mask_suffix, rest is None, values)
     elif binary is not None:
         annotations = binary_masks.read(export, binary, mask_suffix, values)
     else:
         annotations = _read(export)
+
+    # The classes of both
     _require_rest(rest, is_needed=colours is None, empty=empty)
-    renamed = _all_renamed(table, annotations.classes, rename or {})
-    _require_meant(annotations.classes, renamed, table)
+    renamed = _all_renamed(table, annotations.classes, given)
+    _require_meant(annotations.classes, {**renamed, **table.colours})
     annotations = annotations.renamed(renamed)
     done = Imported(extended(table, annotations.classes, rest, renamed))
-    if table:
-        done.added = {name: n for name, n in done.table.ids.items() if name not in table.colours}
-        done.earlier = len(find_masks(out / 'masks')) if (out / 'masks').is_dir() else 0
+    added = [f'{name} (id {n})' for name, n in done.table.ids.items() if name not in table.colours]
+    if earlier and added:
+        done.warnings.append(
+            f'new classes {", ".join(added)}: the {len(earlier)} masks of earlier imports do not '
+            'know them; what shows them there is ignored or another class'
+        )
+    one_class = done.table.ids.get(renamed.get(binary, binary) or '') if binary else None
+
+    # The masks; the folder is ours once there is one to write
     masks_alone = colours is not None or binary is not None
     pool = ImagePool(out, images, export, masks_alone)
     done.failed += map(str, pool.refused)
     drawer = Drawer(done.table, rest, resize, fill_boxes, done.told)
-    one_class = done.table.ids.get(renamed.get(binary, binary) or '') if binary else None
-    names, seen, is_claimed = ImageNames(pool.names), set(), False
-    with ExitStack() as held:
-        for annotated in progress(annotations.images):
-            if not isinstance(annotated, AnnotatedImage):
-                done.failed.append(str(annotated))
-                continue
-            try:
-                with reading(annotated.name, 'a labelling tool'):
-                    if fill_boxes:
-                        annotated = annotated.with_filled_boxes()
-                    is_empty = annotated.is_done and not annotated.left_out
-                    if not (annotated.shapes or (empty and is_empty)):
-                        done.bare += 1
-                        drawer.tell(annotated, annotated.left_out)
-                        continue
-                    name = names.find(annotated.name)
-                    image = pool[name] if name else annotated.data
-                    if image is None:
-                        done.missing.append(annotated.name)
-                        continue
-                    mask = drawer.draw(annotated, image)
-                    name = name or pool.add(annotated)
-                    if name in seen:
-                        raise UserError(name, 'annotated twice', 'each image once')
-                    seen.add(name)
-            except UserError as error:
-                done.failed.append(str(error))
-                continue
-            if not is_claimed:  # only once there is a mask to write
-                held.enter_context(_claimed(home, table))
-                write_table(home, done.table)
-                is_claimed = True
-            try:
-                path = out / 'masks' / f'{name}.png'
-                if one_class is not None and path.exists():
-                    mask = _merged(path, mask, one_class, drawer.undrawn, done)
-                _write(path, mask, done, overwrite)
-            except UserError as error:
-                done.failed.append(str(error))
-        if done.masks:
-            done.images = pool.bring(copy)
+    drawn = _drawn(progress(annotations.images), pool, drawer, done, empty)
+    if first := next(drawn, None):
+        with _claimed(home, table):
+            write_table(home, done.table)
+            for name, mask in chain([first], drawn):
+                with _noted(done):
+                    _write(out, name, mask, done, overwrite, one_class, drawer.undrawn)
+            done.images = pool.bring(copy) if done.masks else 0
+    if done.missing:
+        named = f'{", ".join(done.missing[:3])}{", ..." if len(done.missing) > 3 else ""}'
+        done.warnings.append(f'no image for {len(done.missing)} annotated ones: {named}')
     if not done.masks and done.missing:
         found = f'none of the {len(done.missing)} annotated ones, such as {done.missing[0]}'
         end = suffix_of_masks([image_stem(name) for name in done.missing], pool.names)
@@ -264,11 +213,63 @@ def import_masks(
     return done
 
 
+def _drawn(
+    images: Iterable[AnnotatedImage | Problem | UserError],
+    pool: ImagePool,
+    drawer: Drawer,
+    done: Imported,
+    empty: bool,
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Draws images one by one: name and mask; counts and notes those that get none."""
+    names = ImageNames(pool.names)
+    for annotated in images:
+        drawn = None
+        with _noted(done):
+            if not isinstance(annotated, AnnotatedImage):
+                raise UserError(annotated)
+            with reading(annotated.name, 'a labelling tool'):
+                drawn = _draw(annotated, names, pool, drawer, done, empty)
+        if drawn:
+            yield drawn
+
+
+def _draw(
+    annotated: AnnotatedImage,
+    names: ImageNames,
+    pool: ImagePool,
+    drawer: Drawer,
+    done: Imported,
+    empty: bool,
+) -> tuple[str, np.ndarray] | None:
+    if drawer.fill_boxes:
+        annotated = annotated.with_filled_boxes()
+    if not (annotated.shapes or (empty and annotated.is_done and not annotated.left_out)):
+        done.bare += 1
+        drawer.tell(annotated, annotated.left_out)
+        return None
+    name = names.find(annotated.name)
+    image = pool[name] if name else annotated.data
+    if image is None:
+        done.missing.append(annotated.name)
+        return None
+    mask = drawer.draw(annotated, image)
+    return names.take(name or pool.add(annotated)), mask
+
+
 @contextmanager
-def _claimed(home: Path, table: ClassTable | None) -> Iterator[None]:
+def _noted(done: Imported) -> Iterator[None]:
+    """Notes the mistake of an image, so that the others go on."""
+    try:
+        yield
+    except UserError as error:
+        done.failed.append(str(error))
+
+
+@contextmanager
+def _claimed(home: Path, table: ClassTable) -> Iterator[None]:
     """Locks a data folder, whose table is still the one that the import began with."""
     with locked_folder(home, 'another import'):
-        if read_table(home) != table:
+        if (read_table(home) or ClassTable()) != table:
             found = 'another import changed it meanwhile'
             raise UserError(str(home / TABLE), found, 'the same command again')
         remove_parts(home, '**/')
@@ -276,59 +277,59 @@ def _claimed(home: Path, table: ClassTable | None) -> Iterator[None]:
 
 
 def _all_renamed(
-    table: ClassTable | None, found: Iterable[str], new: Mapping[str, str | None]
+    table: ClassTable, found: Iterable[str], new: Mapping[str, str | None]
 ) -> dict[str, str | None]:
     """Adds new class names to those of earlier imports; both apply to later imports."""
-    earlier = _earlier(table)
     for name, its_new in new.items():
-        if earlier.get(name, '') == its_new:
+        if table.renamed.get(name, '') == its_new:
             continue
         if name not in found:
             expected = f'a class of the export: {", ".join(found)}'
             raise UserError('--rename', repr(name), expected)
-        if table and name in table.colours:
+        if name in table.colours:
             problem = f'{name!r} has masks of earlier imports'
             raise UserError('--rename', problem, 'another --out')
-    return {**earlier, **new}
+    return {**table.renamed, **new}
 
 
-def _merged(
-    path: Path, mask: np.ndarray, of_class: int, undrawn: int, done: Imported
-) -> np.ndarray:
-    """Merges a mask of one class into an earlier mask; writes it there if that lacks the class."""
-    earlier = read_mask(path)
-    if earlier.shape != mask.shape:
-        return mask
-    is_drawn = mask != undrawn
-    rest = np.where(earlier == of_class, undrawn, earlier)
-    merged = np.where(is_drawn, mask, rest).astype(np.uint8)
-    if of_class not in earlier and not np.array_equal(merged, earlier):
-        covered = is_drawn & (earlier != undrawn) & (earlier != IGNORE_INDEX)
-        what = 'pixels of other classes under the class of these masks'
-        done.told.add(what, 'that class', path.stem, int(covered.sum()), mask.size)
-        _save(path, merged, done.table)
-        done.merged += 1
-        done.unchanged -= 1  # as `_write` will find it
-    return merged
+def _write(
+    out: Path,
+    name: str,
+    mask: np.ndarray,
+    done: Imported,
+    overwrite: bool,
+    one_class: int | None,
+    rest: int,
+) -> None:
+    """Writes a mask that is new, adds a class to an earlier one or, with `overwrite`, replaces it.
 
-
-def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> None:
-    """Writes a mask that is new or, with `overwrite`, differs from the existing one."""
-    if path.exists():
-        earlier = read_mask(path)
-        done.pixels += mask.size
-        if np.array_equal(earlier, mask):
-            done.unchanged += 1
-            return
-        done.changed += 1
-        if earlier.shape == mask.shape:
-            pairs = np.minimum(earlier, IGNORE_INDEX).astype(np.int64) * 256 + mask
-            done.confusion += np.bincount(pairs.reshape(-1), minlength=256**2).reshape(256, 256)
-        if not overwrite:
-            return
-    else:
+    A mask of `one_class` keeps the other classes of an earlier mask where it has the id `rest`.
+    """
+    path = out / 'masks' / f'{name}.png'
+    if not path.exists():
         done.new += 1
-    _save(path, mask, done.table)
+        return _save(path, mask, done.table)
+    earlier = read_mask(path)
+    is_merged = one_class is not None and earlier.shape == mask.shape
+    if is_merged:
+        is_drawn = mask != rest
+        covered = int((is_drawn & (earlier != rest) & (earlier != IGNORE_INDEX)).sum())
+        mask = np.where(is_drawn, mask, np.where(earlier == one_class, rest, earlier))
+    if np.array_equal(earlier, mask):
+        done.unchanged += 1
+    elif is_merged and one_class not in earlier:
+        what = 'pixels of other classes under the class of these masks'
+        done.told.add(what, 'that class', name, covered, mask.size)
+        done.merged += 1
+        _save(path, mask.astype(np.uint8), done.table)
+    else:
+        done.changed += 1
+        fits = earlier.shape == mask.shape
+        fate = 'replaced' if overwrite else 'as they were; --overwrite replaces them'
+        number = int((earlier != mask).sum()) if fits else mask.size
+        done.told.add('pixels unlike those of earlier masks', fate, name, number, mask.size)
+        if overwrite:
+            _save(path, mask.astype(np.uint8), done.table)
 
 
 def _save(path: Path, mask: np.ndarray, table: ClassTable) -> None:
@@ -337,31 +338,19 @@ def _save(path: Path, mask: np.ndarray, table: ClassTable) -> None:
     write_png(path, Image.fromarray(mask), palette)
 
 
-def _earlier(table: ClassTable | None) -> Mapping[str, str | None]:
-    return table.renamed if table else {}
-
-
-def _require_meant(
-    found: Iterable[str], renamed: Mapping[str, str | None], table: ClassTable | None
-) -> None:
+def _require_meant(found: Iterable[str], known: Mapping[str, object]) -> None:
     """Asks whether classes are meant that are named like pixels without a label."""
-    known = {**renamed, **(table.colours if table else {})}
     if asked := [name for name in found if means_ignored(name) and name not in known]:
-        ignored, kept = (
-            ' '.join(f'{name}={new}' for name, new in zip(asked, news))
-            for news in ([''] * len(asked), asked)
-        )
+        ignored = ' '.join(f'{name}=' for name in asked)
+        kept = ' '.join(f'{name}={name}' for name in asked)
         expected = f'--rename {ignored} to ignore its pixels, or --rename {kept} to train it'
         raise UserError(f'class {asked[0]}', 'named like pixels without a label', expected)
 
 
 def _require_rest(rest: str | None, is_needed: bool, empty: bool) -> None:
     if rest is None and is_needed:
-        raise UserError(
-            '--rest',
-            'missing',
-            'background if every object is drawn, ignore if only some are',
-        )
+        expected = 'background if every object is drawn, ignore if only some are'
+        raise UserError('--rest', 'missing', expected)
     if empty and rest != BACKGROUND:
         found = f'with --rest {rest} nothing of them would be labelled'
         raise UserError('--empty-is-background', found, '--rest background')

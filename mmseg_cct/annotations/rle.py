@@ -1,4 +1,4 @@
-"""Unpacks run lengths of masks: those of COCO, and the bits of Label Studio's brush."""
+"""Run lengths of masks: those of COCO and CVAT, and the bits of Label Studio's brush."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -8,6 +8,18 @@ import numpy as np
 from mmseg_cct.errors import UserError
 
 from .shapes import MAX_PIXELS
+
+_LENGTHS = (3, 4, 8, 16)  # bits of a run's length in our brushes; others state theirs
+
+
+def runs_of_mask(mask: np.ndarray, order: Literal['C', 'F']) -> list[int]:
+    """Packs a bool mask `(H, W)` into alternating runs of 0 and 1, starting with 0.
+
+    The runs go along rows for the order `C`, along columns for `F`.
+    """
+    values = np.concatenate([[False], mask.reshape(-1, order=order)])
+    (changes,) = np.nonzero(values[1:] != values[:-1])
+    return np.diff(changes, prepend=0, append=mask.size).tolist()
 
 
 def mask_of_runs(
@@ -46,6 +58,24 @@ def coco_counts(text: str) -> list[int]:
             counts.append(value + counts[-2] if len(counts) > 2 else value)
             value = shift = 0
     return counts
+
+
+def brush_of_mask(mask: np.ndarray) -> list[int]:
+    """Packs a bool mask `(H, W)` into the bytes of Label Studio's brush.
+
+    The bytes hold four equal channels of 8 bits per pixel.
+    """
+    runs = runs_of_mask(mask, 'C')
+    bits = [f'{4 * mask.size:032b}', f'{7:05b}', *(f'{width - 1:04b}' for width in _LENGTHS)]
+    for index, run in enumerate(runs):
+        values = 4 * run
+        while values:
+            choice = next((i for i, width in enumerate(_LENGTHS) if values <= 1 << width), 3)
+            length = min(values, 1 << _LENGTHS[choice])
+            bits.append(f'1{choice:02b}{length - 1:0{_LENGTHS[choice]}b}{255 * (index % 2):08b}')
+            values -= length
+    text = ''.join(bits)
+    return np.packbits(np.frombuffer(text.encode(), np.uint8) - ord('0')).tolist()
 
 
 def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:

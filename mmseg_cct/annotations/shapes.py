@@ -93,7 +93,7 @@ class LeftOut:
     fault: str = ''
 
     def filled(self) -> 'Shape | LeftOut':
-        """Makes a region of a box, below the shapes of its image; returns anything else as it is."""
+        """Makes a region of a box, below the shapes of its image; all else stays as it is."""
         if self.kind != 'box' or self.extent is None or self.fault:
             return self
         (left, top), (right, bottom) = self.extent

@@ -94,7 +94,7 @@ def test_a_second_import_adds_classes_and_counts_what_changed(tmp_path, photos):
         kept.require_complete(overwrite=False)
     assert (ids(out, 'a/1') == 1).sum() == 64
     done = import_masks(first, out, overwrite=True)
-    assert '20.0% of pixels, most: car → bike' in done.describe()
+    assert '| pixels unlike those of earlier masks | 64 (20.0%) | 1: a/1 |' in done.describe()
     assert list(read_table(out).ids) == ['background', 'car', 'bike']
     assert (ids(out, 'a/1') == 2).sum() == 64
 

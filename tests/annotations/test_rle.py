@@ -1,19 +1,36 @@
-"""Run lengths, unpacked as the tools pack them."""
+"""Run lengths: what is packed is unpacked, and both are those of the tools."""
 
 import numpy as np
 import pytest
 from exports import brush, runs
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 
-from mmseg_cct.annotations.rle import brush_alpha, coco_counts, mask_of_runs
+from mmseg_cct.annotations.rle import (
+    brush_alpha,
+    brush_of_mask,
+    coco_counts,
+    mask_of_runs,
+    runs_of_mask,
+)
 from mmseg_cct.errors import UserError
 
+MASKS = arrays(bool, array_shapes(min_dims=2, max_dims=2, max_side=40))
 MASK = np.random.default_rng(0).random((7, 5)) > 0.6
 
 
-def test_runs_go_along_rows_or_columns():
-    assert np.array_equal(mask_of_runs(runs(MASK.reshape(-1)), (5, 7), 'C'), MASK)
-    assert np.array_equal(mask_of_runs(runs(MASK.T.reshape(-1)), (5, 7), 'F'), MASK)
-    assert mask_of_runs([0, 35], (5, 7), 'C').all()
+@given(MASKS, st.sampled_from('CF'))
+def test_runs_along_rows_or_columns_are_unpacked_as_they_were_packed(mask, order):
+    packed = runs_of_mask(mask, order)
+    assert packed == runs(mask.reshape(-1, order=order))
+    assert np.array_equal(mask_of_runs(packed, mask.shape[::-1], order), mask)
+
+
+@given(MASKS, st.sampled_from([brush_of_mask, brush]))
+@example(np.ones((300, 300), bool), brush_of_mask)  # longer than the longest run
+def test_a_brush_is_unpacked_as_it_was_packed(mask, pack):
+    assert np.array_equal(brush_alpha(pack(mask), mask.shape[::-1]), mask)
 
 
 def test_compressed_runs_are_those_of_pycocotools():
@@ -22,10 +39,6 @@ def test_compressed_runs_are_those_of_pycocotools():
     # encode(disc)['counts'] of pycocotools 2.0.11
     text = 'd;7Y14L4M2N2N2N2O0O2O0O2O000000000001N101N101N2N2N2N3L4Lh8'
     assert np.array_equal(mask_of_runs(coco_counts(text), (40, 50), 'F'), disc)
-
-
-def test_a_brush_is_what_is_opaque():
-    assert np.array_equal(brush_alpha(brush(MASK), (5, 7)), MASK)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import numpy as np
 from ..contours import TracedImage
 from ..rasterize import draw, draw_whole
 from ..readers.coco import AUTHOR
+from ..rle import runs_of_mask
 from ..shapes import Colour, Shape
 from .own_files import OwnFiles
-from .runs import runs_of_mask
 
 # Each annotation covers only its own pixels.
 TRACING = dict(stacked=False)

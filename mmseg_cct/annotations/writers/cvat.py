@@ -5,9 +5,9 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ..contours import TracedImage
+from ..rle import runs_of_mask
 from ..shapes import Colour, Shape
 from .own_files import OwnFiles
-from .runs import runs_of_mask
 
 # A `z_order` says what lies on top.
 TRACING = dict(stacked=True)

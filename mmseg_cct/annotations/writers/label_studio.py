@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ..contours import TracedImage
 from ..rasterize import draw_whole
+from ..rle import brush_of_mask
 from ..shapes import Colour, Shape
 from .own_files import OwnFiles
-from .runs import brush_of_mask
 
 TRACING = dict(stacked=True)
 
