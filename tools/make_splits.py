@@ -35,7 +35,7 @@ _VOC_IMAGES = 'JPEGImages', 'SegmentationClass', 'SegmentationClassAug'
 VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
 
 
-def parse_args(argv: list[str] | None) -> argparse.Namespace:
+def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     summary, examples = __doc__.split('\n\n', 1)
     parser = tool_parser(summary, epilog=examples)
@@ -87,7 +87,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
         help="end of a mask's name, after that of its image, such as _mask.png (default: .png)",
     )
     parser.add_argument('--force', action='store_true', help='replace lists that differ')
-    return parser.parse_args(argv)
+    return parser.parse_args()
 
 
 def make_splits(args: argparse.Namespace) -> dict[int, Split]:
@@ -177,9 +177,9 @@ def _lines(path: Path) -> list[str]:
     return [line for line in re.split(r'[\r\n]', read_utf8(path, 'a list of images')) if line]
 
 
-def main(argv: list[str] | None = None) -> None:
+def main() -> None:
     """Runs the tool."""
-    args = parse_args(argv)
+    args = parse_args()
     with running(args):
         read = args.list, args.images, args.masks
         if args.voc_root:
