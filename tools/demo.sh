@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains a supervised baseline and CCT on drawn scenes, on the same labelled images for the same iterations
-# with the same seed, evaluates both and writes work_dirs/demo/report/report.md and report.html. Needs Python 3.10-3.13, a C++
+# with the same seed, evaluates both and writes work_dirs/demo/report/report.html. Needs Python 3.10-3.13, a C++
 # compiler and bash; two minutes on one CPU core after the installation.
 #
 # Usage: bash tools/demo.sh [SEED]     (default: 0; another seed writes to work_dirs/demo_seed<SEED>)
@@ -59,8 +59,4 @@ mkdir -p "$out"
 train supervised 'supervised baseline'
 train cct 'CCT'
 python -W ignore tools/report.py supervised="$out/supervised" CCT="$out/cct" --out "$out/report"
-echo
-sed -n '/^## IoU/,/^!/{/^!/!p}' "$out/report/report.md"
-sed -n 3p "$out/report/report.md"  # the verdict
-echo
 echo "Open $out/report/report.html for curves and pictures. This took $((SECONDS / 60)) min $((SECONDS % 60)) s."

@@ -1,5 +1,7 @@
 #!/usr/bin/env python
-"""Compares finished trainings in report.html, .md and .json: IoU by class, curves, predictions.
+"""Compares finished trainings in DIR/report.html: IoU by class, curves, predictions.
+
+DIR/report.json holds the same figures.
 
 Examples:
     python tools/report.py supervised=work_dirs/supervised_mbv2_camvid_50 \\
@@ -12,6 +14,7 @@ from pathlib import Path
 from mmseg_cct.cli.arguments import add_palette, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.markdown import markdown_table
 
 
 def parse_args() -> argparse.Namespace:
@@ -37,6 +40,7 @@ def main() -> None:
     args = parse_args()
     with running(args):
         from mmseg_cct.analysis.report import write_report
+        from mmseg_cct.analysis.scores import score_table
 
         work_dirs: dict[str, str] = {}
         for run in args.runs:
@@ -48,7 +52,10 @@ def main() -> None:
             if name in work_dirs:
                 raise UserError(run, f'{name} is {work_dirs[name]} already', 'another name')
             work_dirs[name] = work_dir
-        print(f'wrote {write_report(work_dirs, args.out, args.pictures, args.palette)}')
+        report = write_report(work_dirs, args.out, args.pictures, args.palette)
+        table = score_table(report.scores, report.runs)
+        print(markdown_table(table.header, table.rows), '', report.verdict, sep='\n')
+        print(f'wrote {Path(args.out, "report.html")}')
 
 
 if __name__ == '__main__':

@@ -12,15 +12,16 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from matplotlib.figure import Figure
 from mmseg.apis import inference_model
 
 import mmseg_cct.plugin  # noqa: F401, registers what the configs name
 from mmseg_cct.analysis.finished_runs import Picture, find_run
-from mmseg_cct.analysis.plots import plot_grid
 from mmseg_cct.datasets.shapes import ShapesDataset
 from mmseg_cct.datasets.shapes_scene import draw_scene
 from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.visualization.figures import png_bytes
+from mmseg_cct.visualization.figures import outer_legend, png_bytes
+from mmseg_cct.visualization.label_maps import class_legend, paint
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, TRAINED = 256, 48
@@ -36,8 +37,24 @@ def main() -> None:
     differ = [np.mean(a.prediction != b.prediction) for a, b in zip(*pictures.values())]
     chosen = sorted(np.argsort(differ)[-SHOWN:])
     shown = {title: [of_run[i] for i in chosen] for title, of_run in pictures.items()}
-    figure = plot_grid(shown, ShapesDataset.METAINFO['classes'], ShapesDataset.METAINFO['palette'])
-    write_atomic(ROOT / 'docs/images/demo.png', png_bytes(figure, 110))
+    write_atomic(ROOT / 'docs/images/demo.png', png_bytes(plot_grid(shown), 110))
+
+
+def plot_grid(pictures: dict[str, list[Picture]]) -> Figure:
+    """Plots a row for each scene: the image, the truth and the prediction of each network."""
+    classes, palette = (ShapesDataset.METAINFO[key] for key in ('classes', 'palette'))
+    rows = list(zip(*pictures.values()))
+    figure = Figure(figsize=(2.65 * (2 + len(pictures)), 2.65 * len(rows)), layout='constrained')
+    grid = figure.subplots(len(rows), 2 + len(pictures), squeeze=False)
+    for line, row in zip(grid, rows):
+        labels = [row[0].truth, *(picture.prediction for picture in row)]
+        for axes, shown in zip(line, [row[0].image, *(paint(ids, palette) for ids in labels)]):
+            axes.imshow(shown, interpolation='nearest')
+            axes.set_axis_off()
+    for axes, title in zip(grid[0], ['image', 'truth', *pictures]):
+        axes.set_title(title, fontsize=12)
+    outer_legend(figure, class_legend(classes, palette))
+    return figure
 
 
 def predictions(name: str, scenes: list[int]) -> list[Picture]:

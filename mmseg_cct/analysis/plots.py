@@ -1,4 +1,4 @@
-"""Plots of a report: training curves, IoU by class, and predictions beside the truth."""
+"""Plots of a report: training curves and IoU by class."""
 
 import itertools
 import textwrap
@@ -8,19 +8,14 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.text import signed
-from mmseg_cct.visualization.figures import bounded, outer_legend
-from mmseg_cct.visualization.label_maps import class_legend, paint
+from mmseg_cct.visualization.figures import outer_legend
 
-from .finished_runs import Picture, Run
+from .finished_runs import Run
 from .scores import class_scores, mean_score
 
-_PICTURE_AREA = 7.0  # square inches
-_TITLE_CHARACTER = 0.1  # inches
 _LINE = 0.24  # inches for a class
 _SYMBOLS = {
     'auxiliary_head.loss_consistency.loss_weight': 'ωᵤ, weight of Lᵤ',
@@ -139,39 +134,6 @@ def _run_legend(names: Sequence[str]) -> list[Line2D]:
         Line2D([], [], color=f'C{i}', label=name, linestyle='', marker='o')
         for i, name in enumerate(names)
     ]
-
-
-def plot_grid(
-    pictures: Mapping[str, Sequence[Picture]],
-    classes: Sequence[str],
-    palette: Sequence[Sequence[int]],
-) -> Figure:
-    """Plots a row for each image: the image, the truth and the prediction of each run.
-
-    All runs have the same images. The palette holds C colours, RGB in [0, 255]. The layout follows
-    the images' shape; a legend of the classes is below.
-    """
-    rows = list(zip(*pictures.values()))
-    titles = ['image', 'truth', *pictures]
-    height, width = rows[0][0].image.shape[:2]
-    ratio = bounded(width / height)
-    tile = (_PICTURE_AREA * ratio) ** 0.5, (_PICTURE_AREA / ratio) ** 0.5
-    figure = Figure(
-        figsize=(tile[0] * len(titles), tile[1] * len(rows) + 0.35),
-        layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02, wspace=0, hspace=0),
-    )
-    for line, row in zip(figure.subplots(len(rows), len(titles), squeeze=False), rows):
-        painted = [paint(p.prediction, palette) for p in row]
-        for axes, shown in zip(line, [row[0].image, paint(row[0].truth, palette), *painted]):
-            axes.imshow(shown, interpolation='nearest', aspect='auto')
-            axes.set_axis_off()
-    lines = [textwrap.wrap(title, max(1, int(tile[0] / _TITLE_CHARACTER))) for title in titles]
-    figure.set_figheight(figure.get_figheight() + 0.2 * (max(map(len, lines)) - 1))
-    for axes, title in zip(figure.axes, lines):
-        axes.set_title('\n'.join(title), fontsize=12)
-    ignored = any((row[0].truth == IGNORE_INDEX).any() for row in rows)
-    outer_legend(figure, class_legend(classes, palette, ignored))
-    return figure
 
 
 def _supervised_loss(run: Run) -> Curves:

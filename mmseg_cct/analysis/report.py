@@ -1,4 +1,4 @@
-"""Comparison report of trainings: plain data, shown as Markdown and as one HTML page."""
+"""Comparison report of trainings: plain data, and one page that shows it."""
 
 import base64
 import copy
@@ -25,7 +25,7 @@ from mmseg_cct.evaluation.findings import (
     foreground_of,
     validation_findings,
 )
-from mmseg_cct.utils.files import write_atomic, write_text
+from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.palette import chosen_colours
@@ -35,10 +35,17 @@ from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import paint
 
 from .finished_runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
-from .plots import plot_class_iou, plot_curves, plot_grid
+from .plots import plot_class_iou, plot_curves
 from .round_tables import labels_of, round_tables
-from .scores import Score, class_scores, foreground_scores, mean_score, score_table
-from .verdict import foreground_verdict, mean_verdict
+from .scores import (
+    Score,
+    class_scores,
+    foreground_scores,
+    foreground_verdict,
+    mean_score,
+    mean_verdict,
+    score_table,
+)
 
 _WIDEST = 640  # pixels of a picture in the HTML page
 _DPI = 150  # sharp on screens with several pixels per CSS pixel
@@ -49,7 +56,7 @@ Sections = Mapping[str, Mapping[str, Sequence[Picture]]]
 
 @dataclass(frozen=True)
 class Report:
-    """The content of the report, which `report.json` holds and both pages show.
+    """The content of the report, which `report.json` holds and the page shows.
 
     Attributes:
         title: Names of the runs.
@@ -85,12 +92,22 @@ def write_report(
     out: str | Path,
     num_pictures: int = 6,
     palette: str | None = None,
-) -> Path:
-    """Evaluates runs on their common test set; writes `report.md`, `report.html`, `report.json`.
+) -> Report:
+    """Evaluates runs on their common test set; writes `report.html` and `report.json`.
 
-    Returns the path of `report.md`. The page shows the `num_pictures` hardest test images, and as
-    many of the first others; `palette` is as in `chosen_colours`. A `UserError` names a run that is
-    incomplete or has a different test set.
+    The page shows the `num_pictures` hardest test images, and as many of the first others.
+
+    Args:
+        work_dirs: Work directory of each run by its name in the report.
+        out: Folder of the report.
+        num_pictures: Number of hard images, and of others.
+        palette: As in `chosen_colours`.
+
+    Returns:
+        What the report says.
+
+    Raises:
+        UserError: A run is incomplete or has another test set.
     """
     for name in work_dirs:
         if name.splitlines() != [name]:
@@ -116,25 +133,17 @@ def write_report(
     ]
     report = _compare(runs, evaluations, commands, sections)
 
-    grids = {f'{heading.split()[0].lower()}.png': heading for heading in sections}
-    figures = _draw(runs, evaluations, classes) | {
-        file: png_bytes(plot_grid(sections[heading], classes, colours), 100)
-        for file, heading in grids.items()
-    }
-    for file, picture in figures.items():
-        write_atomic(out / file, picture)
-    tables = dict(report=report, scores=score_table(report.scores, report.runs))
-    write_text(out / 'report.md', render('analysis/report.md.jinja', **tables, grids=grids))
     page = render(
         'analysis/report.html.jinja',
-        **tables,
-        figures={file: _data_url(figures[file]) for file in figures if file not in grids},
+        report=report,
+        scores=score_table(report.scores, report.runs),
+        figures=_draw(runs, evaluations, classes),
         legend=[*zip(classes, colours), ('ignored', (255, 255, 255))],
         sections={heading: _cases(by_run, colours) for heading, by_run in sections.items()},
     )
     write_text(out / 'report.html', page)
     write_text(out / 'report.json', json.dumps(asdict(report), ensure_ascii=False, indent=1) + '\n')
-    return out / 'report.md'
+    return report
 
 
 def _compare(
@@ -187,17 +196,17 @@ def _predict_sections(
 
 def _draw(
     runs: Sequence[Run], evaluations: Mapping[str, Evaluation], classes: Sequence[str]
-) -> dict[str, bytes]:
-    """Draws the IoU by class and the curves, by the names of their files."""
+) -> dict[str, str]:
+    """Draws the IoU by class and the curves, also for narrow screens, as data URLs."""
     found = foreground_of(classes)
     measure = 'mIoU' if found is None else f'IoU.{classes[found]}'
     iou = {name: evaluation.iou for name, evaluation in evaluations.items()}
     figures = {
-        'classes.png': plot_class_iou(iou, classes),
-        'curves.png': plot_curves(runs, measure=measure),
-        'curves_narrow.png': plot_curves(runs, 2, measure),
+        'classes': plot_class_iou(iou, classes),
+        'curves': plot_curves(runs, measure=measure),
+        'narrow_curves': plot_curves(runs, 2, measure),
     }
-    return {file: png_bytes(figure, _DPI) for file, figure in figures.items()}
+    return {name: _data_url(png_bytes(figure, _DPI)) for name, figure in figures.items()}
 
 
 def hardest(evaluations: Sequence[Evaluation], count: int) -> list[int]:

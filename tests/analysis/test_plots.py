@@ -1,14 +1,9 @@
-import itertools
-
 import numpy as np
 import pytest
 from mmengine.config import Config
 
-from mmseg_cct.analysis.finished_runs import (
-    Picture,
-    Run,
-)
-from mmseg_cct.analysis.plots import plot_class_iou, plot_curves, plot_grid
+from mmseg_cct.analysis.finished_runs import Run
+from mmseg_cct.analysis.plots import plot_class_iou, plot_curves
 
 
 @pytest.mark.parametrize(
@@ -52,41 +47,10 @@ def test_runs_share_the_line_of_a_ramp_that_they_have_in_common():
     assert labels == [['ωᵤ, weight of Lᵤ'], ['ωᵤ, weight of Lᵤ, a', 'ωᵤ, weight of Lᵤ, b']]
 
 
-def test_grid_paints_class_ids_in_the_palette():
-    ids = np.zeros((40, 80), int)
-    ids[0, :2] = 1, 255
-    picture = Picture('a.png', np.zeros((40, 80, 3), np.uint8), ids, 1 - ids % 2)
-    figure = plot_grid({'run': [picture] * 3}, ['x', 'y'], [[1, 2, 3], [4, 5, 6]])
-    shown = [axes.get_images()[0].get_array() for axes in figure.axes]
-    assert len(shown) == 9  # image, truth and prediction of three images
-    assert shown[1][0, :3].tolist() == [[4, 5, 6], [255, 255, 255], [1, 2, 3]]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ['x', 'y', 'ignored']
-
-
-@pytest.mark.parametrize('height, width', [(40, 80), (80, 60)])
-def test_pictures_fill_the_grid_in_their_own_shape(height, width):
-    labels = np.zeros((height, width), int)
-    picture = Picture('a.png', np.zeros((height, width, 3), np.uint8), labels, labels)
-    figure = plot_grid({'run': [picture] * 2}, ['x', 'y'], [[1, 2, 3], [4, 5, 6]])
-    figure.draw_without_rendering()
-    boxes = [axes.get_window_extent() for axes in figure.axes]
-    for box in boxes:
-        assert box.width / box.height == pytest.approx(width / height, rel=0.08)
-    columns = sum(box.width for box in boxes[:3])
-    assert columns > 0.95 * figure.bbox.width
-
-
 LONG = ['a supervised training with twenty labels of CamVid', 'cct_mbv2_camvid_50_' * 3]
 
 
 def test_long_names_do_not_collide():
-    labels = np.zeros((40, 80), int)
-    picture = Picture('a.png', np.zeros((40, 80, 3), np.uint8), labels, labels)
-    grid = plot_grid({name: [picture] for name in LONG}, ['x', 'y'], [[1, 2, 3], [4, 5, 6]])
-    grid.draw_without_rendering()
-    boxes = [axes.title.get_window_extent() for axes in grid.axes]
-    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
-    assert max(box.y1 for box in boxes) <= grid.bbox.height
     dots = plot_class_iou({name: np.array([0.9, 0.8]) for name in LONG}, ['x', 'y'])
     ramps = dict(step=1, **{'auxiliary_head.loss_consistency.loss_weight': 1, 'decode_head.x': 2})
     curves = plot_curves([Run(name, Config(), '', [ramps]) for name in LONG])

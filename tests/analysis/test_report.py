@@ -3,23 +3,15 @@
 import base64
 import html
 import json
+from dataclasses import asdict
 
 import cv2
 import numpy as np
 import pytest
-from markdown_it import MarkdownIt
 
-from mmseg_cct.analysis.finished_runs import (
-    Evaluation,
-)
+from mmseg_cct.analysis.finished_runs import Evaluation
 from mmseg_cct.analysis.plots import plot_class_iou
-from mmseg_cct.analysis.report import (
-    Report,
-    _shown,
-    hardest,
-    write_report,
-)
-from mmseg_cct.analysis.scores import Score, score_table
+from mmseg_cct.analysis.report import Report, _shown, hardest, write_report
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.templates import render
@@ -45,64 +37,49 @@ def test_hard_images_are_those_of_the_lowest_mean_over_the_runs():
 
 def test_report_of_two_trainings(compared, tmp_path, checkpoints_read):
     work_dirs = dict(supervised=compared / 'supervised', CCT=compared / 'cct')
-    report = write_report(work_dirs, tmp_path / 'out', num_pictures=2)
+    out = tmp_path / 'out'
+    report = write_report(work_dirs, out, num_pictures=2)
     assert checkpoints_read == [str(folder / 'iter_2.pth') for folder in work_dirs.values()]
-    text = report.read_text()
-    assert '| labelled images | 2 | 2 |' in text
-    assert '| unlabelled images | 0 | 3 |' in text
-    assert '| iterations | 2 | 2 |' in text
-    assert '| seed | 0 | 0 |' in text
-    assert 'test set of 3 images' in text
-    for picture in ('classes.png', 'curves.png', 'hard.png', 'first.png'):
-        assert f']({picture})' in text
-        assert (report.parent / picture).read_bytes().startswith(b'\x89PNG')
-    page = report.with_suffix('.html').read_text()
+    settings = {name: values for name, *values in report.settings.rows}
+    assert settings['labelled images'] == ['2', '2'] and settings['unlabelled images'] == ['0', '3']
+    assert settings['iterations'] == ['2', '2'] and settings['seed'] == ['0', '0']
+    assert any(note.startswith('only 2 validation images') for note in report.notes)
+    assert report.runs == ['supervised', 'CCT'] and report.num_images == 3
+    assert report.scores[-1].name == 'mean' and len(report.images['Hard test images']) == 2
+    command, *tests = report.commands
+    assert f' supervised={work_dirs["supervised"]} CCT=' in command and len(tests) == 2
+    assert json.loads((out / 'report.json').read_text()) == json.loads(json.dumps(asdict(report)))
+
+    page = (out / 'report.html').read_text()
+    assert 'test set of 3 images' in page
     assert page.count('class="compare"') == 3  # two hard images and the one that is left
     assert page.count('src="data:image/png;base64,') == 2 + 3 * 4
     assert page.count('srcset="data:image/png;base64,') == 1
-    assert '> **Note.** only 2 validation images' in text
-    assert page.count('class="note"') == text.count('> **Note.**')
+    assert page.count('class="note"') == len(report.notes)
     assert 'src="h' not in page  # nothing from elsewhere
     assert 'background: rgb(225, 70, 60)"></i>disc' in page
-    said = json.loads((report.parent / 'report.json').read_text())
-    assert said['runs'] == ['supervised', 'CCT'] and said['num_images'] == 3
-    assert said['scores'][-1]['name'] == 'mean' and len(said['images']['Hard test images']) == 2
-    command, *tests = said['commands']
-    assert f' supervised={work_dirs["supervised"]} CCT=' in command and len(tests) == 2
-    for content in (said['verdict'], said['date'], *said['commands']):
-        assert content in text and html.escape(content, quote=False) in page
-    for score in said['scores']:
-        cells = (f'{value:.1f}' for value in score['values'])
-        assert f'| {score["name"]} | {" | ".join(cells)} | ' in text
-    assert write_report(work_dirs, tmp_path / 'out', num_pictures=2) == report  # its own folder
+    for content in (report.verdict, report.date, *report.commands):
+        assert html.escape(content, quote=False) in page
+    for score in report.scores:
+        cells = ''.join(f'<td>{value:.1f}</td>' for value in score.values)
+        assert f'<td>{score.name}</td>{cells}' in page
+    write_report(work_dirs, out, num_pictures=2)  # its own folder
 
 
 def test_names_with_markup_are_text():
     """They may come from a stranger's checkpoint."""
-    names = ['<script>alert(1)</script>', '![x](http://example.invalid/x.png)', 'a\n\n# b | c']
-    scores = [Score(name, [1.0]) for name in names]
-    table = Table(['', names[0]], [[names[1], names[2]]])
-    report = Report(
-        *(names[1], '2026-11-30', '1', ['python -m x "<b>"\n# y'], names[0], names, names[:1]),
-        *(table, 3, scores, [table], {'Hard test images': names}),
-    )
+    name = '<script>alert(1)</script>'
+    table = Table(['', name], [[name, name]])
+    content = [name, '2026-11-30', '1', [name], name, [name], [name], table, 3, [], [table], {}]
     page = render(
-        'analysis/report.md.jinja',
-        report=report,
-        scores=score_table(scores, names[:1]),
-        grids={'hard.png': 'Hard test images'},
+        'analysis/report.html.jinja',
+        report=Report(*content),
+        scores=table,
+        figures=dict(classes='', curves='', narrow_curves=''),
+        legend=[(name, (1, 2, 3))],
+        sections={name: [dict(name=name, image='', truth='', predictions={name: ''})]},
     )
-    tokens = MarkdownIt('commonmark').enable('table').parse(page)
-    parts = [part for token in tokens for part in token.children or ()]
-    assert not [token for token in tokens if token.type == 'html_block']
-    assert {part.type for part in parts} == {'text', 'image', 'strong_open', 'strong_close'}
-    assert [part.attrs['src'] for part in parts if part.type == 'image'] == [
-        *('classes.png', 'curves.png', 'hard.png')
-    ]
-    headings = [token.type for token in tokens].count('heading_open')
-    assert headings == 6  # none of a name
-    texts = [token.content for token in tokens if token.type == 'inline']
-    assert texts.count('a # b | c') == 3  # one cell in each table
+    assert name not in page and page.count('&lt;script&gt;alert(1)&lt;/script&gt;') > 10
 
 
 def test_runs_with_different_test_sets_are_refused(compared, changed, tmp_path):

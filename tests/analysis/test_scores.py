@@ -1,4 +1,4 @@
-"""Rounded scores, by hand."""
+"""Rounded scores and the verdict on them, by hand."""
 
 import numpy as np
 
@@ -7,7 +7,9 @@ from mmseg_cct.analysis.scores import (
     Score,
     class_scores,
     foreground_scores,
+    foreground_verdict,
     mean_score,
+    mean_verdict,
     score_table,
 )
 
@@ -52,3 +54,46 @@ def test_the_foreground_of_two_classes_has_more_scores():
         Score('recall of crack', [33.3]),
     ]
     assert foreground_scores(dict(a=run), ['a', 'b', 'c']) == []
+
+
+def verdict_on(**iou):
+    iou = {name: np.array(values) for name, values in iou.items()}
+    classes = ['x', 'y', 'z'][: len(next(iter(iou.values())))]
+    return mean_verdict(list(iou), class_scores(iou, classes), mean_score(iou))
+
+
+def test_it_says_who_is_ahead_and_where():
+    sup, cct = [0.5, 0.4, np.nan], [0.7, 0.3, np.nan]
+    assert verdict_on(sup=sup, CCT=cct) == (
+        'CCT is ahead of sup by 5.0 points: 50.0 against 45.0 % mIoU. It is better in 1 of 2 '
+        'classes, worse in 1; biggest gain: x (+20.0); biggest loss: y (−10.0). One run each: '
+        'another seed gives another figure.'
+    )
+    assert verdict_on(sup=cct, CCT=sup).startswith('CCT is behind sup by 5.0 points: 45.0 against')
+    assert 'better in 2 of 2 classes, worse in 0; biggest gain: x (+20.0). One' in verdict_on(
+        sup=sup, CCT=[0.7, 0.5, np.nan]
+    )
+
+
+def test_ties_are_told():
+    said = verdict_on(sup=[0.5, 0, 0], CCT=[0.4, 0, 0])
+    assert 'better in 0 of 3 classes, worse in 1 and equal in 2; biggest loss: x (−10.0).' in said
+    assert verdict_on(sup=[0.5, 0.4], CCT=[0.5002, 0.3998]).startswith(
+        'CCT is level with sup: 45.0 against 45.0 % mIoU. It is better in 0 of 2 classes, worse '
+        'in 0 and equal in 2. One run each'
+    )
+
+
+def test_of_one_run_it_is_the_mean():
+    assert verdict_on(one=[0.5]) == 'mIoU on the test set: one 50.0 %.'
+
+
+def test_of_two_classes_the_foreground_is_the_headline():
+    scores = Evaluation(np.array([0.99, 0.25]), np.ones(1), np.array([[9, 2], [11, 4], [9, 6]]))
+    none = Evaluation(np.array([0.9, 0]), np.ones(1), np.array([[9, 0], [9, 0], [9, 6]]))
+    said = foreground_verdict(dict(sup=none, CCT=scores), ['background', 'crack'])
+    assert said.startswith(
+        'IoU of crack in %: sup 0.0 (F1 0.0, precision 0.0, recall 0.0); '
+        'CCT 25.0 (F1 40.0, precision 50.0, recall 33.3).'
+    )
+    assert foreground_verdict(dict(sup=none), ['a', 'b', 'c']) is None
