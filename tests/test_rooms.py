@@ -78,6 +78,7 @@ OF_A_ROOM = {
     'models/segmentors/test_auxiliary_heads',
     'models/segmentors/test_unchanged_models',
     'models/test_pinned_losses',
+    'models/test_ranges',
     'models/test_import_order',
     'pseudo_labels/test_weak_configs',
 }

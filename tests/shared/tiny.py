@@ -1,5 +1,7 @@
 """Tiny decoders and contexts for the tests of the perturbations."""
 
+import copy
+
 import torch
 import torch.nn.functional as F
 from mmengine.config import ConfigDict
@@ -168,3 +170,32 @@ def pair_batch(num_images, size=(32, 32)):
             unlabeled=[SegDataSample(metainfo=sample.metainfo) for sample in samples],
         ),
     )
+
+
+def raw_batch(
+    branches=('labeled', 'unlabeled'), num_images=2, size=(32, 32), num_classes=3, seed=1, **meta
+):
+    """Branches as a data loader gives them, before preprocessing; masks of the labelled one."""
+    torch.manual_seed(seed)
+    batch = dict(inputs={}, data_samples={})
+    for branch in branches:
+        batch['inputs'][branch] = [
+            torch.randint(0, 256, (3, *size), dtype=torch.uint8) for _ in range(num_images)
+        ]
+        batch['data_samples'][branch] = [
+            SegDataSample(metainfo=dict(img_shape=size, ori_shape=size, **meta))
+            for _ in range(num_images)
+        ]
+    for sample in batch['data_samples']['labeled']:
+        sample.gt_sem_seg = PixelData(data=torch.randint(0, num_classes, (1, *size)))
+    return batch
+
+
+def with_teacher(model):
+    """Gives a model a teacher, a copy with somewhat other weights, and returns the teacher."""
+    teacher = copy.deepcopy(model).requires_grad_(False).eval()
+    with torch.no_grad():
+        for parameter in teacher.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    model.set_teacher(teacher)
+    return teacher

@@ -2,7 +2,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.heads.domain_discriminator import DomainDiscriminator, reverse_gradient
 
 N, D, H, W = 2, 6, 4, 5
@@ -73,10 +72,3 @@ def test_only_the_optimised_key_contains_loss():
     assert {key: value.requires_grad for key, value in result.items()} == dict(
         loss=True, accuracy=False
     )
-
-
-def test_a_negative_scale_is_an_error():
-    with pytest.raises(
-        UserError, match=r'DomainDiscriminator.scale=-0.02: expected a number from 0'
-    ):
-        make(scale=-2e-2)

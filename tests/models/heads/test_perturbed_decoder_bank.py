@@ -221,12 +221,6 @@ def test_no_decoder_is_an_error(perturbations):
         make_bank(perturbations)
 
 
-@pytest.mark.parametrize('fraction', [0, -0.5, 1.01])
-def test_position_fraction_out_of_range_is_an_error(fraction):
-    with pytest.raises(UserError, match=rf'position_fraction={fraction}: expected a number in \(0'):
-        make_bank(position_fraction=fraction)
-
-
 def test_unknown_context_class_offers_the_nearest_names():
     bank = make_bank(context_classes=('backgroud',))
     with pytest.raises(

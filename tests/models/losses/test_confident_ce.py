@@ -5,7 +5,6 @@ import pytest
 import torch
 from mmseg.registry import MODELS
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.losses import ConfidentCrossEntropy, ConfidentMSE
 
 N, C, H, W = 2, 4, 3, 5
@@ -109,17 +108,6 @@ def test_half_precision_logits_are_compared_in_float32():
     actual = loss(half[0], loss.targets(half[1], valid))
     assert actual.dtype == torch.float32
     assert math.isclose(actual.item(), expected.item())
-
-
-@pytest.mark.parametrize('threshold', [-0.1, 1.5, None])
-def test_a_threshold_out_of_range_is_an_error(threshold):
-    with pytest.raises(UserError, match=rf'threshold={threshold}: expected a number in \[0, 1\]'):
-        ConfidentCrossEntropy(threshold=threshold)
-
-
-def test_an_unknown_normaliser_is_an_error():
-    with pytest.raises(UserError, match="normalizer='all': expected one of valid, counted"):
-        ConfidentCrossEntropy(normalizer='all')
 
 
 def test_the_squared_error_is_bounded_and_0_for_equal_predictions():

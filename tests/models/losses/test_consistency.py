@@ -4,7 +4,6 @@ import pytest
 import torch
 from mmseg.registry import MODELS
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.losses import PixelTargets, js_distance, kl_distance, mse_distance
 
 K, C, R, Q = 3, 4, 4, 5
@@ -154,11 +153,6 @@ def test_the_normaliser_valid_divides_by_all_pixels(kind):
     share = (probabilities.amax(0) > 0.5).double().mean()
     assert 0 < share < 1
     torch.testing.assert_close(by_valid, share * by_counted)
-
-
-def test_an_unknown_normaliser_is_an_error():
-    with pytest.raises(UserError, match="normalizer='all': expected one of valid, counted"):
-        MODELS.build(dict(type='MSEConsistency', normalizer='all'))
 
 
 @pytest.mark.parametrize('num_classes, scale', [(2, 2 / 21), (7, 1 / 3), (21, 1), (150, 1)])

@@ -2,7 +2,6 @@ import pytest
 import tiny
 import torch
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.perturbations import FeatureDrop, PerturbationContext
 
 
@@ -53,11 +52,3 @@ def test_features_below_zero_are_dropped_by_their_size():
 def test_a_dead_image_stays_finite():
     shared = PerturbationContext(torch.zeros(2, 3, 4, 4), torch.zeros(2, 2, 4, 4), [0])
     assert (tiny.perturb(FeatureDrop(2), shared) == 0).all()
-
-
-@pytest.mark.parametrize(
-    'threshold_range', [(0.9, 0.6), (0.5,), (0.1, 0.2, 0.3), (2, 3), (0.6, 1.1), (-0.1, 0.6)]
-)
-def test_rejects_a_range_that_is_none(threshold_range):
-    with pytest.raises(UserError, match=r'FeatureDrop.threshold_range=.*: expected'):
-        FeatureDrop(threshold_range=threshold_range)

@@ -6,9 +6,7 @@ import pytest
 import tiny
 import torch
 from mmengine.runner.checkpoint import load_state_dict
-from mmengine.structures import PixelData
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.cct import take_names_of_mmseg
@@ -34,18 +32,7 @@ def make_model(auxiliary_head, kind='CCTSegmentor', **kwargs):
 
 
 def make_batch(model, branches=('labeled', 'unlabeled')):
-    torch.manual_seed(1)
-    batch = dict(inputs={}, data_samples={})
-    for branch in branches:
-        batch['inputs'][branch] = [
-            torch.randint(0, 256, (3, *SIZE), dtype=torch.uint8) for _ in range(N)
-        ]
-        samples = [SegDataSample(metainfo=dict(img_shape=SIZE, ori_shape=SIZE)) for _ in range(N)]
-        if branch == 'labeled':
-            for sample in samples:
-                sample.gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, *SIZE)))
-        batch['data_samples'][branch] = samples
-    return model.data_preprocessor(batch, training=True)
+    return model.data_preprocessor(tiny.raw_batch(branches), training=True)
 
 
 @pytest.mark.parametrize('load', ['torch', 'mmengine'])
@@ -120,14 +107,7 @@ def multi_domain(auxiliary_head, second):
 
 def domain_batch(model, domain, num_classes):
     size = dict(first=(32, 32), second=(24, 40))[domain]
-    batch = dict(inputs={}, data_samples={})
-    for branch in ('labeled', 'unlabeled'):
-        meta = dict(img_shape=size, ori_shape=size, domain=domain)
-        samples = [SegDataSample(metainfo=meta) for _ in range(N)]
-        for sample in samples if branch == 'labeled' else ():
-            sample.gt_sem_seg = PixelData(data=torch.randint(0, num_classes, (1, *size)))
-        batch['inputs'][branch] = [torch.zeros(3, *size, dtype=torch.uint8) for _ in range(N)]
-        batch['data_samples'][branch] = samples
+    batch = tiny.raw_batch(size=size, num_classes=num_classes, domain=domain)
     return model.data_preprocessor(batch, training=True)
 
 

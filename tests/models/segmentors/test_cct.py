@@ -10,7 +10,6 @@ from dispatch import HostWaits
 from mmengine.optim import OptimWrapper
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.perturbations import base
@@ -31,26 +30,12 @@ def make_model(weights=(30.0, 0.4, 1.0), **kwargs):
     return MODELS.build(config)
 
 
-def make_sample(field=None):
-    sample = SegDataSample(metainfo=dict(img_shape=SIZE, ori_shape=SIZE, pad_shape=SIZE))
-    if field is not None:
-        sample.set_field(PixelData(data=torch.randint(0, 3, (1, *SIZE))), field)
-    return sample
-
-
 def make_batch():
-    """As the data loader gives it, before preprocessing."""
-    torch.manual_seed(1)
-    images = [
-        [torch.randint(0, 256, (3, *SIZE), dtype=torch.uint8) for _ in range(N)] for _ in range(2)
-    ]
-    return dict(
-        inputs=dict(labeled=images[0], unlabeled=images[1]),
-        data_samples=dict(
-            labeled=[make_sample('gt_sem_seg') for _ in range(N)],
-            unlabeled=[make_sample('pseudo_sem_seg') for _ in range(N)],
-        ),
-    )
+    """As the data loader gives it, with pseudo labels."""
+    batch = tiny.raw_batch()
+    for sample in batch['data_samples']['unlabeled']:
+        sample.pseudo_sem_seg = PixelData(data=torch.randint(0, 3, (1, *SIZE)))
+    return batch
 
 
 def losses_of(model, batch=None, seed=2):
@@ -150,7 +135,7 @@ def test_auxiliary_decoders_take_no_part_in_inference(monkeypatch):
             for each in (model, twin):
                 each.test_cfg.clear()
                 each.test_cfg.update(mode)
-            samples = [make_sample() for _ in range(N)]
+            samples = tiny.raw_batch()['data_samples']['unlabeled']
             actual, expected = (
                 each(images, copy.deepcopy(samples), mode='predict') for each in (model, twin)
             )
@@ -168,18 +153,9 @@ def test_main_prediction_is_made_without_graph():
     assert calls == [True, False]
 
 
-def with_teacher(model):
-    teacher = make_model()
-    with torch.no_grad():
-        for parameter in teacher.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    model.set_teacher(teacher.requires_grad_(False).eval())
-    return teacher
-
-
 def test_the_teacher_predicts_the_target_on_the_unlabelled_images(monkeypatch):
     model = make_model()
-    teacher = with_teacher(model)
+    teacher = tiny.with_teacher(model)
     state = copy.deepcopy(teacher.state_dict())
     data = model.data_preprocessor(make_batch(), training=True)
     seen = []

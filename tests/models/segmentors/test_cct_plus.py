@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from ddp_training import assert_same_under_ddp
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.cutmix import paste
@@ -27,15 +26,8 @@ def make_model(**kwargs):
 
 def make_batch(num_views=1, size=SIZE):
     """As the data loader gives it; images smaller than 32×32 are padded."""
-    torch.manual_seed(1)
-    names = ['labeled', 'unlabeled', *(f'unlabeled_strong_{i}' for i in range(num_views))]
-    inputs, samples = {}, {}
-    for name in names:
-        inputs[name] = [torch.randint(0, 256, (3, *size), dtype=torch.uint8) for _ in range(N)]
-        samples[name] = [SegDataSample(metainfo=dict(img_shape=size)) for _ in range(N)]
-    for sample in samples['labeled']:
-        sample.gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, *size)))
-    return dict(inputs=inputs, data_samples=samples)
+    views = [f'unlabeled_strong_{i}' for i in range(num_views)]
+    return tiny.raw_batch(['labeled', 'unlabeled', *views], N, size)
 
 
 def prepared(model, *args, **kwargs):
@@ -51,15 +43,6 @@ def gradients_of(model, loss):
     model.zero_grad()
     loss.backward(retain_graph=True)
     return {name for name, p in model.named_parameters() if p.grad is not None and p.grad.any()}
-
-
-def with_teacher(model):
-    teacher = copy.deepcopy(model).requires_grad_(False).eval()
-    with torch.no_grad():
-        for parameter in teacher.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    model.set_teacher(teacher)
-    return teacher
 
 
 class FixedBoxes(torch.nn.Module):
@@ -92,7 +75,7 @@ class WithoutEvenChannels(torch.nn.Module):
 @pytest.mark.parametrize('mixed', [False, True])
 def test_the_strong_loss_is_the_cross_entropy_on_mixed_views(num_views, mixed):
     model = make_model()
-    teacher = with_teacher(model)
+    teacher = tiny.with_teacher(model)
     data = prepared(model, num_views, size=(32, 24))  # the right quarter is padding
     student = copy.deepcopy(model)
     if mixed:
@@ -126,7 +109,7 @@ def test_the_feature_stream_is_the_weak_view_without_some_channels():
     model = make_model(
         auxiliary_head=None, feature_weight=3.0, loss_strong=dict(STRONG, threshold=0)
     )
-    with_teacher(model)
+    tiny.with_teacher(model)
     model.feature_dropout = WithoutEvenChannels()
     data = prepared(model)
     student = copy.deepcopy(model)
@@ -152,7 +135,7 @@ def test_predictions_of_a_head_at_another_stride_are_resized_as_the_head_does(al
         align_corners=align_corners,
     )
     model = make_model(auxiliary_head=None, decode_head=head)
-    teacher = with_teacher(model)
+    teacher = tiny.with_teacher(model)
     data = prepared(model)
     student = copy.deepcopy(model)
     losses = losses_of(model, data)
@@ -218,7 +201,7 @@ def test_the_auxiliary_losses_never_train_the_main_decoder(bank_on_strong):
 def test_a_bank_on_the_strong_view_sees_mixed_images_targets_and_validity(monkeypatch):
     model = make_model(bank_on_strong=True)
     model.cutmix = FixedBoxes()
-    teacher = with_teacher(model)
+    teacher = tiny.with_teacher(model)
     data = prepared(model)
     size = (32, 24)  # of the first image alone
     data['data_samples']['unlabeled'][0].valid_mask.data[..., size[1] :] = False
@@ -272,7 +255,7 @@ def test_a_key_contains_loss_only_if_it_is_optimised(name):
     settings, num_views, taught = RECIPES[name]
     model = make_model(**settings)
     if taught:
-        with_teacher(model)
+        tiny.with_teacher(model)
     losses = losses_of(model, prepared(model, num_views))
     for key, value in losses.items():
         if isinstance(value, torch.Tensor):
@@ -282,7 +265,7 @@ def test_a_key_contains_loss_only_if_it_is_optimised(name):
 def test_with_weight_0_the_main_decoder_sees_no_strong_view():
     settings, num_views, _ = RECIPES['cct-strong']
     model = make_model(**settings)
-    with_teacher(model)
+    tiny.with_teacher(model)
     seen = []
     forward = model.decode_head.forward
     model.decode_head.forward = lambda features: seen.append(features) or forward(features)
@@ -299,7 +282,7 @@ def test_trains_under_ddp_without_looking_for_unused_parameters(name, tmp_path):
     if taught:
         for each in (model, alone):
             torch.manual_seed(5)
-            with_teacher(each)
+            tiny.with_teacher(each)
 
     def step(model, wrapper):
         model.train_step(make_batch(num_views), wrapper)
@@ -358,7 +341,7 @@ def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(setting
     def gradients_of_passes(teacher):
         model = make_model(**settings)
         if teacher:
-            with_teacher(model)
+            tiny.with_teacher(model)
         data, extract, passes = prepared(model), model.extract_feat, []
 
         def recorded(images):
@@ -409,7 +392,7 @@ def test_a_joint_batch_needs_one_size():
 @pytest.mark.parametrize('taught', [False, True])
 def test_partners_of_a_second_batch_are_predicted_in_eval_mode(taught):
     model = make_model(auxiliary_head=None, loss_strong=dict(STRONG, threshold=0))
-    teacher = with_teacher(model) if taught else None
+    teacher = tiny.with_teacher(model) if taught else None
     model.cutmix = FixedBoxes()
     data = prepared(model)
     second = prepared(model)
@@ -457,7 +440,7 @@ def test_beside_a_teacher_joint_batch_changes_nothing():
     separate, joint = (make_model(joint_batch=joint_batch) for joint_batch in (False, True))
     for model in (separate, joint):
         torch.manual_seed(5)
-        with_teacher(model)
+        tiny.with_teacher(model)
     expected, actual = (losses_of(model, prepared(model)) for model in (separate, joint))
     assert actual.keys() == expected.keys()
     for name in expected:
@@ -490,7 +473,7 @@ def own_and_partners(data, teacher):
 
 def test_partners_are_pasted_with_their_weights_and_their_validity():
     model = make_model(auxiliary_head=None)
-    teacher = with_teacher(model)
+    teacher = tiny.with_teacher(model)
     model.cutmix = FixedBoxes()
     data = with_partners(prepared(model, num_views=2), num_views=2)
     student = copy.deepcopy(model)
@@ -518,7 +501,7 @@ def test_partners_are_pasted_with_their_weights_and_their_validity():
 
 def test_a_bank_on_the_strong_view_sees_the_partners_targets_and_validity():
     model = make_model(bank_on_strong=True)
-    teacher = with_teacher(model)
+    teacher = tiny.with_teacher(model)
     model.cutmix = FixedBoxes()
     data = with_partners(prepared(model))
     seen = []

@@ -44,8 +44,3 @@ def test_noise_differs_between_student_and_teacher():
 def test_without_a_hook_is_an_error():
     with pytest.raises(UserError, match=r'custom_hooks: .* expected a TeacherHook'):
         tiny.mean_teacher()(**tiny.pair_batch(N), mode='loss')
-
-
-def test_negative_noise_is_an_error():
-    with pytest.raises(UserError, match=r'noise_std=-0.1: expected a finite number from 0'):
-        tiny.mean_teacher(noise_std=-0.1)

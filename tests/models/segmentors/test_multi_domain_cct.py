@@ -4,10 +4,8 @@ import pytest
 import tiny
 import torch
 from mmengine.optim import OptimWrapper
-from mmengine.structures import PixelData
 from mmseg.models import SegTTAModel
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
 
@@ -22,32 +20,14 @@ def make_model(**kwargs):
     return MODELS.build(tiny.multi_domain_config(**kwargs))
 
 
-def make_sample(domain, labelled=False):
-    size = SIZES[domain]
-    sample = SegDataSample(
-        metainfo=dict(img_path='x.png', img_shape=size, ori_shape=size, domain=domain)
-    )
-    if labelled:
-        labels = torch.randint(0, CLASSES[domain], (1, *size))
-        sample.gt_sem_seg = PixelData(data=labels)
-    return sample
-
-
-def make_images(domain):
-    return [torch.randint(0, 256, (3, *SIZES[domain]), dtype=torch.uint8) for _ in range(N)]
+def make_sample(domain):
+    return make_batch(domain)['data_samples']['unlabeled'][0]
 
 
 def make_batch(domain, seed=1):
     """As the data loader gives it."""
-    torch.manual_seed(seed)
-    branches = ('labeled', 'unlabeled')
-    return dict(
-        inputs={branch: make_images(domain) for branch in branches},
-        data_samples={
-            branch: [make_sample(domain, branch == 'labeled') for _ in range(N)]
-            for branch in branches
-        },
-    )
+    options = dict(num_classes=CLASSES[domain], img_path='x.png', domain=domain)
+    return tiny.raw_batch(num_images=N, size=SIZES[domain], seed=seed, **options)
 
 
 def plain_batch(domain, seed=1):

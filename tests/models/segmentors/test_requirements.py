@@ -3,9 +3,7 @@ import copy
 import pytest
 import tiny
 import torch
-from mmengine.structures import PixelData
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import MeanTeacherSegmentor
@@ -61,11 +59,9 @@ KNET = dict(
 def losses_of(model):
     if isinstance(model, MeanTeacherSegmentor):
         model.set_teacher(copy.deepcopy(model).eval())
-    branches = ('labeled', 'unlabeled', 'unlabeled_strong_0')
-    inputs = {branch: torch.randn(2, 3, 32, 32) for branch in branches}
-    sample = SegDataSample(metainfo=dict(ori_shape=(32, 32), img_shape=(32, 32)))
-    sample.gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, 32, 32)))
-    return model.loss(inputs, dict.fromkeys(branches, [sample] * 2))
+    batch = tiny.pair_batch(2)
+    batch['inputs']['unlabeled_strong_0'] = batch['inputs']['unlabeled']
+    return model.loss(**batch)
 
 
 STRONG = dict(type='ConfidentCrossEntropy', threshold=0.0, loss_weight=1.0)

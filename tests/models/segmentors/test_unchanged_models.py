@@ -5,9 +5,7 @@ import copy
 import pytest
 import tiny
 import torch
-from mmengine.structures import PixelData
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -141,25 +139,6 @@ def make_model(head, fused=False, beside=None, **kwargs):
     )
 
 
-def make_sample(labelled):
-    meta = dict(img_shape=SIZE, ori_shape=SIZE, pad_shape=SIZE)
-    sample = SegDataSample(metainfo=meta)
-    if labelled:
-        sample.gt_sem_seg = PixelData(data=torch.randint(0, C, (1, *SIZE)))
-    return sample
-
-
-def make_batch():
-    torch.manual_seed(1)
-    branches = ('labeled', 'unlabeled')
-    return dict(
-        inputs={branch: torch.randn(N, 3, *SIZE) for branch in branches},
-        data_samples={
-            branch: [make_sample(branch == 'labeled') for _ in range(N)] for branch in branches
-        },
-    )
-
-
 def mmsegs_own(model):
     """MMSeg's `EncoderDecoder` with the same weights."""
     head = type(model.decode_head).__name__
@@ -181,7 +160,7 @@ def mmsegs_own(model):
 @each_head
 def test_a_step_trains_encoder_and_auxiliary_decoders(head, fused):
     model = make_model(head, fused)
-    losses = model(**make_batch(), mode='loss')
+    losses = model(**tiny.pair_batch(N, SIZE), mode='loss')
     losses['aux.loss'].backward()
     for name, parameter in model.auxiliary_head.named_parameters():
         assert parameter.grad.abs().max() > 0, name
@@ -193,7 +172,7 @@ def test_a_step_trains_encoder_and_auxiliary_decoders(head, fused):
     assert not any(name.startswith('decode_head.conv_seg') for name in in_head)
 
     model.zero_grad()
-    model.parse_losses(model(**make_batch(), mode='loss'))[0].backward()
+    model.parse_losses(model(**tiny.pair_batch(N, SIZE), mode='loss'))[0].backward()
     assert not [name for name, p in model.named_parameters() if p.grad is None]
 
 
@@ -217,7 +196,7 @@ def test_the_target_does_not_depend_on_chance_or_on_the_other_images(head, fused
 @each_z
 @each_head
 def test_running_statistics_of_the_head_are_those_of_labelled_images(head, fused):
-    model, batch = make_model(head, fused), make_batch()
+    model, batch = make_model(head, fused), tiny.pair_batch(N, SIZE)
     model(**batch, mode='loss')
     norms = [m for m in model.decode_head.modules() if isinstance(m, _BatchNorm)]
     assert all(norm.num_batches_tracked == 1 for norm in norms)
@@ -233,7 +212,7 @@ def test_running_statistics_of_the_head_are_those_of_labelled_images(head, fused
 @each_head
 def test_without_the_bank_it_is_mmsegs_own_model(head):
     model = make_model(head)
-    model(**make_batch(), mode='loss')  # moves the running statistics
+    model(**tiny.pair_batch(N, SIZE), mode='loss')  # moves the running statistics
     own, images = mmsegs_own(model).eval(), torch.randn(N, 3, *SIZE)
     model.eval()
     seed = 3  # for the random bases of the matrix decomposition
@@ -274,7 +253,7 @@ def test_in_training_the_layers_that_fuse_normalise_by_the_batch_without_dropout
 
 def test_auxiliary_heads_of_mmseg_learn_from_labelled_images_beside_the_bank():
     beside = [dict(FCN, norm_cfg=dict(type='BN'), num_classes=C, dropout_ratio=0)]
-    model, batch = make_model('PSPHead', beside=beside), make_batch()
+    model, batch = make_model('PSPHead', beside=beside), tiny.pair_batch(N, SIZE)
     assert [type(head).__name__ for head in model.supervised_heads] == ['FCNHead']
     assert type(model.auxiliary_head).__name__ == 'PerturbedDecoderBank'
     twin = copy.deepcopy(model)

@@ -1,0 +1,49 @@
+"""The ranges of what a config sets: a value outside is named with what was expected."""
+
+import pytest
+import tiny
+from mmseg.registry import MODELS
+
+from mmseg_cct.errors import UserError
+
+NAN = float('nan')
+# component, argument, values outside, what is expected
+RANGES = [
+    ('FeatureDrop', 'num_decoders', [-1], 'a whole number from 0'),
+    ('FeatureDrop', 'threshold_range', [(0.9, 0.6), (0.5,), (2, 3)], 'two values in order'),
+    ('FeatureNoise', 'noise_range', [-0.1, 1.1], r'a number in \[0, 1\]'),
+    ('GuidedCutout', 'side_ratio', [-0.1, 1.1], r'a number in \[0, 1\]'),
+    ('SpatialDropout', 'drop_ratio', [-0.1, 1], r'a number in \[0, 1\)'),
+    ('IntermediateVAT', 'epsilon', [-1, NAN], 'a finite number from 0'),
+    ('IntermediateVAT', 'xi', [0, -1e-6], 'a positive number'),
+    ('IntermediateVAT', 'num_iterations', [0], 'a whole number from 1'),
+    ('IntermediateVAT', 'norm_floor', [-1e-8], 'a finite number from 0'),
+    ('PairwiseVariance', 'num_decoders', [1, 2.0], 'a whole number from 2'),
+    ('MSEConsistency', 'normalizer', ['all'], 'one of valid, counted'),
+    ('ConfidentCrossEntropy', 'normalizer', ['all'], 'one of valid, counted'),
+    ('ConfidentCrossEntropy', 'threshold', [-0.1, 1.5, None], r'a number in \[0, 1\]'),
+    ('ComplementaryDropout', 'keep_ratio', [-0.1, 1.1], r'a number in \[0, 1\]'),
+    ('CutMix', 'prob', [1.5], r'a number in \[0, 1\]'),
+    ('CutMix', 'area', [(0, 0.4), (0.5, 0.4)], r'two values in order, each a number in \(0, 1\]'),
+    ('CutMix', 'aspect', [(-1, 2)], 'two values in order, each a positive number'),
+    ('DomainDiscriminator', 'scale', [-2e-2], 'a number from 0'),
+    ('PerturbedDecoderBank', 'position_fraction', [0, 1.01], r'a number in \(0, 1\]'),
+]
+REQUIRED = dict(
+    DomainDiscriminator=dict(in_channels=4),
+    PerturbedDecoderBank=dict(in_channels=4, num_classes=2),
+)
+
+
+@pytest.mark.parametrize(
+    ('kind', 'name', 'value', 'expected'),
+    [(kind, name, value, text) for kind, name, values, text in RANGES for value in values],
+)
+def test_a_value_out_of_range_is_named(kind, name, value, expected):
+    with pytest.raises(UserError, match=rf'{kind}\.{name}=.*: expected {expected}'):
+        MODELS.build(dict(type=kind, **REQUIRED.get(kind, {}), **{name: value}))
+
+
+def test_so_is_a_segmentors():
+    with pytest.raises(UserError, match=r'noise_std=-0\.1: expected a finite number from 0'):
+        tiny.mean_teacher(noise_std=-0.1)
