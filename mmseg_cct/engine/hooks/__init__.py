@@ -1,4 +1,5 @@
 from .channels_last_hook import ChannelsLastHook
+from .compile_hook import CompileHook
 from .durable_checkpoint_hook import DurableCheckpointHook
 from .findings_hook import FindingsHook
 from .freeze_hook import FreezeHook
@@ -15,6 +16,7 @@ from .unlabeled_visualization_hook import UnlabeledVisualizationHook
 
 __all__ = [
     'ChannelsLastHook',
+    'CompileHook',
     'DurableCheckpointHook',
     'FindingsHook',
     'FreezeHook',
