@@ -4,6 +4,8 @@ The tests compare the decoder bank's results with it, the benchmarks its speed. 
 follows its equation, regardless of cost.
 """
 
+from collections.abc import Sequence
+
 import cv2
 import numpy as np
 import torch
@@ -13,8 +15,20 @@ from torch import Tensor, nn
 from mmseg_cct.models import PerturbedDecoderBank
 
 
+def conv_chain(
+    x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], final_activation: bool
+) -> Tensor:
+    """For each ×2: 1×1 convolution, ReLU, PixelShuffle; weights are `(4C, B, 1, 1)`."""
+    for level, (weight, bias) in enumerate(zip(weights, biases)):
+        x = F.conv2d(x, weight, bias)
+        if final_activation or level < len(weights) - 1:
+            x = F.relu(x)
+        x = F.pixel_shuffle(x, 2)
+    return x
+
+
 class PlainDecoder(nn.Module):
-    """1×1 convolution, then for each ×2: 1×1 convolution, ReLU, PixelShuffle."""
+    """1×1 convolution, then `conv_chain`."""
 
     def __init__(
         self,
@@ -32,12 +46,7 @@ class PlainDecoder(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """Maps `(N, D, h, w)` to `(N, C, s·h, s·w)`."""
         x = F.conv2d(features, self.projection)
-        for level, (weight, bias) in enumerate(zip(self.weights, self.biases)):
-            x = F.conv2d(x, weight, bias)
-            if self.final_activation or level < len(self.weights) - 1:
-                x = F.relu(x)
-            x = F.pixel_shuffle(x, 2)
-        return x
+        return conv_chain(x, self.weights, self.biases, self.final_activation)
 
 
 class PlainBank(nn.Module):

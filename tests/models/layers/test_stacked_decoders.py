@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 import torch
-import torch.nn.functional as F
+from plain import conv_chain
 from torch.utils.flop_counter import FlopCounterMode
 
 from mmseg_cct.models.layers.stacked_decoders import Chain, decode, softmax
@@ -12,16 +12,6 @@ STRIDES = [1, 2, 4, 8, 16]
 
 
 N, C, H, W = 2, 3, 3, 4
-
-
-def conv_chain(x, weights, biases, final_activation):
-    """1×1 convolutions, ReLU and F.pixel_shuffle on `(N, C, h, w)`."""
-    for level, (weight, bias) in enumerate(zip(weights, biases)):
-        x = F.conv2d(x, weight[..., None, None], bias)
-        if final_activation or level < len(weights) - 1:
-            x = x.relu()
-        x = F.pixel_shuffle(x, 2)
-    return x
 
 
 @pytest.mark.parametrize('stride', STRIDES)
@@ -36,7 +26,9 @@ def test_a_decoder_in_subpixel_layout_is_one_with_pixel_shuffle(stride, final_ac
     for d in range(k):
         actual = from_subpixel_layout(decoded[d], (N, H, W), stride)
         x = projected[d].view(C, N, H, W).transpose(0, 1)
-        expected = conv_chain(x, [w[d] for w in weights], [b[d] for b in biases], final_activation)
+        expected = conv_chain(
+            x, [w[d, ..., None, None] for w in weights], [b[d] for b in biases], final_activation
+        )
         torch.testing.assert_close(actual, expected)
 
 

@@ -1,6 +1,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from plain import conv_chain
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import split_positions
@@ -39,16 +40,6 @@ def test_layout_round_trip(stride):
     assert sorted(layout[1, ..., n, y * W + x].flatten()) == sorted(own.flatten())
 
 
-def conv_chain(x, weights, biases, final_activation):
-    """1×1 convolutions, ReLU and F.pixel_shuffle on `(N, C, h, w)`."""
-    for level, (weight, bias) in enumerate(zip(weights, biases)):
-        x = F.conv2d(x, weight[..., None, None], bias)
-        if final_activation or level < len(weights) - 1:
-            x = x.relu()
-        x = F.pixel_shuffle(x, 2)
-    return x
-
-
 @pytest.mark.parametrize(
     ('shape', 'bias_shape'), [((12, 3, 1, 1), (12,)), ((12, 3), (12,)), ((5, 12, 3), (5, 12))]
 )
@@ -60,7 +51,7 @@ def test_icnr_starts_as_nearest_neighbour_upsampling(shape, bias_shape):
     assert len(rows.unique(dim=0)) == len(rows)  # each decoder its own
     for row, offset in zip(rows, offsets):
         assert row.abs().min() > 0 and len(row.unique(dim=0)) == 3
-        up = conv_chain(torch.rand(1, 3, 4, 5), [row], [offset], False)
+        up = conv_chain(torch.rand(1, 3, 4, 5), [row[..., None, None]], [offset], False)
         nearest = F.interpolate(up[..., ::2, ::2], scale_factor=2, mode='nearest')
         assert torch.equal(up, nearest)
 
@@ -71,7 +62,7 @@ def test_an_identity_kernel_upsamples_each_class_as_itself(shape, bias_shape):
     icnr_(weight, bias, 'identity')
     scores = torch.randn(1, 3, 4, 5)
     for row, offset in zip(weight.reshape(-1, 12, 3), bias.reshape(-1, 12)):
-        up = conv_chain(scores, [row], [offset], False)
+        up = conv_chain(scores, [row[..., None, None]], [offset], False)
         assert torch.equal(up, F.interpolate(scores, scale_factor=2, mode='nearest'))
 
 

@@ -87,11 +87,6 @@ def test_one_image_is_fine_where_batch_norm_does_not_learn():
     assert frozen((x,))[0].isfinite().all()
 
 
-def test_one_image_whose_statistics_are_those_of_one_value_is_an_error():
-    with pytest.raises(UserError, match=r'batch_size=1 per branch: .* expected at least 2'):
-        make_neck()((torch.randn(1, B, H, W),))
-
-
 def test_other_channels_than_the_backbones_are_an_error():
     expected = rf'in_channels={B}: expected {B + 1}, the channels of output -1 of model\.backbone'
     with pytest.raises(UserError, match=expected):

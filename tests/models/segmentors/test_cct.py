@@ -11,7 +11,6 @@ from mmengine.optim import OptimWrapper
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.perturbations import base
 
 N, SIZE = 2, (32, 32)
@@ -170,13 +169,6 @@ def test_the_teacher_predicts_the_target_on_the_unlabelled_images(monkeypatch):
     assert not seen[0].requires_grad
     for name, value in teacher.state_dict().items():
         assert torch.equal(value, state[name]), name
-
-
-def test_a_plain_batch_is_an_error():
-    batch = make_batch()
-    labeled = {key: batch[key]['labeled'] for key in batch}
-    with pytest.raises(UserError, match=r'train_dataloader.dataset: .* expected a SemiSegDataset'):
-        losses_of(make_model(), labeled)
 
 
 def test_train_step_lowers_the_loss():

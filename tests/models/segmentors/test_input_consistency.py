@@ -1,12 +1,9 @@
 import copy
 
-import pytest
 import tiny
 import torch
 import torch.nn.functional as F
 from mmengine.structures import PixelData
-
-from mmseg_cct.errors import UserError
 
 N, SIZE = 2, (32, 32)
 
@@ -36,13 +33,6 @@ def test_padding_does_not_count():
     q = student(batch['inputs']['unlabeled']).softmax(1)
     expected = (p - q).square().mean(1)[valid].mean()
     torch.testing.assert_close(losses['aux.consistency'], expected.detach())
-
-
-def test_a_plain_batch_is_an_error():
-    model, _ = tiny.taught()
-    batch = {key: value['labeled'] for key, value in tiny.pair_batch(N).items()}
-    with pytest.raises(UserError, match='MeanTeacherSegmentor trains on pairs'):
-        model(**batch, mode='loss')
 
 
 def test_unlabelled_images_stay_out_of_the_heads_statistics():

@@ -7,21 +7,28 @@ from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import MeanTeacherSegmentor
-from mmseg_cct.models.segmentors.requirements import require_pairs
 
 IMAGES = torch.zeros(1, 3, 2, 2)
 
 
-def test_images_by_branch_pass():
-    require_pairs(dict(labeled=IMAGES, unlabeled=IMAGES), 'CCTSegmentor')
-
-
-def test_images_of_one_branch_are_an_error_that_names_the_model():
+@pytest.mark.parametrize(
+    ('kind', 'options'),
+    [
+        ('CCTSegmentor', {}),
+        ('CCTPlusSegmentor', dict(loss_strong=dict(type='ConfidentCrossEntropy'))),
+        ('MeanTeacherSegmentor', dict(loss_consistency=dict(type='MSEConsistency'))),
+        ('SelfTrainingSegmentor', {}),
+    ],
+)
+def test_a_batch_without_branches_is_an_error_that_names_the_model(kind, options):
+    if kind != 'CCTSegmentor':
+        options = dict(options, auxiliary_head=None)
+    model = MODELS.build(tiny.model_config(type=kind, **options))
     with pytest.raises(UserError) as error:
-        require_pairs(IMAGES, 'CCTSegmentor')
+        model.loss(torch.zeros(1, 3, 32, 32), [])
     assert str(error.value) == (
-        'train_dataloader.dataset: CCTSegmentor trains on pairs of a labelled and an unlabelled '
-        'image; expected a SemiSegDataset with both'
+        f'train_dataloader.dataset: {kind} trains on pairs of a labelled and an unlabelled image; '
+        'expected a SemiSegDataset with both'
     )
 
 
