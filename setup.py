@@ -106,6 +106,7 @@ setup(
             'mypy',
             'hypothesis>=6',
             'pydoclint',
+            'hypothesis',
             'pytest>=8',
             'pytest-xdist>=3',
             'setuptools>=77',

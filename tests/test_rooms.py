@@ -72,6 +72,7 @@ TESTED_ELSEWHERE = {
 }
 # Tests of several modules of a room together.
 OF_A_ROOM = {
+    'engine/test_run_lengths',
     'annotations/readers/test_formats',  # damage in any format
     'apis/test_tta',
     'interop/test_public_code',

@@ -18,6 +18,7 @@ _FOR_THE_FILE = (
     '"HardDiskBackend" is the alias',
     'Exp name:',
     'Checkpoints will be saved to',
+    'per class results:',  # the table follows
 )
 _STEP = re.compile(r'(?:Iter|Epoch)\((\w+)\)\s*(?:\[[^\]]*\]){1,2}')
 # The terms of the total loss: `loss`, `decode.loss_ce`, `aux.loss`; not a ramp's `….loss_weight`.

@@ -7,12 +7,14 @@ from typing import Any
 
 import torch
 from mmengine.runner.checkpoint import CheckpointLoader
+from mmseg.models import SwinTransformer
 from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.config.walk import at, forget_initial_weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.models import TimmViT
 from mmseg_cct.utils.text import error_line
 
 
@@ -148,15 +150,15 @@ def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str
     where = f'{key}.pretrained_cfg_overlay.file: {checkpoint}'
     try:
         overlay = dict(module.get('pretrained_cfg_overlay') or {}, file=checkpoint)
-        built = MODELS.build({**module, 'pretrained_cfg_overlay': overlay}).timm_model
+        built = MODELS.build({**module, 'pretrained_cfg_overlay': overlay})
         found = import_module('timm.models').load_state_dict(checkpoint, weights_only=True)
     except UserError:  # from `TimmViT`, which skips none
         raise
     except Exception as error:  # timm and torch raise nearly anything on non-checkpoints
         name = module['model_name']
         raise UserError(f'{where} does not fit {name}', error_line(error, 160)) from error
-    if not module['type'].endswith('TimmViT'):
-        _require_half(found, built.state_dict(), where, module['model_name'])
+    if not isinstance(built, TimmViT):
+        _require_half(found, built.timm_model.state_dict(), where, module['model_name'])
 
 
 def _of_file_and_module(
@@ -184,7 +186,7 @@ def _of_file_and_module(
     beginning = ''
     if not found.keys() & expected.keys():
         beginning = next((other.removesuffix(name) for name, other in ends), '')
-    if beginning and type(built).__name__ == 'SwinTransformer':  # MMSeg's removes it itself
+    if beginning and isinstance(built, SwinTransformer):  # MMSeg's removes it itself
         found, beginning = _below(found, beginning), ''
     return found, expected, beginning
 

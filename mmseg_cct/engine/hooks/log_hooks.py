@@ -43,11 +43,20 @@ class SteadyTimerHook(IterTimerHook):
 
 @HOOKS.register_module()
 class MainProcessLoggerHook(LoggerHook):
-    """`LoggerHook` that writes the metrics of a test on the main process only.
+    """`LoggerHook` that logs the last iteration too, and writes test metrics on one process.
 
-    mmengine writes the same JSON file on every rank. If two writes overlap, the end of the longer
-    one may remain after the shorter one, and the file cannot be parsed.
+    mmengine writes the metrics of a test into the same JSON file on every rank. If two writes
+    overlap, the end of the longer one may remain after the shorter one, and the file cannot be
+    parsed.
     """
+
+    def after_train_iter(self, runner: Runner, batch_idx: int, *args: Any, **kwargs: Any) -> None:
+        """Logs an iteration at the interval, and the last one even if the interval ends later."""
+        interval = self.interval
+        if self.is_last_train_iter(runner):
+            self.interval = 1
+        super().after_train_iter(runner, batch_idx, *args, **kwargs)
+        self.interval = interval
 
     @master_only
     def after_test_epoch(self, *args: Any, **kwargs: Any) -> None:

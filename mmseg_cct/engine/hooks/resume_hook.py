@@ -38,9 +38,9 @@ class ResumeHook(Hook):
     - Options of the optimizer and the schedules (learning rate, momentum, weight decay, ends) are
       those of the config, which may have changed; mmengine restores the old ones with the state.
       Differences from the checkpoint's config are logged.
-    - With gradient accumulation it goes on from the last step, since later gradients are lost. A
-      teacher and BatchNorm's statistics have already averaged the iterations after that step, and
-      average them twice. A training by epochs goes on with the next epoch.
+    - With gradient accumulation it goes on from the last step, since later gradients are lost.
+      BatchNorm's statistics have already averaged the iterations after that step, and average them
+      twice; a teacher takes them over. A training by epochs goes on with the next epoch.
     - A validation that was due at the resumed iteration is run: the checkpoint is written before
       the validation, which may have been lost, and with it the best checkpoint.
 
@@ -171,7 +171,7 @@ def _go_back_to_a_step(runner: Runner, checkpoint: dict[str, Any], earlier: dict
     """Goes back to the last step, so that gradients that were lost are accumulated again.
 
     The weights do not change between two steps, so the checkpoint has those of the last step.
-    BatchNorm's statistics and a teacher change in every iteration, and are not taken back.
+    BatchNorm's statistics change in every iteration, and are not taken back.
     """
     if not isinstance(runner.train_loop, IterBasedTrainLoop):
         return
@@ -182,8 +182,8 @@ def _go_back_to_a_step(runner: Runner, checkpoint: dict[str, Any], earlier: dict
         return
     print_log(
         f'--resume: from iteration {meta["iter"] - rest}, where the optimizer stepped last; '
-        f'the gradients of {rest} iterations after it were not applied yet. A teacher and running '
-        'statistics average these twice; a default_hooks.checkpoint.interval in multiples of '
+        f'the gradients of {rest} iterations after it were lost. Running statistics count these '
+        'twice; a default_hooks.checkpoint.interval in multiples of '
         'optim_wrapper.accumulative_counts avoids it',
         logger='current',
     )
