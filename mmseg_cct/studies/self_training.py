@@ -1,7 +1,7 @@
-"""Self-training: a teacher draws masks, a student learns from them and labels the next round.
+"""Self-training: a teacher draws masks, a student learns from them.
 
-A round's folder holds `masks/`, drawn by the teacher, and the student's run: `config.py`,
-`train/`, `test/` and `log.txt`.
+The folder holds `masks/`, drawn by the teacher, and the student's run: `config.py`, `train/`,
+`test/` and `log.txt`.
 """
 
 import copy
@@ -29,15 +29,12 @@ from mmseg_cct.pseudo_labels.teacher_masks import (
     read_masks,
 )
 from mmseg_cct.pseudo_labels.writer import LABELS
-from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.image_counts import ImageCounts
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import on_first_process
-from mmseg_cct.utils.templates import render
 
-from .execution import StudyRun, prepare_runs, read_metrics
+from .execution import StudyRun, prepare_runs
 from .study_config import keep_last_checkpoint, study_config
 
 METHOD, RECORD = 'self-train', 'self_train.json'
@@ -48,14 +45,11 @@ class SelfTraining:
     """Settings of a self-training.
 
     Attributes:
-        teacher: Work directory of the first teacher, or its checkpoint.
-        student: Setting of the students.
+        teacher: Work directory of the teacher, or its checkpoint.
+        student: Setting of the student.
         options: Settings of the student's config to override.
-        out: Folder of all rounds.
+        out: Folder of the masks and of the student.
         dropped: Share of the least confident pixels of each class, which are ignored.
-        rounds: Number of students, each of which teaches the next.
-        first_share: Share of the images, the most reliable ones, that the first of several students
-            learns from.
         tta: Whether the teacher averages over views.
         held_out: Maximum number of validation images to measure the masks' precision on.
     """
@@ -65,48 +59,35 @@ class SelfTraining:
     options: Mapping[str, Any]
     out: Path
     dropped: float = 0.2
-    rounds: int = 1
-    first_share: float = 0.5
     tta: bool = True
     held_out: int = 200
 
+    @property
+    def masks(self) -> Path:
+        return self.out / 'masks'
+
     def record(self) -> None:
-        """Records the settings in the folder; another self-training there is a `UserError`."""
-        config = self.student_config()
-        taught_by = self.teacher_of(1).checkpoint
-        sets = leaf_sets(config.train_dataloader.dataset.get('unlabeled'))
-        if self.begins_with_surest(1) and any(key for key, _ in sets):
-            raise UserError(
-                self.student,
-                'train_dataloader.dataset.unlabeled wraps other sets, and images are chosen from '
-                'one',
-                'one set, or --first-share 1',
-            )
+        """Records the settings in the folder.
+
+        Raises:
+            UserError: Another self-training is there.
+        """
+        taught_by = self.find_teacher().checkpoint
         settings = {**vars(self), 'out': None}
         settings['checkpoint'] = [taught_by, *(file_stamp(taught_by) or ())]
         settings['options'] = {key: str(value) for key, value in self.options.items()}
-        OutputFolder(self.out, RECORD, data_folders(config), settings).claim()
+        OutputFolder(self.out, RECORD, data_folders(self.student_config()), settings).claim()
 
-    def folder(self, number: int) -> Path:
-        """The folder of a round, from 1."""
-        return self.out / f'round{number}'
-
-    def teacher_of(self, number: int) -> Run:
-        """The teacher of a round: the first one, then the student of the round before."""
-        work_dir = Path(self.teacher) if number == 1 else self.folder(number - 1) / 'train'
-        return find_run(str(work_dir), work_dir)
+    def find_teacher(self) -> Run:
+        return find_run(self.teacher, Path(self.teacher))
 
     def student_config(self) -> Config:
         """The student's config, without masks."""
         return study_config(self.student, {**self.options, 'method': METHOD})
 
-    def begins_with_surest(self, number: int) -> bool:
-        """Whether the student of a round learns from the most reliable images only."""
-        return number == 1 and number < self.rounds and self.first_share < 1
-
-    def draw(self, number: int, device: str | None = None, pictures: int = 6) -> ImageCounts:
-        """Draws the masks of a round; several processes may share the work."""
-        run, config = self.teacher_of(number), self.student_config()
+    def draw(self, device: str | None = None, pictures: int = 6) -> ImageCounts:
+        """Draws the masks; several processes may share the work."""
+        run, config = self.find_teacher(), self.student_config()
         unlabeled = unlabeled_images(config, self.student)
         held_out = held_out_images(config, self.student, self.held_out)
         on_first_process(self.record)
@@ -114,7 +95,7 @@ class SelfTraining:
             run.config,
             run.checkpoint,
             unlabeled,
-            str(self.folder(number) / 'masks'),
+            str(self.masks),
             held_out=held_out,
             dropped=self.dropped,
             tta=self.tta,
@@ -122,64 +103,34 @@ class SelfTraining:
             device=device,
         )
 
-    def is_drawn(self, number: int) -> bool:
-        """Whether a round has the masks of all images as they are now."""
-        folder = self.folder(number) / 'masks'
-        if not (folder / MASKS).is_file():
+    def is_drawn(self) -> bool:
+        """Whether all images as they are now have their masks."""
+        if not (self.masks / MASKS).is_file():
             return False
         unlabeled = unlabeled_images(self.student_config(), self.student)
-        masks = OutputFolder(folder, teacher_masks.RECORD)
-        same = read_masks(folder).sure.keys() == unlabeled.paths.keys()
-        if same and masks.is_made_from(unlabeled.stamps):
+        folder = OutputFolder(self.masks, teacher_masks.RECORD)
+        same = read_masks(self.masks).sure.keys() == unlabeled.paths.keys()
+        if same and folder.is_made_from(unlabeled.stamps):
             return True
-        if not (self.folder(number) / 'train').is_dir():
+        if not (self.out / 'train').is_dir():
             return False
+        # What the student learns from must not change under it, so the old masks stay.
         warn(
-            f'{folder}: images have changed since their masks were drawn, and the student has '
+            f'{self.masks}: images have changed since their masks were drawn, and the student has '
             'begun to learn from these masks; expected another --out for the images of now'
         )
         return True
 
-    def prepare(self, number: int) -> StudyRun:
-        """Writes the config of a round's student."""
-        config, masks = self.student_config(), self.folder(number) / 'masks'
+    def prepare(self) -> StudyRun:
+        """Writes the config of the student."""
+        config, record = self.student_config(), read_masks(self.masks)
         keep_last_checkpoint(config)
-        record = read_masks(masks)
-        sure, unlabeled = list(record.sure.values()), config.train_dataloader.dataset.unlabeled
-        if self.begins_with_surest(number):
-            order = sorted(range(len(sure)), key=lambda index: -sure[index])
-            surest = order[: max(round(self.first_share * len(sure)), 1)]
-            given = unlabeled.get('indices')  # of the images with masks, if not all have one
-            places = given if isinstance(given, Sequence) else range(len(sure))
-            unlabeled.indices = sorted(places[index] for index in surest)
-        for _, leaf in leaf_sets(unlabeled):
+        for _, leaf in leaf_sets(config.train_dataloader.dataset.unlabeled):
             leaf['pipeline'] = with_masks(
-                leaf.get('pipeline', ()), record.image_dir, str((masks / LABELS).resolve())
+                leaf.get('pipeline', ()), record.image_dir, str((self.masks / LABELS).resolve())
             )
-        name = f'student {number} of {self.rounds}'
-        (run,) = prepare_runs([(name, self.folder(number), config)])
+        (run,) = prepare_runs([('student', self.out, config)])
         return run
-
-    def write_report(self) -> Path:
-        """Writes `self_training.md`: the students' results and what they learnt from."""
-        rows = []
-        for number in range(1, self.rounds + 1):
-            metrics = read_metrics(self.folder(number)) or {}
-            if not (self.folder(number) / 'masks' / MASKS).is_file():
-                continue
-            sure = list(read_masks(self.folder(number) / 'masks').sure.values())
-            miou = f'{metrics["mIoU"]:.1f}' if 'mIoU' in metrics else ''
-            rows.append([str(number), str(len(sure)), f'{sum(sure) / len(sure):.0%}', miou])
-        header = ['round', 'images labelled', 'pixels that teach', 'mIoU of the student, %']
-        page = render(
-            'studies/self_training.md.jinja',
-            teacher=self.teacher,
-            student=self.student,
-            results=Table(header, rows),
-            masks={number: f'{self.folder(int(number)).name}/masks' for number, *_ in rows},
-        )
-        write_text(self.out / 'self_training.md', page)
-        return self.out / 'self_training.md'
 
 
 def unlabeled_images(config: Config, place: str) -> Unlabeled:

@@ -10,9 +10,8 @@ import world
 from mmengine.config import Config
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.pseudo_labels.teacher_masks import MasksRecord, Unlabeled, draw_masks
+from mmseg_cct.pseudo_labels.teacher_masks import Unlabeled, draw_masks
 from mmseg_cct.studies.self_training import SelfTraining
-from mmseg_cct.utils.files import write_record
 
 pytestmark = pytest.mark.slow
 
@@ -24,16 +23,16 @@ def test_masks_are_stale_once_an_image_changes(teacher, tmp_path, monkeypatch, c
     config.dump(tmp_path / 'setting.py')
     file, setting = teacher / 'teacher/iter_3.pth', str(tmp_path / 'setting.py')
     training = SelfTraining(str(file), setting, {}, tmp_path / 'out', tta=False, held_out=0)
-    assert not training.is_drawn(1)
-    training.draw(1)
-    assert training.is_drawn(1)
+    assert not training.is_drawn()
+    training.draw()
+    assert training.is_drawn()
     for image in (tmp_path / 'images').iterdir():
         os.utime(image, ns=(1, 2))
-    assert not training.is_drawn(1)
-    (training.folder(1) / 'train').mkdir()
+    assert not training.is_drawn()
+    (training.out / 'train').mkdir()
     told = []
     monkeypatch.setattr('mmseg_cct.studies.self_training.warn', told.append)
-    assert training.is_drawn(1) and 'images have changed since their masks were drawn' in told[0]
+    assert training.is_drawn() and 'images have changed since their masks were drawn' in told[0]
 
 
 def test_a_damaged_record_is_one_line(teacher, tmp_path):
@@ -45,45 +44,14 @@ def test_a_damaged_record_is_one_line(teacher, tmp_path):
         tta=False,
         held_out=1,
     )
-    training.draw(1)
-    masks = training.folder(1) / 'masks'
+    training.draw()
+    masks = training.masks
     assert '| right of those that teach |' in (masks / 'report.md').read_text()
     (masks / 'masks.json').write_text('{}')
     with pytest.raises(UserError, match=r'masks\.json: damaged, .*: remove it, and they are drawn'):
-        training.prepare(1)
+        training.prepare()
     (masks / 'masks.json').unlink()
-    assert training.draw(1).skipped and training.prepare(1)
-
-
-def test_the_surest_half_is_that_of_the_chosen_images(teacher, tmp_path):
-    config = Config.fromfile(teacher / 'setting.py')
-    config.train_dataloader.dataset.unlabeled.indices = [0, 2, 4]
-    config.dump(tmp_path / 'part.py')
-    out = tmp_path / 'out'
-    file = str(teacher / 'teacher')
-    training = SelfTraining(file, str(tmp_path / 'part.py'), {}, out, rounds=2)
-    record = MasksRecord('x', 0.2, ['a'], [0], [[1]], dict(a=0.1, b=0.9, c=0.8))
-    write_record(out / 'round1/masks/masks.json', record)
-    dataset = Config.fromfile(training.prepare(1).config).train_dataloader.dataset
-    assert dataset.unlabeled.indices == [2, 4]
-
-
-@pytest.mark.parametrize('share', [0.5, 1])
-def test_images_are_chosen_from_one_set_only(teacher, tmp_path, share):
-    config = Config.fromfile(teacher / 'setting.py')
-    dataset = config.train_dataloader.dataset
-    dataset.unlabeled = dict(type='ConcatDataset', datasets=[dataset.unlabeled] * 2)
-    config.dump(tmp_path / 'two.py')
-    training = SelfTraining(
-        str(teacher / 'teacher'), str(tmp_path / 'two.py'), {}, tmp_path / 'out',
-        rounds=2, first_share=share,
-    )  # fmt: skip
-    if share == 1:
-        training.record()
-        return
-    with pytest.raises(UserError, match=r'unlabeled wraps other sets.*--first-share 1'):
-        training.record()
-    assert not (tmp_path / 'out').exists()
+    assert training.draw().skipped and training.prepare()
 
 
 def test_images_are_read_as_the_teacher_reads_them(teacher, tmp_path):
