@@ -39,8 +39,25 @@ class Segmented(NamedTuple):
 def segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> Iterator[Segmented]:
     """Reads images `(H, W, C)` by their keys and segments them, in order.
 
-    `model` is one of `load_model`. What it or its pipeline raises at the first image is reported in
-    one line, as a mistake of the config.
+    Args:
+        model: One of `load_model`, or of MMSegmentation's `init_model`.
+        keys: By what the caller knows the images, such as their paths.
+        read: Reads the image of a key, BGR if it has three channels.
+
+    Yields:
+        Each image with its class ids, or with the error of reading it.
+
+    Raises:
+        UserError: If the model or its pipeline fails at the first image: a mistake of the config.
+
+    Example:
+        >>> from mmseg.apis import init_model
+        >>> from mmseg_cct.config.load import load_config
+        >>> model = init_model(load_config('cct_shapes', {}), device='cpu')  # random weights
+        >>> image = np.random.default_rng(0).integers(0, 256, (48, 64, 3), np.uint8)
+        >>> [segmented] = segment(model, ['an image'], lambda key: image)
+        >>> segmented.labels.shape
+        (48, 64)
     """
     stream, is_first = _segment(model, keys, read), True
     while True:

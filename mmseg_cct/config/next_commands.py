@@ -28,7 +28,7 @@ def next_commands(file: Path, method: str, root: str = WORK_DIRS) -> tuple[str, 
 
 
 def commands_after_training(
-    config: Path, checkpoint: str, name: str, domain: str | None = None
+    config: Path, checkpoint: Path, name: str, domain: str | None = None
 ) -> tuple[str, ...]:
     """Commands that use and judge a trained model, one per line.
 
@@ -38,8 +38,15 @@ def commands_after_training(
         name: What to call the training.
         domain: One of the domains, if the model has several; then there is no report.
     """
+    config, checkpoint = _from_here(config), _from_here(checkpoint)
     work_dir = config.parent
     of = () if domain is None else ('--domain', domain)
     predict = 'predict', config, checkpoint, 'IMAGES', *of, '--out', work_dir / 'predictions'
     report = 'report', f'{name}={work_dir}', '--out', work_dir / 'report'
     return tuple(command_line(*each) for each in ([predict] if of else [predict, report]))
+
+
+def _from_here(path: Path) -> Path:
+    """Shortens the path of a file below the working directory."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -13,7 +13,7 @@ def test_in_a_checkout_the_tools_are_its_own(project_root, monkeypatch):
 
 def test_paths_with_spaces_are_quoted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    predict, report = commands_after_training(Path('my run/a.py'), 'my run/iter_2.pth', 'cct')
+    predict, report = commands_after_training(tmp_path / 'my run/a.py', tmp_path / 'my run/iter_2.pth', 'cct')
     assert predict.endswith(
         " predict 'my run/a.py' 'my run/iter_2.pth' IMAGES --out 'my run/predictions'"
     )
@@ -22,7 +22,7 @@ def test_paths_with_spaces_are_quoted(tmp_path, monkeypatch):
 
 def test_a_model_of_domains_predicts_in_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (predict,) = commands_after_training(Path('w/a.py'), 'w/iter_2.pth', 'cct', 'camvid')
+    (predict,) = commands_after_training(Path('w/a.py'), Path('w/iter_2.pth'), 'cct', 'camvid')
     assert predict.endswith(
         ' predict w/a.py w/iter_2.pth IMAGES --domain camvid --out w/predictions'
     )

@@ -93,7 +93,7 @@ def _next_commands(runner: Runner) -> Sequence[str]:
         return ()
     domain = next(iter(at(runner.cfg, 'model.domains') or ()), None)
     name = _method(runner) or config.parent.resolve().name
-    return commands_after_training(config, checkpoint, name, domain)
+    return commands_after_training(config, Path(checkpoint), name, domain)
 
 
 def _of_labels(runner: Runner) -> Iterator[str]:

@@ -97,11 +97,11 @@ def test_the_end_names_the_next_commands(runner, log, tmp_path, monkeypatch):
     FindingsHook().after_train(runner)
     first, predict, report = log.pop().split('\n  ')
     assert first == 'Next:'
-    assert f' predict {tmp_path}/cct_tiny.py {tmp_path}/iter_4.pth IMAGES ' in predict
-    assert f' report cct={tmp_path} --out ' in report
+    assert ' predict cct_tiny.py iter_4.pth IMAGES --out predictions' in predict
+    assert ' report cct=. --out report' in report
     runner.message_hub.update_info('best_ckpt', f'{tmp_path}/best_mIoU_iter_2.pth')
     FindingsHook().after_train(runner)
-    assert '/best_mIoU_iter_2.pth IMAGES' in log.pop()
+    assert ' best_mIoU_iter_2.pth IMAGES' in log.pop()
     runner.model = torch.nn.Linear(1, 1)  # such as a classifier
     FindingsHook().after_train(runner)
     assert not log
