@@ -1,9 +1,8 @@
 #!/usr/bin/env python
-"""Converts a checkpoint of the authors' public code into this project's format, or back.
+"""Converts a checkpoint of the authors' public code into this project's format.
 
-Also converts their ImageNet weights, which configs/public starts from. The names of the weights
-tell the direction. If names are missing or unexpected, they are listed, and nothing is written
-without --partial.
+Also converts their ImageNet weights, which configs/public starts from. If names are missing or
+unexpected, they are listed, and nothing is written without --partial.
 
 Examples:
     python tools/convert_checkpoint.py best_model.pth cct_voc_1464.pth
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
-    parser.add_argument(
-        'source', metavar='IN', help='checkpoint of the public code or of this project'
-    )
+    parser.add_argument('source', metavar='IN', help='checkpoint of the public code')
     parser.add_argument('target', metavar='OUT', help='file to write')
     parser.add_argument(
         '--partial',
@@ -48,10 +45,10 @@ def describe(done: Conversion) -> str:
     decoders = f'{done.num_decoders} auxiliary decoders' if done.num_decoders else 'main path alone'
     if counts := done.decoder_counts if done.num_decoders else None:
         decoders += f' ({", ".join(f"{kind} {count}" for kind, count in counts.items())})'
-    text = f'{done.num_weights} weights, {done.num_classes} classes, {decoders}'
-    if done.to_public:
-        return f"{text}; in the public code's names"
-    return f'{text}; made for configs/public'
+    return (
+        f'{done.num_weights} weights, {done.num_classes} classes, {decoders}; made for '
+        'configs/public'
+    )
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
-"""Conversion of checkpoints between the authors' public code and this project."""
+"""Conversion of checkpoints of the authors' public code."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,14 +10,7 @@ from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 
-from .public_names import (
-    Renamed,
-    backbone_to_mmseg,
-    is_backbone,
-    is_public,
-    to_project,
-    to_public,
-)
+from .public_names import backbone_to_mmseg, is_backbone, is_public, to_project
 
 # Auxiliary decoders in the public code's config, in the order of its module list.
 _DECODER_KINDS = (
@@ -36,7 +30,6 @@ class Conversion:
     """Outcome of a conversion.
 
     Attributes:
-        to_public: Whether the target is for the public code.
         num_weights: Number of converted entries.
         num_classes: C, the number of classes; 0 for ImageNet weights of the backbone.
         num_decoders: K, 0 for a model without auxiliary decoders.
@@ -46,7 +39,6 @@ class Conversion:
         unexpected: Names of the source that are left out.
     """
 
-    to_public: bool
     num_weights: int
     num_classes: int
     num_decoders: int
@@ -56,57 +48,47 @@ class Conversion:
 
 
 def convert_file(source: str, target: str, *, partial: bool = False) -> Conversion:
-    """Converts a checkpoint to the other code's format; the names of its weights tell which.
+    """Converts a checkpoint of the authors' code, or their ImageNet weights for `model.backbone`.
 
-    The authors' ImageNet weights become those of `model.backbone`. With `partial` the file is
-    written even if names are missing or unexpected. A checkpoint of neither code is a `UserError`.
+    Args:
+        source: The checkpoint.
+        target: The file to write.
+        partial: Whether to write even if names are missing or unexpected.
+
+    Returns:
+        What was converted, and the names that do not match.
+
+    Raises:
+        UserError: If the checkpoint is not one of the authors' code.
     """
     checkpoint = read_checkpoint(source)
+    state = checkpoint['state_dict']
     try:
-        state = checkpoint['state_dict']
-        public = is_backbone(state) or is_public(state)
-        rename = to_project if public else to_public
-        renamed = (backbone_to_mmseg if is_backbone(state) else rename)(state)
+        if is_backbone(state):
+            renamed = backbone_to_mmseg(state)
+        elif is_public(state):
+            renamed = to_project(state)
+        else:
+            raise UserError("has this project's names already; expected the public code's")
     except UserError as error:
         raise UserError(source, error) from None
-    decoder = 'decode_head.conv_seg.weight' if public else 'module.main_decoder.upsample.0.weight'
-    num_classes = len(renamed.state.get(decoder, ()))
+    num_classes = len(renamed.state.get('decode_head.conv_seg.weight', ()))
+    meta = {}
+    if num_classes == _VOC_CLASSES:  # the public code supports VOC only
+        meta['dataset_meta'] = dict(classes=tuple(get_classes('voc')), palette=get_palette('voc'))
     if partial or not (renamed.missing or renamed.unexpected):
-        made = _project_checkpoint if public else _public_checkpoint
-        write_atomic(target, checkpoint_bytes(made(checkpoint, renamed, num_classes)))
+        write_atomic(target, checkpoint_bytes(dict(meta=meta, state_dict=renamed.state)))
     return Conversion(
-        not public,
         len(renamed.state),
         num_classes,
         renamed.num_decoders,
-        _decoder_counts(checkpoint) if public else None,
+        _decoder_counts(checkpoint),
         renamed.missing,
         renamed.unexpected,
     )
 
 
-def _project_checkpoint(
-    checkpoint: dict[str, Any], renamed: Renamed, num_classes: int
-) -> dict[str, Any]:
-    # The public code's other entries are kept for the way back.
-    meta: dict[str, Any] = dict(
-        public={key: value for key, value in checkpoint.items() if key != 'state_dict'}
-    )
-    if num_classes == _VOC_CLASSES:  # the public code supports VOC only
-        meta['dataset_meta'] = dict(classes=tuple(get_classes('voc')), palette=get_palette('voc'))
-    return dict(meta=meta, state_dict=renamed.state)
-
-
-def _public_checkpoint(
-    checkpoint: dict[str, Any], renamed: Renamed, num_classes: int
-) -> dict[str, Any]:
-    meta = checkpoint.get('meta') or {}
-    # The public code reads these entries on resume.
-    extra = dict(arch='DataParallel', epoch=meta.get('epoch', 0), monitor_best=0.0, config=None)
-    return {**extra, **meta.get('public', {}), 'state_dict': renamed.state}
-
-
-def _decoder_counts(checkpoint: dict[str, Any]) -> dict[str, int] | None:
+def _decoder_counts(checkpoint: Mapping[str, Any]) -> dict[str, int] | None:
     model = (checkpoint.get('config') or {}).get('model') or {}
     if not model or not set(_DECODER_KINDS) <= model.keys():
         return None

@@ -1,4 +1,4 @@
-"""Names of weights in the authors' public code and in this project.
+"""Renames weights of the authors' public code to those of this project.
 
 Both have the same network: a ResNet-50 with a 3×3 stem at output stride 8, pyramid pooling at four
 bins, decoders of sub-pixel convolutions. Names of the main path correspond one to one. The K
@@ -67,7 +67,7 @@ BACKBONE_NAMES = {
 
 @dataclass
 class Renamed:
-    """State dict in the other code's names.
+    """State dict in this project's names.
 
     Attributes:
         state: Renamed weights.
@@ -104,35 +104,6 @@ def to_project(state: Mapping[str, Tensor]) -> Renamed:
     return Renamed(renamed, num_decoders, missing, [n for n in source if n not in expected])
 
 
-def to_public(state: Mapping[str, Tensor]) -> Renamed:
-    """Renames weights of this project to those of the public `CCT`.
-
-    They are `backbone.*`, `neck.*`, `decode_head.*` and `auxiliary_head.*`, each with or without
-    `module.`; the result has the prefix, which the public loaders expect. Decoders with a hidden
-    width, which the public code does not know, are a `UserError`.
-    """
-    source = weights(state)
-    _check_no_hidden_width(source)
-    names = {ours: public for public, ours in SHARED_NAMES.items()}
-    renamed, missing = _rename(source, names)
-    stacked = [(ours, kind, public) for ours, kind, public in _AUXILIARY if ours in source]
-    num_decoders = len(source[stacked[0][0]]) if stacked else 0
-    if stacked:
-        missing += [ours for ours, _, _ in _AUXILIARY if ours not in source]
-    for index in range(num_decoders):
-        for ours, kind, public in stacked:
-            weight = source[ours][index]
-            weight = weight[..., None, None] if kind == 'weight' else weight
-            renamed[public.format(index)] = weight.clone()
-    expected = {*names, *(ours for ours, _, _ in _AUXILIARY)}
-    return Renamed(
-        {f'module.{name}': value for name, value in renamed.items()},
-        num_decoders,
-        missing,
-        [n for n in source if n not in expected],
-    )
-
-
 def backbone_to_mmseg(state: Mapping[str, Tensor]) -> Renamed:
     """Renames the authors' ImageNet weights to those of MMSeg's `ResNetV1c`; drops the classifier.
 
@@ -153,7 +124,11 @@ def is_backbone(state: Mapping[str, Tensor]) -> bool:
 
 
 def is_public(state: Mapping[str, Tensor]) -> bool:
-    """Tells the public code's names from this project's; other or mixed ones are a `UserError`."""
+    """Tells the public code's names from this project's.
+
+    Raises:
+        UserError: If the names are others, or of both.
+    """
     roots = {name.split('.')[0] for name in weights(state)}
     public, ours = roots & {'encoder', 'main_decoder'}, roots & {'backbone', 'decode_head'}
     if bool(public) == bool(ours):
@@ -186,24 +161,6 @@ def _rename(
         old for old in names if old not in source and not old.endswith('num_batches_tracked')
     ]
     return renamed, missing
-
-
-def _check_no_hidden_width(source: Mapping[str, Tensor]) -> None:
-    last = _LEVELS - 1
-    for weight, axis in (
-        (f'decode_head.upsample.{last}.0.weight', 0),
-        (f'auxiliary_head.up.{last}.weight', 1),
-    ):
-        if weight not in source:
-            continue
-        num_classes, channels = source[weight].shape[axis] // 4, source[weight].shape[axis + 1]
-        if channels != num_classes:
-            head = weight.partition('.')[0]
-            raise UserError(
-                f'model.{head}.channels={channels}',
-                "the public code's decoders have no hidden width",
-                f'None, the {num_classes} classes',
-            )
 
 
 def _stack(weights: list[Tensor], names: list[str]) -> Tensor:

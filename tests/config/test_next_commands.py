@@ -13,7 +13,9 @@ def test_in_a_checkout_the_tools_are_its_own(project_root, monkeypatch):
 
 def test_paths_with_spaces_are_quoted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    predict, report = commands_after_training(tmp_path / 'my run/a.py', tmp_path / 'my run/iter_2.pth', 'cct')
+    predict, report = commands_after_training(
+        tmp_path / 'my run/a.py', tmp_path / 'my run/iter_2.pth', 'cct'
+    )
     assert predict.endswith(
         " predict 'my run/a.py' 'my run/iter_2.pth' IMAGES --out 'my run/predictions'"
     )

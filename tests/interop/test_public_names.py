@@ -3,11 +3,11 @@ import itertools
 import pytest
 import torch
 from mmseg.registry import MODELS
-from public_state import C, D, K, assert_same_bits, public_state
+from public_state import C, D, K, public_state
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop.public_names import to_project, to_public
+from mmseg_cct.interop.public_names import to_project
 from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead
 
 
@@ -42,10 +42,9 @@ def test_every_weight_of_the_shipped_model_has_a_public_name(project_root):
     assert config.model.decode_head.final_activation
     assert config.model.auxiliary_head.final_activation
     model = MODELS.build(config.model)
-    renamed = to_public(model.state_dict())
+    renamed = to_project(public_state(30))
     assert (renamed.missing, renamed.unexpected, renamed.num_decoders) == ([], [], 30)
-    back = to_project(renamed.state)
-    assert_same_bits(dict(sorted(back.state.items())), dict(sorted(model.state_dict().items())))
+    assert renamed.state.keys() == model.state_dict().keys()
 
 
 def test_decoders_of_the_public_code_come_in_this_order():
@@ -74,14 +73,10 @@ def test_decoders_of_the_public_code_come_in_this_order():
 
 @pytest.mark.parametrize('num_decoders', [0, 1, 12])
 @pytest.mark.parametrize('module', [True, False])
-def test_there_and_back_is_the_same_to_the_bit(num_decoders, module):
-    state = public_state(num_decoders, module)
-    renamed = to_project(state)
+def test_every_weight_is_taken(num_decoders, module):
+    renamed = to_project(public_state(num_decoders, module))
     assert renamed.num_decoders == num_decoders
     assert not renamed.missing and not renamed.unexpected
-    back = to_public(renamed.state)
-    assert not back.missing and not back.unexpected
-    assert_same_bits(back.state, public_state(num_decoders))
 
 
 def test_the_main_decoder_is_the_equation():
@@ -134,13 +129,6 @@ def test_missing_and_unexpected_names_are_listed():
     assert renamed.unexpected == ['encoder.fc.weight', 'aux_decoders.1.upsample.4.conv.bias']
     assert 'auxiliary_head.up.2.bias' not in renamed.state
 
-    ours = to_project(public_state()).state
-    del ours['neck.bottleneck.bn.weight'], ours['auxiliary_head.up.1.weight']
-    ours['auxiliary_head.other'] = torch.zeros(2)
-    back = to_public(ours)
-    assert back.missing == ['neck.bottleneck.bn.weight', 'auxiliary_head.up.1.weight']
-    assert back.unexpected == ['auxiliary_head.other']
-
 
 def test_counters_of_batches_may_be_missing():
     state = {
@@ -160,17 +148,3 @@ def test_decoders_of_different_shapes_are_refused():
         r'expected \(12, 3\) as aux_decoders\.0',
     ):
         to_project(state)
-
-
-@pytest.mark.parametrize(
-    ('head', 'weight', 'shape'),
-    [
-        ('decode_head', 'upsample.2.0.weight', (4 * C, 8, 1, 1)),
-        ('auxiliary_head', 'up.2.weight', (K, 4 * C, 8)),
-    ],
-)
-def test_decoders_with_a_hidden_width_have_no_public_counterpart(head, weight, shape):
-    ours = to_project(public_state()).state
-    ours[f'{head}.{weight}'] = torch.zeros(shape)
-    with pytest.raises(UserError, match=rf'model\.{head}\.channels=8: .* expected None, the 3'):
-        to_public(ours)

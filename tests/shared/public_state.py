@@ -26,10 +26,3 @@ def public_state(num_decoders=K, module=True):
     for index in range(num_decoders):
         state.update(decoder(f'aux_decoders.{index}', generator))
     return {('module.' if module else '') + name: value for name, value in state.items()}
-
-
-def assert_same_bits(actual, expected):
-    assert actual.keys() == expected.keys()
-    for name, value in expected.items():
-        assert actual[name].shape == value.shape, name
-        assert torch.equal(actual[name], value), name

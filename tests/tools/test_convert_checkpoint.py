@@ -15,8 +15,6 @@ def test_converts_or_lists_what_does_not_match(cct, tmp_path, capsys):
     assert capsys.readouterr().out == (
         f'{out}: 367 weights, 21 classes, main path alone; made for configs/public\n'
     )
-    assert cct.run('convert_checkpoint', out, tmp_path / 'back.pth') == 0
-    assert capsys.readouterr().out.endswith("; in the public code's names\n")
 
     out.unlink()
     del state['module.main_decoder.upsample.1.conv.bias']

@@ -6,7 +6,9 @@ import os
 import shutil
 
 import pytest
+import torch
 import world
+from public_state import public_state
 
 # What names a place that a tool writes to; all other arguments are read or are no place.
 OUTPUTS = {'out', 'work_dir', 'show_dir', 'target'}
@@ -23,7 +25,7 @@ COMMANDS = {
     ('add_cct', 'out'): 'tiny.py --unlabeled data/images --force --out',
     ('analyze_clusters', 'out'): 'tiny.py x.pth --out',
     ('config', 'out'): 'tiny.py --overwrite --out',
-    ('convert_checkpoint', 'target'): 'x.pth --partial --overwrite',
+    ('convert_checkpoint', 'target'): 'public.pth --overwrite',
     ('import_masks', 'out'): 'a.json --rest background --overwrite --images data/images --out',
     ('learning_curve', 'out'): 'tiny.py --out',
     ('make_image_labels', 'out'): f'--masks data/masks --images data/images {CLASSES} '
@@ -100,6 +102,7 @@ def test_nothing_that_was_there_is_lost(tool, option, cct, trained, capfd):
     root = cct.folder
     shutil.copy(trained.checkpoint, root / 'x.pth')
     shutil.copytree(trained.checkpoint.parent, root / 'run')
+    torch.save(public_state(), root / 'public.pth')
     (root / 'mine.txt').write_text('mine')
     (root / 'link').symlink_to('mine.txt')
     (root / 'a.json').write_text('{"shapes": [], "imagePath": "l0.png", "imageData": null}')
