@@ -132,6 +132,7 @@ def main() -> None:
     with running(args):
         from mmseg_cct.writer.choices import Choices, choices_before, plain_name
         from mmseg_cct.writer.new_config import new_config
+        from mmseg_cct.writer.training_time import describe_training_time
 
         out = args.out or f'configs/{plain_name(args.data)}'
         given = {name: value for name, value in vars(args).items() if name not in ('data', 'out')}
@@ -144,7 +145,8 @@ def main() -> None:
             print(f'note: options not given are those of {before[0]}')
         for line in written.warnings:
             print(f'warning: {line}')
-        print('Written:', written.file, *written.lists, sep='\n  ')
+        print('Written:', written.file, *written.lists, sep='\n  ', flush=True)
+        print(describe_training_time(str(written.file)))
     print('Next:', *written.commands, sep='\n  ')
 
 
