@@ -140,7 +140,7 @@ def import_masks(
     Raises:
         UserError: If the export, a name or the output folder does not fit.
 
-    Example:
+    Examples:
         >>> import json, tempfile
         >>> from PIL import Image
         >>> export, data = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())

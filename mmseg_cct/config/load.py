@@ -41,7 +41,7 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
         that is missing or does not run, a method that does not fit it, and an option that does not
         fit it or would do nothing are a `UserError`.
 
-    Example:
+    Examples:
         >>> options = {'method': 'supervised', 'train_cfg.max_iters': 10}
         >>> config = load_config('demo/cct_shapes', options)
         >>> config.train_cfg.max_iters, config.model.type

@@ -51,7 +51,7 @@ class FolderDataset(BaseSegDataset):
             repeated, a class is ignored, no image belongs to the subset, an image on the list is
             missing, or all masks have another suffix.
 
-    Example:
+    Examples:
         >>> import numpy as np, tempfile
         >>> from mmcv import imwrite
         >>> root = tempfile.TemporaryDirectory()

@@ -60,7 +60,7 @@ class SemiSegDataset(Dataset):
         UserError: If a set cannot be built or is empty, the labelled set has no class names,
             or a set is built already that `num_labeled` or `strong_views` would change.
 
-    Example:
+    Examples:
         >>> from mmengine.registry import init_default_scope
         >>> from mmseg_cct.datasets import PairSampler
         >>> init_default_scope('mmseg')

@@ -42,4 +42,4 @@ def test_the_examples_hold(file):
 def test_what_a_user_names_first_ends_its_docstring_with_an_example(module, name):
     documented = getattr(importlib.import_module(f'mmseg_cct.{module}'), name)
     *_, last = documented.__doc__.split('\n\n')
-    assert last.strip().startswith('Example:\n')
+    assert last.strip().startswith('Examples:\n')

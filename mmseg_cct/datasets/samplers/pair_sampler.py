@@ -50,7 +50,7 @@ class PairSampler(EndlessSampler):
     Raises:
         UserError: If the dataset is not a `SemiSegDataset`.
 
-    Example:
+    Examples:
         >>> from types import SimpleNamespace
         >>> pairs = SimpleNamespace(labeled=range(2), unlabeled=range(4))
         >>> draws = iter(PairSampler(pairs, seed=0))

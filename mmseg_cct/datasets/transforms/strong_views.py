@@ -96,7 +96,7 @@ class StrongViews(BaseTransform):
         blur_prob: Probability of the Gaussian blur.
         blur_sigma: Range of its standard deviation in pixels.
 
-    Example:
+    Examples:
         >>> from mmseg.structures import SegDataSample
         >>> from torch import randint, uint8
         >>> packed = dict(inputs=randint(256, (3, 8, 8), dtype=uint8), data_samples=SegDataSample())

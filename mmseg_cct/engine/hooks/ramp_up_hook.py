@@ -33,7 +33,7 @@ class RampUpHook(Hook):
         schedule: One of `mmseg_cct.engine.schedules.SCHEDULES`.
         fraction: T as a fraction of all iterations, in [0, 1].
 
-    Example:
+    Examples:
         >>> weight = 'auxiliary_head.loss_consistency.loss_weight'
         >>> hook = RampUpHook(weight, schedule='linear')
         >>> [hook.value_at(t, max_iters=1000, built=30.0) for t in (0, 50, 100, 1000)]

@@ -81,7 +81,7 @@ class PerturbedDecoderBank(BaseModule):
     Raises:
         UserError: If a perturbation is unknown, none is left, or a value is out of range.
 
-    Example:
+    Examples:
         >>> drop = dict(drop=dict(type='FeatureDrop', num_decoders=2))
         >>> bank = PerturbedDecoderBank(16, 5, drop, context_classes=(0,), compile=False)
         >>> z, main_logits = torch.rand(2, 16, 6, 9), torch.randn(2, 5, 48, 72)

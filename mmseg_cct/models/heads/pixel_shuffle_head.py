@@ -76,7 +76,7 @@ class PixelShuffleHead(BaseDecodeHead):
             the paper specifies none. See `icnr_`.
         **kwargs: Arguments of `BaseDecodeHead`, such as `loss_decode` and `ignore_index`.
 
-    Example:
+    Examples:
         >>> head = PixelShuffleHead(in_channels=16, num_classes=5, stride=8)
         >>> z = torch.rand(2, 16, 6, 9)
         >>> tuple(head((z,)).shape)

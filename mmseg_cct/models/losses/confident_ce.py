@@ -45,7 +45,7 @@ class ConfidentCrossEntropy(nn.Module):
         normalizer: What the sum is divided by: 'valid', all real pixels, confident or not, so the
             loss ramps itself up; or 'counted', the weight of the pixels that count.
 
-    Example:
+    Examples:
         >>> loss = ConfidentCrossEntropy(threshold=0.9)
         >>> weak = torch.tensor([[0.0, 5.0], [0.0, -5.0]]).view(1, 2, 1, 2)  # unsure, then class 0
         >>> targets = loss.targets(weak)

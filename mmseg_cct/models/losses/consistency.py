@@ -52,7 +52,7 @@ class ConsistencyLoss(nn.Module):
             in a mean over fewer classes, so L_u is scaled by C / reference_classes, at most 1. None
             never scales, as in the paper.
 
-    Example:
+    Examples:
         >>> auxiliary, main = torch.randn(2, 5, 8, 8), torch.randn(2, 5, 8, 8).softmax(1)
         >>> mse = MSEConsistency()(auxiliary, main)
         >>> expected = (auxiliary.softmax(1) - main).square().mean()

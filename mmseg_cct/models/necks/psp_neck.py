@@ -27,7 +27,7 @@ class PSPNeck(BaseModule):
         align_corners: As in `F.interpolate`, which resizes the pooled grids.
         init_cfg: Initialisation of the weights; by default the layers' own.
 
-    Example:
+    Examples:
         >>> neck = PSPNeck(in_channels=64, channels=16)
         >>> (z,) = neck((torch.rand(2, 32, 24, 24), torch.rand(2, 64, 12, 12)))
         >>> tuple(z.shape)

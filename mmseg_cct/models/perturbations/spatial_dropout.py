@@ -18,7 +18,7 @@ class SpatialDropout(Perturbation):
         num_decoders: k, the number of decoders with this perturbation.
         drop_ratio: p in [0, 1).
 
-    Example:
+    Examples:
         >>> z, seg_logits = torch.rand(2, 16, 6, 9), torch.randn(2, 5, 48, 72)
         >>> context = PerturbationContext(z, seg_logits, context_classes=[0])
         >>> dropout = SpatialDropout(num_decoders=3)

@@ -43,7 +43,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             auxiliary_head=dict(type='PerturbedDecoderBank', in_channels=512, num_classes=21),
         )
 
-    Example:
+    Examples:
         >>> from mmengine.structures import PixelData
         >>> z = dict(in_channels=64, num_classes=5, stride=32)
         >>> bank = dict(z, type='PerturbedDecoderBank', context_classes=(0,), compile=False)
