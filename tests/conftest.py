@@ -150,9 +150,4 @@ def trained(slow, tmp_path_factory):
     import world
 
     init_default_scope('mmseg')
-    run = world.Run(tmp_path_factory.mktemp('trained'))
-    run.train()
-    run.work_dir = run.folder / 'work'
-    run.checkpoint = run.work_dir / f'iter_{world.MAX_ITERS}.pth'
-    run.logged = run.scalars(run.work_dir)
-    return run
+    return world.Run(tmp_path_factory.mktemp('trained')).trained()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 import world
-from mmengine.runner import Runner
 from world import MAX_ITERS
 
 pytestmark = pytest.mark.slow
@@ -39,18 +38,11 @@ def data_root(tmp_path_factory):
 
 def train(root, work_dir, num_workers=0, seed=0, resume=False, kill_after=None):
     """Runs a training and gives its recorder and its final weights."""
-    config, recorder = world.cct_config(root), Recorder(kill_after)
+    config = world.cct_config(root)
     config.train_dataloader.num_workers = num_workers
     config.default_hooks.checkpoint.interval = 3
-    config.update(
-        work_dir=str(work_dir),
-        randomness=dict(seed=seed),
-        resume=resume,
-        experiment_name=world.experiment(),
-    )
-    runner = Runner.from_cfg(config)
-    runner.register_hook(recorder)
-    return world.train(runner, recorder)
+    config.randomness.seed = seed
+    return world.run(config, work_dir, Recorder(kill_after), resume=resume)
 
 
 @pytest.fixture(scope='module')

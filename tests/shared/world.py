@@ -17,6 +17,7 @@ import numpy as np
 import tiny
 from mmengine.config import Config
 from mmengine.hooks import Hook
+from mmengine.runner import Runner
 
 from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.apis.train import train as train_prepared
@@ -74,28 +75,41 @@ def write_images(root, num_labeled=3, num_unlabeled=5, num_val=3):
             write_scene(root, f'{letter}{index}', rng, prefix, with_mask=letter != 'u')
 
 
+def folder_set(root, subset, pipeline, prefix='', **settings):
+    """What `write_images` has written."""
+    return dict(
+        type='FolderDataset',
+        data_root=str(root),
+        image_dir=f'{prefix}images',
+        mask_dir=f'{prefix}masks',
+        subset=subset,
+        pipeline=list(pipeline),
+        # packing calls the garbage collector, which takes most of a test's time
+        serialize_data=False,
+        **dict(dict(classes=CLASSES, palette=PALETTE), **settings),
+    )
+
+
+def pairs(root, augment=AUGMENT, **settings):
+    """The labelled and unlabelled images."""
+    return dict(
+        type='SemiSegDataset',
+        labeled=folder_set(root, 'labeled', [LOAD_IMAGE, LOAD_MASK, *augment], **settings),
+        unlabeled=folder_set(root, 'unlabeled', [LOAD_IMAGE, *augment], **settings),
+    )
+
+
+def validated(root, **settings):
+    return folder_set(root, 'labeled', TEST_PIPELINE, 'val_', **settings)
+
+
 def cct_config(root, **model):
     """A config for the tools; the perturbations are the paper's seven."""
-
-    def folder(subset, prefix='', pipeline=()):
-        return dict(
-            type='FolderDataset',
-            data_root=str(root),
-            image_dir=f'{prefix}images',
-            mask_dir=f'{prefix}masks',
-            classes=CLASSES,
-            palette=PALETTE,
-            subset=subset,
-            pipeline=list(pipeline),
-            # packing calls the garbage collector, which takes most of a test's time
-            serialize_data=False,
-        )
-
     val = dict(
         batch_size=1,
         num_workers=0,
         sampler=dict(type='DefaultSampler', shuffle=False),
-        dataset=folder('labeled', 'val_', TEST_PIPELINE),
+        dataset=validated(root),
     )
     return Config(
         dict(
@@ -109,11 +123,7 @@ def cct_config(root, **model):
                 batch_size=2,
                 num_workers=0,
                 sampler=dict(type='PairSampler'),
-                dataset=dict(
-                    type='SemiSegDataset',
-                    labeled=folder('labeled', pipeline=[LOAD_IMAGE, LOAD_MASK, *AUGMENT]),
-                    unlabeled=folder('unlabeled', pipeline=[LOAD_IMAGE, *AUGMENT]),
-                ),
+                dataset=pairs(root),
             ),
             val_dataloader=val,
             test_dataloader=copy.deepcopy(val),
@@ -156,6 +166,33 @@ def cct_config(root, **model):
     )
 
 
+# Another data set for the same images: two classes more.
+SECOND = dict(classes=tuple('abcde'), palette=[[n, n + 1, n + 2] for n in range(5)])
+
+
+def multi_domain_config(root, **model):
+    """The config for two domains; the second has smaller crops, too."""
+    config = cct_config(root)
+    smaller = [dict(type='Resize', scale=(40, 24)), *AUGMENT[2:]]
+    config.model = tiny.multi_domain_config(**model)
+    config.train_dataloader.sampler = dict(type='MultiDomainSampler', batch_size=2)
+    config.train_dataloader.dataset = dict(
+        type='MultiDomainDataset',
+        domains=dict(first=pairs(root), second=pairs(root, smaller, **SECOND)),
+    )
+    for part in ('val', 'test'):
+        config[f'{part}_dataloader'].dataset = dict(
+            type='MultiDomainConcatDataset',
+            domains=dict(first=validated(root), second=validated(root, **SECOND)),
+        )
+        config[f'{part}_evaluator'] = dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU'])
+    config.tta_pipeline = dict.fromkeys(('first', 'second'), config.tta_pipeline)
+    config.custom_hooks[1].attribute = 'domains.*.auxiliary_head.loss_consistency.loss_weight'
+    config.visualizer.type = 'MultiDomainVisualizer'
+    config.find_unused_parameters = True
+    return config
+
+
 class Recorder(Hook):
     """Keeps what each iteration logged, and kills the run where it is told to."""
 
@@ -171,8 +208,12 @@ class Recorder(Hook):
             raise KeyboardInterrupt
 
 
-def train(runner, recorder):
+def run(config, work_dir, recorder, **changes):
     """Trains until the recorder kills the run, if it does; gives the recorder and the weights."""
+    config.merge_from_dict(changes)
+    config.update(work_dir=str(work_dir), experiment_name=experiment())
+    runner = Runner.from_cfg(config)
+    runner.register_hook(recorder)
     try:
         runner.train()
     except KeyboardInterrupt:
@@ -226,11 +267,11 @@ class Run:
     run = staticmethod(run_tool)
     scalars = staticmethod(scalars)
 
-    def __init__(self, folder):
+    def __init__(self, folder, build=cct_config):
         self.folder, self.data, self.file = folder, folder / 'data', folder / 'tiny.py'
         self.images = self.data / 'images'
         write_images(self.data)
-        self.config = cct_config(self.data)
+        self.config = build(self.data)
         self.write()
 
     def write(self):
@@ -246,6 +287,14 @@ class Run:
         )
         train_prepared(prepared)
         return prepared
+
+    def trained(self):
+        """The run after an uninterrupted training."""
+        self.train()
+        self.work_dir = self.folder / 'work'
+        self.checkpoint = self.work_dir / f'iter_{MAX_ITERS}.pth'
+        self.logged = self.scalars(self.work_dir)
+        return self
 
     def tool(self, name, *args):
         """Runs a tool's main() as on the command line and returns its exit code."""
