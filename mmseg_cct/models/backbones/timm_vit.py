@@ -25,9 +25,6 @@ class TimmViT(BaseModule):
     so the grid is exactly H/s × W/s for p = 14 too. Only the position embedding is resampled, which
     timm interpolates to any grid.
 
-    Raises a `UserError` if timm is missing or does not know the model, or if the weights do not
-    load.
-
     Shapes: `N` images, `D` channels of the transformer, `s` the stride.
 
     Args:
@@ -42,6 +39,10 @@ class TimmViT(BaseModule):
             load them from, with the parameter names of timm or of the authors.
         init_cfg: Initialisation by mmengine instead of timm.
         **kwargs: Further arguments of the model, such as `drop_path_rate`.
+
+    Raises:
+        UserError: If timm is missing or does not know the model, the weights do not load, or the
+            side of an image is no multiple of s.
     """
 
     def __init__(
@@ -87,10 +88,7 @@ class TimmViT(BaseModule):
         return self
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Maps images `(N, 3, H, W)` to one `(N, D, H/s, W/s)` per chosen layer.
-
-        Raises a `UserError` if H or W is not a multiple of s.
-        """
+        """Maps images `(N, 3, H, W)` to one `(N, D, H/s, W/s)` per chosen layer."""
         height, width = images.shape[-2:]
         if height % self.stride or width % self.stride:
             raise UserError(

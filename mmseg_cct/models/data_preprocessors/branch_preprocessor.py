@@ -31,7 +31,8 @@ class BranchPreprocessor(SegDataPreProcessor):
         **kwargs: Other arguments of `SegDataPreProcessor`.
 
     Raises:
-        UserError: If `mean` and `std` differ in length.
+        UserError: If `mean` and `std` differ in length, the pipeline packed nothing, or images of a
+            branch still differ in size after padding.
     """
 
     def __init__(
@@ -70,9 +71,7 @@ class BranchPreprocessor(SegDataPreProcessor):
 
         `inputs` and `data_samples` are each a list, or a dict of lists by branch name, in which
         None is skipped; in the result `inputs` is one tensor `(N, 3, H, W)`, or one per branch.
-        With `training`, images are padded to the training size and batch augmentations run. Raises
-        a `UserError` if the pipeline packed nothing, or if images of a branch still differ in size
-        after padding.
+        With `training`, images are padded to the training size and batch augmentations run.
         """
         if 'inputs' not in data:
             raise UserError(
@@ -82,6 +81,7 @@ class BranchPreprocessor(SegDataPreProcessor):
             )
         if not isinstance(data['inputs'], dict):
             return self._prepare(data, training)
+        # a batch with K labelled images per unlabelled one has no partner for some
         data = {
             key: {
                 name: [part for part in parts if part is not None] for name, parts in named.items()
@@ -96,6 +96,7 @@ class BranchPreprocessor(SegDataPreProcessor):
             )
             for name, inputs in data['inputs'].items()
         }
+        # MMSeg pads images and masks; pseudo labels and valid pixels are ours to pad
         for name, branch in branches.items():
             size = branch['inputs'].shape[-2:]
             for image, sample in zip(data['inputs'][name], branch['data_samples']):

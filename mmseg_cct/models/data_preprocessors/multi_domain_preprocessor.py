@@ -16,7 +16,15 @@ def domain_of(
 ) -> str:
     """Returns the domain of a batch, which is `domain` in its samples' metainfo.
 
-    Raises a `UserError` if there is no domain, more than one, or an unknown one.
+    Args:
+        data_samples: Samples, or those of each branch.
+        known: Names of the model's domains.
+
+    Returns:
+        The name that all samples have.
+
+    Raises:
+        UserError: If there is no domain, more than one, or an unknown one.
     """
     branches: Iterable[Iterable[SegDataSample]]
     branches = data_samples.values() if isinstance(data_samples, Mapping) else [data_samples or ()]

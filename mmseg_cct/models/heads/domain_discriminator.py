@@ -81,6 +81,7 @@ class DomainDiscriminator(BaseModule):
         is L_adv and `accuracy`, for the log, is in percent; both are means over the positions of
         all images.
         """
+        # every position of every image is a sample of its own
         scores = torch.cat(
             [
                 self(reverse_gradient(outputs[self.in_index], self.scale))

@@ -187,10 +187,12 @@ class PerturbedDecoderBank(BaseModule):
             `loss` = ω_u L_u + ω_w L_w + λ_pw L_pw; for the log each term unweighted and the figures
             of `log_terms`.
         """
+        # p(z) for each decoder, through its projection: K × B channels
         context = self._context(features, seg_logits, data_samples, self.position_fraction)
         z, seg_logits, positions = context.features, context.seg_logits, context.positions
         projected = self._project_all(context)
 
+        # what the K predictions are compared with, and by which losses
         losses = dict(
             consistency=self.loss_consistency, weak_ce=self.loss_weak, pairwise=self.loss_pairwise
         )
@@ -204,9 +206,13 @@ class PerturbedDecoderBank(BaseModule):
             stack_field(data_samples, 'valid_mask', size),
         )
         terms = {name: loss.term(targets) for name, loss in losses.items() if loss is not None}
+
+        # decodes and differentiates, one chunk of positions after the other
         total, values, agreement = chunked_loss(
             projected, self.chain, list(terms.values()), targets, self.chunking, self.log_terms
         )
+
+        # for the log: each term, L_u of each perturbation, and the agreement
         logged = {name: value.sum() for name, value in zip(terms, values)}
         if agreement is not None:
             logged.update(self._details(terms, values[0], targets.valid_pixels.sum()))
@@ -261,8 +267,12 @@ class PerturbedDecoderBank(BaseModule):
     def check_classes(self, classes: Sequence[str], num_classes: int) -> None:
         """Checks before training what `loss` would only find at the first batch.
 
-        Raises a `UserError` if the decoders have a different number of classes than the main one,
-        or a context class is unknown.
+        Args:
+            classes: Names of the data set's classes.
+            num_classes: Number of classes of the main decoder.
+
+        Raises:
+            UserError: If the decoders have another number, or a context class is unknown.
         """
         self._check_num_classes(num_classes)
         self._context_ids(classes)
@@ -290,6 +300,7 @@ class PerturbedDecoderBank(BaseModule):
         """Perturbs z for every decoder and projects it: `(K, B, N·S)` of the compute type."""
         features = context.chosen_features
         n, _, s = features.shape
+        # one tensor for all decoders, filled in place: no copy when the parts are joined
         projected = features.new_empty((*self.proj.shape[:2], n, s), dtype=_compute_dtype(features))
         first = 0
         for perturbation in self.perturbations.values():

@@ -76,6 +76,9 @@ class PixelShuffleHead(BaseDecodeHead):
             the paper specifies none. See `icnr_`.
         **kwargs: Arguments of `BaseDecodeHead`, such as `loss_decode` and `ignore_index`.
 
+    Raises:
+        UserError: If the stride is no power of two, or z does not have D channels or that stride.
+
     Examples:
         >>> head = PixelShuffleHead(in_channels=16, num_classes=5, stride=8)
         >>> z = torch.rand(2, 16, 6, 9)
@@ -110,10 +113,7 @@ class PixelShuffleHead(BaseDecodeHead):
         )
 
     def forward(self, inputs: tuple[Tensor, ...]) -> Tensor:
-        """Predicts seg_logits `(N, C, s·h, s·w)` from the neck's output z `(N, D, h, w)`.
-
-        Raises a `UserError` if z does not have D channels.
-        """
+        """Predicts seg_logits `(N, C, s·h, s·w)` from the neck's output z `(N, D, h, w)`."""
         z = self._transform_inputs(inputs)
         if z.shape[1] != self.in_channels:
             raise UserError(
@@ -128,6 +128,7 @@ class PixelShuffleHead(BaseDecodeHead):
 
         With ab-CE also `pixels_abce`, the share of pixels that it counts, in [0, 1], for the log.
         """
+        # as MMSeg's own, but with an accuracy for which the host does not wait
         label = self._stack_batch_gt(batch_data_samples)
         self._check_size(seg_logits, label)
         if seg_logits.shape[2:] != label.shape[2:]:

@@ -39,6 +39,7 @@ def draw_boxes(
     lowest = torch.full_like(pixels, aspect[0]).clamp(least, most)
     highest = torch.full_like(pixels, aspect[1]).clamp(least, most)
 
+    # every image draws until its box fits; those that have one keep it
     boxes = torch.zeros(num_images, 4, dtype=torch.int64)
     fits = torch.zeros(num_images, dtype=torch.bool)
     while not fits.all():

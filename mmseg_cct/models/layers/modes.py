@@ -38,6 +38,7 @@ def frozen_running_statistics(model: nn.Module) -> Iterator[None]:
 
     It still normalises by the batch; BatchNorm in eval mode still uses its running statistics.
     """
+    # without tracking, BatchNorm in train mode ignores its buffers and normalises by the batch
     tracking = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     for module in tracking:
         module.track_running_stats = False

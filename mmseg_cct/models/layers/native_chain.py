@@ -84,6 +84,7 @@ class NativeChain:
             Gradients with respect to features, weights and biases; Σ_pixel weight · distance,
             `(2, K)`; and how many decoders choose the main decoder's class, `(s², p)`.
         """
+        # the kernel reads features and writes their gradient in the same place
         grad = features.clone()
         parameters = [*chain.weights, *chain.biases]
         grads = [torch.zeros_like(parameter) for parameter in parameters]

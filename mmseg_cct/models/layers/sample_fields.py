@@ -16,6 +16,7 @@ def stack_field(
     Returns `(N, 1, H, W)` of the field's type, resized to the nearest pixel, or None unless all
     samples have the field.
     """
+    # all or none: where some samples lack the field there is no tensor of it
     if not data_samples or not all(name in sample for sample in data_samples):
         return None
     values = torch.stack([sample.get(name).data for sample in data_samples])

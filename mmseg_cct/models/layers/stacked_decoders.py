@@ -101,6 +101,7 @@ def decode_backward(
         if chain.activates(level):
             grad = grad.where(output > 0, 0)
         x = outputs[level].reshape(len(weight), weight.shape[-1], -1)
+        # gradients of this level, last first, then that of its input
         biases.insert(0, grad.sum(-1, keepdim=True, dtype=weight.dtype))
         weights.insert(0, _summed_products(x, grad, weight.dtype).mT)
         grad = torch.bmm(weight.to(grad.dtype).mT, grad)

@@ -19,10 +19,7 @@ from mmseg_cct.errors import UserError
 
 
 def num_levels(stride: int) -> int:
-    """Number of ×2 sub-pixel convolutions of a decoder, log2(stride).
-
-    Raises a `UserError` if the stride is not a power of two.
-    """
+    """Number of ×2 sub-pixel convolutions of a decoder, log2(stride), a power of two."""
     if stride < 1 or stride & (stride - 1):
         raise UserError(
             f'stride={stride}',
@@ -42,8 +39,7 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
     """Initialises a sub-pixel convolution as nearest-neighbour upsampling (ICNR), in place.
 
     `weight` is `(..., 4C, B)` or `(4C, B, 1, 1)`, `bias` `(..., 4C)`. `kernel_init` is `'kaiming'`,
-    a normal kernel and uniform biases, or `'identity'`, with zero biases; others raise a
-    `UserError`.
+    a normal kernel and uniform biases, or `'identity'`, with zero biases.
 
     The four rows of the sub-pixels of an output channel start equal, which avoids checkerboard
     artefacts. With a random kernel each upsampled class is a random mix of all classes, some of
@@ -72,8 +68,7 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
 def level_channels(stride: int, num_classes: int, channels: int | None) -> list[tuple[int, int]]:
     """Channels `(B, B), …, (B, C)` of the log2(s) sub-pixel convolutions of a decoder.
 
-    `channels` is B, None for C. Raises a `UserError` if B is below 1, or differs from C at s = 1,
-    where no level leads from one to the other.
+    `channels` is B ≥ 1, None for C. At s = 1 no level leads from one to the other, so B is C.
     """
     levels = num_levels(stride)
     width = num_classes if channels is None else channels

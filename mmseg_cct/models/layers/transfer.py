@@ -11,4 +11,5 @@ def to_device(values: Tensor, device: torch.device) -> Tensor:
     """
     if device.type != 'cuda' or values.is_cuda:
         return values.to(device)
+    # pinned memory stays until the copy is done, so the tensor here may be freed at once
     return values.pin_memory().to(device, non_blocking=True)

@@ -34,6 +34,7 @@ def bootstrapped_cross_entropy(
     A pixel counts if its true class has a probability below η, the `threshold`. Logits are
     `(N, C, H, W)`, the label `(N, H, W)` and the class weight `(C,)`, None for equal weights.
     """
+    # hard or not is a matter of probability: class weights come afterwards
     loss = F.cross_entropy(seg_logits, label, ignore_index=ignore_index, reduction='none')
     hard = hard_pixels(loss.detach(), label, threshold, ignore_index)
     if class_weight is not None:
@@ -60,6 +61,9 @@ class BootstrappedCrossEntropy(nn.Module):
         loss_name: Key in the loss dict; it has to contain "loss".
         progress: How far η is on its way from 1/C to `threshold`, in [0, 1]; a `RampUpHook` raises
             it.
+
+    Raises:
+        UserError: If the head has a sampler, which picks hard pixels too.
     """
 
     def __init__(
@@ -89,10 +93,7 @@ class BootstrappedCrossEntropy(nn.Module):
         weight: Tensor | None = None,
         ignore_index: int = 255,
     ) -> Tensor:
-        """Computes the weighted loss; see `bootstrapped_cross_entropy`.
-
-        Raises a `UserError` if MMSeg passes pixel weights, as its sampler picks hard pixels too.
-        """
+        """Computes the weighted loss; see `bootstrapped_cross_entropy`."""
         if weight is not None:
             raise UserError(
                 'model.decode_head.sampler',

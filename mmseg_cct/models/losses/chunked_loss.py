@@ -244,6 +244,7 @@ class _LossFromChunks(torch.autograd.Function):
                     counts.append(count)
                 if counts[0] is not None:
                     agreeing.append(sum(counts).view(-1, size)[:, :valid])
+        # the terms' sums over all chunks, joined over the groups of decoders
         by_term = [torch.cat(parts) for parts in zip(*sums)]
         loss = plan.scale * sum(term.factor * value.sum() for term, value in zip(terms, by_term))
         ctx.gradients = (grad_projected, *grads)
@@ -295,6 +296,7 @@ def chunked_loss(
         term's value by decoder, unweighted and detached: their sum is the term; and the share of
         the K decoders that choose the target's class, `(s², P)` in sub-pixel layout, or None.
     """
+    # the native kernel if it has these losses, else PyTorch, compiled where that pays
     scale = _common_scale(terms)
     step = ChunkStep(
         tuple(term.distance for term in terms),
@@ -313,6 +315,7 @@ def chunked_loss(
         together, size = chunking.shape(projected, chain.values_per_position, divisible)
         # forward, backward to the features and to the weights
         run = chunking.prepare(step, projected.device, 3 * chain.flops(projected.shape[-1]))
+
     plan = _ChunkPlan(run, _cut_targets(targets, terms, scale, size), scale.float(), together, size)
     loss, agreeing, *sums = _LossFromChunks.apply(plan, projected, *chain.weights, *chain.biases)
     values = [value * term.scale.to(value) for value, term in zip(sums, terms)]

@@ -80,6 +80,7 @@ class ConfidentCrossEntropy(nn.Module):
         Returns:
             The targets.
         """
+        # in float32: 16 bits round a confidence near the threshold
         probabilities = seg_logits.float().softmax(1)
         confidence, labels = probabilities.max(1, keepdim=True)
         valid = torch.ones_like(confidence) if valid is None else valid.to(confidence)

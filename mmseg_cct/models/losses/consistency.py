@@ -108,6 +108,7 @@ class ConsistencyLoss(nn.Module):
             ]
             confident = torch.stack(confidence) > self.confidence_threshold
             pixel_weight = pixel_weight * confident
+        # fewer classes than ω_u was chosen for: the mean over them is larger
         num_classes = targets.seg_logits.shape[1]
         return targets.term(
             type(self).distance,

@@ -40,6 +40,7 @@ class MeanCrossEntropy(CrossEntropyLoss):
         Logits are `(N, C, H, W)`, `label` and the weight of each pixel `(N, H, W)`. The sum is
         divided by `avg_factor`, by default the number of labelled pixels; with none the loss is 0.
         """
+        # a tensor as divisor: MMSeg would turn the count into a number, for which the host waits
         averaged = (reduction_override or self.reduction) == 'mean' and self.avg_non_ignore
         if avg_factor is None and averaged and not (self.use_sigmoid or self.use_mask):
             labeled = label != ignore_index

@@ -21,6 +21,9 @@ class WeakCrossEntropy(nn.Module):
     Args:
         loss_weight: ω_w; a `RampUpHook` raises it during training.
         ignore_index: Label of the pixels without a pseudo label.
+
+    Raises:
+        UserError: If the unlabelled images carry no pseudo labels when training starts.
     """
 
     def __init__(self, loss_weight: float = 0.4, ignore_index: int = 255) -> None:
@@ -29,10 +32,7 @@ class WeakCrossEntropy(nn.Module):
         self.ignore_index = ignore_index
 
     def term(self, targets: PixelTargets) -> PixelTerm:
-        """States L_w of one iteration, without ω_w, as a sum over decoders and pixels.
-
-        Raises a `UserError` if the unlabelled images carry no pseudo labels.
-        """
+        """States L_w of one iteration, without ω_w, as a sum over decoders and pixels."""
         if targets.labels is None:
             raise UserError(
                 'model.auxiliary_head.loss_weak',
@@ -45,5 +45,5 @@ class WeakCrossEntropy(nn.Module):
             valid.to(targets.valid_pixels) * targets.valid_pixels,
             targets.num_decoders,
             self.loss_weight,
-            labels=targets.labels.masked_fill(~valid, 0),
+            labels=targets.labels.masked_fill(~valid, 0),  # an index must exist; its weight is 0
         )

@@ -26,6 +26,9 @@ class ConcatNeck(BaseModule):
         channels: D, the channels of z.
         norm_cfg: Normalisation layer; None is BN.
         init_cfg: Initialisation of the weights; by default the layers' own.
+
+    Raises:
+        UserError: If the backbone's maps do not have these channels.
     """
 
     def __init__(
@@ -43,10 +46,7 @@ class ConcatNeck(BaseModule):
         self.project = nn.Conv2d(total, channels, 1)
 
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
-        """Maps the backbone's outputs `(N, ·, h, w)` to one z `(N, D, h, w)`.
-
-        Raises a `UserError` if the maps do not have `in_channels` channels.
-        """
+        """Maps the backbone's outputs `(N, ·, h, w)` to one z `(N, D, h, w)`."""
         found = tuple(each.shape[1] for each in features)
         if found != self.in_channels:
             raise UserError(

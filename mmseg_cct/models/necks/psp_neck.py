@@ -27,6 +27,10 @@ class PSPNeck(BaseModule):
         align_corners: As in `F.interpolate`, which resizes the pooled grids.
         init_cfg: Initialisation of the weights; by default the layers' own.
 
+    Raises:
+        UserError: If the backbone gives a tensor instead of a tuple, or not B channels, or a batch
+            has too few images for BatchNorm.
+
     Examples:
         >>> neck = PSPNeck(in_channels=64, channels=16)
         >>> (z,) = neck((torch.rand(2, 32, 24, 24), torch.rand(2, 64, 12, 12)))
@@ -67,10 +71,7 @@ class PSPNeck(BaseModule):
         )
 
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
-        """Maps output `in_index` of the backbone, `(N, B, h, w)`, to one z `(N, D, h, w)`.
-
-        Raises a `UserError` if the backbone gives a tensor instead of a tuple, or not B channels.
-        """
+        """Maps output `in_index` of the backbone, `(N, B, h, w)`, to one z `(N, D, h, w)`."""
         if isinstance(features, Tensor):
             raise UserError(
                 'model.backbone',

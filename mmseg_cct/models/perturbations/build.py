@@ -32,8 +32,14 @@ PAPER_ORDER = (
 def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
     """Builds perturbations, sorted by type in the paper's order, new types last, then by name.
 
-    Raises a `UserError` if `configs` is not a dict, a type is unknown, or a name would count as a
-    loss.
+    Args:
+        configs: Config of each perturbation, by name.
+
+    Returns:
+        The perturbations by name.
+
+    Raises:
+        UserError: If `configs` is no dict, a type is unknown, or a name would count as a loss.
     """
     known = [c.__name__ for c in _concrete_subclasses(Perturbation)]  # type: ignore[type-abstract]
     built = []
@@ -42,6 +48,7 @@ def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
             f'model.auxiliary_head.perturbations={configs!r}', '', 'a dict of perturbations by name'
         )
     for name, config in configs.items():
+        # its L_u is logged under the name
         if 'loss' in name:
             raise UserError(
                 f'model.auxiliary_head.perturbations.{name}',

@@ -29,6 +29,7 @@ class FeatureDrop(SpatialMask):
         self.threshold_range = tuple(threshold_range)
 
     def mask(self, context: PerturbationContext) -> Tensor:
+        # |z| in float32, as 16 bits would round it over the threshold
         attention = context.features.detach().float().abs().mean(1)  # (N, h, w)
         low, high = self.threshold_range
         gamma = torch.rand(self.num_decoders, len(attention), 1, 1, device=attention.device)

@@ -92,6 +92,7 @@ class FeatureNoise(Perturbation):
         Returns a replayable function from a decoder's index to its factors 1 + n, `(1, D, S)` in
         [1 - a, 1 + a].
         """
+        # a seed on the host: no state of the GPU's generator to save and restore
         seed = int(torch.randint(2**48, ()))
         generator = torch.Generator(features.device)
         like = features.detach()

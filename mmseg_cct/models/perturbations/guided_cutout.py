@@ -48,6 +48,7 @@ class GuidedCutout(SpatialMask):
         inside_x = self._covered(left, right, w, stride)  # (k, B, w)
         inside_y = self._covered(top, bottom, h, stride)
         crops = inside_y.unsqueeze(3) & inside_x.unsqueeze(2)  # (k, B, h, w)
+        # a position is cut by any crop of its image; counted, as boxes of an image may overlap
         cut = crops.new_zeros((self.num_decoders, n, h, w), dtype=torch.int32)
         cut.index_add_(1, image, crops.to(torch.int32))
         return cut == 0

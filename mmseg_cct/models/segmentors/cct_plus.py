@@ -210,6 +210,7 @@ class CCTPlusSegmentor(CCTSegmentor):
                 f'labelled images of {_size(images)} and unlabelled ones of {_size(weak)}',
                 'one crop size',
             )
+        # BatchNorm sees both kinds of images at once, as in the public code
         sizes = [len(images), len(weak)]
         features = self.extract_feat(cat([images, weak]))
         decoded = features

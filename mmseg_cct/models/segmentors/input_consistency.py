@@ -38,10 +38,13 @@ class InputConsistencySegmentor(EncoderDecoder):
         under `aux.consistency`.
         """
         require_pairs(inputs, type(self).__name__)
+        # labelled images, as `EncoderDecoder` learns them: L_s
         features = self.extract_feat(inputs['labeled'])
         losses = self._decode_head_forward_train(features, data_samples['labeled'])
         if self.with_auxiliary_head:
             losses.update(self._auxiliary_head_forward_train(features, data_samples['labeled']))
+
+        # unlabelled images: the distance of the two predictions, L_u
         seg_logits, probabilities = self.predict_pair(inputs['unlabeled'])
         valid = stack_field(data_samples['unlabeled'], 'valid_mask', seg_logits.shape[-2:])
         consistency = self.loss_consistency(seg_logits, probabilities, valid)

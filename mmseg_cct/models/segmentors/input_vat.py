@@ -105,6 +105,7 @@ class InputVATSegmentor(InputConsistencySegmentor):
 
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the noisy image's logits and the clean image's probabilities."""
+        # clean pass, search, noisy pass; only the first moves running statistics, the encoder's
         without_dropout = eval_mode(all_but_batch_norm(self))
         with torch.autocast(images.device.type, enabled=False), without_dropout:
             with torch.no_grad(), frozen_running_statistics(self.decode_head):

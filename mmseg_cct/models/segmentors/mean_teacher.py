@@ -33,6 +33,9 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
             independently for student and teacher. With 0, as in the paper's comparison, the two
             differ only in their weights.
         **kwargs: Arguments of `EncoderDecoder`.
+
+    Raises:
+        UserError: If there is no teacher when training starts.
     """
 
     @ranges(noise_std=number(0))
@@ -41,16 +44,15 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
         self.noise_std = noise_std
 
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns student logits and teacher probabilities.
-
-        Raises a `UserError` if there is no teacher.
-        """
+        """Returns student logits and teacher probabilities."""
+        # without a teacher the loss would compare the student with itself
         if self.teacher is None:
             raise UserError(
                 'custom_hooks', 'MeanTeacherSegmentor has no teacher', 'a TeacherHook among them'
             )
         with torch.no_grad():
             probabilities = self.teacher(self._with_noise(images)).float().softmax(1)
+        # the main decoder's statistics are those of labelled images, as they are at inference
         with frozen_running_statistics(self.decode_head):
             return self._forward(self._with_noise(images)), probabilities
 

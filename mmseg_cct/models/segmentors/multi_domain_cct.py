@@ -51,8 +51,9 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
         pretrained: Always None; MMSeg's `init_model` passes it.
         init_cfg: Initialisation of the weights.
 
-    Raises a `UserError` if there is no domain, a name is invalid, or a domain sets an unknown key
-    or a different number of auxiliary heads.
+    Raises:
+        UserError: If there is no domain, a name is invalid, or a domain sets an unknown key or
+            another number of auxiliary heads.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
         init_cfg: dict | list | None = None,
     ) -> None:
         check_domain_names(domains, 'model.domains')
+        # a domain's own settings over the common ones
         common = dict(
             data_preprocessor=data_preprocessor,
             decode_head=decode_head,
@@ -135,6 +137,7 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
         with domain_named_in_errors(name):
             losses = self.domains[name].loss_by_feat(inputs, features, data_samples)
 
+        # which domain is it? the encoder learns to hide it: L_adv
         if self.discriminator is not None:
             adversarial = self.discriminator.loss(
                 list(features.values()), list(self.domains).index(name)
@@ -188,10 +191,7 @@ class _DomainSegmentor(CCTSegmentor):
         features: dict[str, Sequence[Tensor]],
         data_samples: dict[str, list[SegDataSample]],
     ) -> dict[str, Tensor]:
-        """Computes L like `CCTSegmentor`; without auxiliary decoders only L_s.
-
-        Raises a `UserError` if there are auxiliary decoders but no 'unlabeled' images.
-        """
+        """Computes L like `CCTSegmentor`; without auxiliary decoders only L_s."""
         if not self.with_auxiliary_head:
             return self.supervised_loss(features['labeled'], data_samples['labeled'])
         if 'unlabeled' not in features:

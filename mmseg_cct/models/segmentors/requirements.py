@@ -20,7 +20,7 @@ def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
 def last_stage(seg_logits: Tensor | Sequence[Tensor]) -> Tensor:
     """Returns the logits that a test predicts with, of a main decoder that returns each stage's.
 
-    Raises a `UserError` for a tuple, whose parts are of several branches, as in DAHead.
+    A tuple, whose parts are of several branches as in DAHead, is refused.
     """
     if isinstance(seg_logits, tuple):
         raise UserError(

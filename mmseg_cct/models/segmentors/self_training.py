@@ -35,6 +35,9 @@ class SelfTrainingSegmentor(EncoderDecoder):
         pseudo_weight: Weight of the losses on the teacher's masks.
         cutmix: Config of a `CutMix`, for image and mask alike; None leaves images as they are.
         **kwargs: Arguments of `EncoderDecoder`.
+
+    Raises:
+        UserError: If the unlabelled samples carry no masks when training starts.
     """
 
     @ranges(pseudo_weight=number(0, expected='a number from 0'))
@@ -51,11 +54,13 @@ class SelfTrainingSegmentor(EncoderDecoder):
         """Computes L = L_s + λ L_p from images `(N, 3, H, W)` by branch.
 
         L_s is as in `EncoderDecoder`, from 'labeled'. λ L_p are the same losses under `pseudo.*`,
-        from 'unlabeled_strong_0' or, without strong views, 'unlabeled'. Raises a `UserError` if the
-        unlabelled samples carry no masks.
+        from 'unlabeled_strong_0' or, without strong views, 'unlabeled'.
         """
         require_pairs(inputs, type(self).__name__)
+        # labelled images: L_s
         losses = super().loss(inputs['labeled'], data_samples['labeled'])
+
+        # a strong view of unlabelled images and the teacher's masks, mixed alike: L_p
         view = inputs.get('unlabeled_strong_0', inputs['unlabeled'])
         masks = stack_field(data_samples['unlabeled'], 'pseudo_sem_seg', view.shape[-2:])
         if masks is None:
