@@ -3,6 +3,7 @@
 import atexit
 import errno
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -26,15 +27,23 @@ _ENVIRONMENT = {
 }  # fmt: skip
 
 
+# Beginnings of the names of environment variables that libraries and launchers read.
+_VARIABLES = (
+    *('MPL', 'TQDM_', 'TORCH_', 'PYTORCH_', 'CUDA_', 'OMP_', 'MKL_', 'KMP_', 'OPENBLAS_'),
+    *('OPENCV_', 'RANK', 'LOCAL_', 'WORLD_SIZE', 'MASTER_', 'SLURM_', 'OMPI_'),
+)
+
+
 @contextmanager
 def user_errors_as_one_line() -> Iterator[None]:
     """Ends the process with exit code 2 and one line on stderr for each mistake of the user.
 
-    Errors of a disk or a path and a full GPU or memory end it likewise. Other exceptions are bugs
-    and keep their traceback, as do all if `MMSEG_CCT_TRACEBACK` is set. In a distributed run, rank
-    0 prints at once. The other ranks wait first: rank 0 has usually met the same mistake, and the
-    launcher ends all ranks when it ends. Ctrl-C ends the process with code 130 and a line that says
-    how the work goes on, a closed pipe silently with code 0.
+    Errors of a disk or a path, a full GPU or memory, and an environment variable that a library
+    refuses end it likewise. Other exceptions are bugs and keep their traceback, as do all if
+    `MMSEG_CCT_TRACEBACK` is set. In a distributed run, rank 0 prints at once. The other ranks wait
+    first: rank 0 has usually met the same mistake, and the launcher ends all ranks when it ends.
+    Ctrl-C ends the process with code 130 and a line that says how the work goes on, a closed pipe
+    silently with code 0.
     """
     for name in ('stdout', 'stderr'):
         if getattr(sys, name) is None:  # closed by who started the tool
@@ -114,6 +123,17 @@ def _lines_of(error: Exception) -> str | None:
             f'{error_line(error, 200)}; try a smaller batch_size or crop, in a '
             'training also --amp or model.auxiliary_head.position_fraction below 1'
         )
+    return _refused_variable(error)
+
+
+def _refused_variable(error: Exception) -> str | None:
+    """Returns the message for an environment variable whose value a library refuses."""
+    if not isinstance(error, (ValueError, RuntimeError)):
+        return None
+    for name, value in os.environ.items():
+        is_read = name.startswith(_VARIABLES) and value and not value.isdecimal()
+        if is_read and re.search(rf'(?<!\w){re.escape(value)}(?!\w)', str(error)):
+            return f'{name}={value!r}: an environment variable ({error_line(error, 200)})'
     return None
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +14,6 @@ from mmseg_cct.utils.cores import choose_threads
 from .errors import user_errors_as_one_line
 from .ranks import set_ranks
 
-_RANKS = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'LOCAL_WORLD_SIZE', 'MASTER_PORT')
-_SLURM = ('SLURM_PROCID', 'SLURM_LOCALID', 'SLURM_NTASKS', 'SLURM_JOB_ID')
-_NUMBERS = ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'OPENBLAS_NUM_THREADS', *_RANKS, *_SLURM)
-
 
 @contextmanager
 def running(args: argparse.Namespace) -> Iterator[None]:
@@ -28,7 +23,6 @@ def running(args: argparse.Namespace) -> Iterator[None]:
     `labels`. A wrong launcher or device is an error, too.
     """
     with user_errors_as_one_line():
-        _require_numbers()
         if hasattr(args, 'launcher'):
             set_ranks(args)
         if hasattr(args, 'cfg_options'):
@@ -50,14 +44,6 @@ def _require_settings(args: argparse.Namespace) -> None:
     for name in ('config', 'student'):
         if (config := getattr(args, name, None)) is not None:
             require_bases(find_setting(config).file)
-
-
-def _require_numbers() -> None:
-    """Checks the environment's variables that libraries read as numbers, with a traceback."""
-    for name in _NUMBERS:
-        value = os.environ.get(name, '0')
-        if not re.fullmatch(r'\s*\d+(\s*,\s*\d+)*\s*', value):
-            raise UserError(f'{name}={value!r}', 'an environment variable', 'a number')
 
 
 def greet() -> None:

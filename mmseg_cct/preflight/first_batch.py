@@ -1,13 +1,11 @@
-"""Checks metrics, masks, colours and file names that a first validation or test would fail on."""
+"""Checks metrics, masks and file names that a first validation or test would fail on."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mmengine.hooks import CheckpointHook
+from mmengine.hooks import CheckpointHook, EarlyStoppingHook
 from mmseg.evaluation import IoUMetric
-from torch import Tensor
 
 from mmseg_cct.datasets.leaves import image_loader, infos_of, leaf_datasets
 from mmseg_cct.errors import Problem
@@ -36,17 +34,21 @@ def iou_metrics(metrics: Sequence[Any]) -> list[IoUMetric]:
 def best_problems(
     hooks: Sequence[Any], names: Sequence[str], absent: Sequence[str] = ()
 ) -> Iterator[Problem]:
-    """Checks that validation computes the metric that picks the best checkpoint.
+    """Checks that validation computes the metrics that pick the best checkpoint or end a training.
 
     `absent` are the classes that no validation mask shows, which thus have no metric.
     """
+    wanted: dict[str, str] = {}
     for hook in hooks:
         if isinstance(hook, CheckpointHook) and hook.save_best:
-            for key in set(hook.key_indicators) - {'auto', *names}:
-                place = f'default_hooks.checkpoint.save_best={key!r}'
-                is_absent = key.partition('.')[2] in absent
-                found = 'no validation mask shows this class' if is_absent else 'no such metric'
-                yield Problem(place, found, f'{", ".join(names)} or auto')
+            places = dict.fromkeys(hook.key_indicators, 'default_hooks.checkpoint.save_best')
+            wanted |= {key: place for key, place in places.items() if key != 'auto'}
+        elif isinstance(hook, EarlyStoppingHook):
+            wanted[hook.monitor] = 'EarlyStoppingHook.monitor'
+    for key in wanted.keys() - {*names}:
+        is_absent = key.partition('.')[2] in absent
+        found = 'no validation mask shows this class' if is_absent else 'no such metric'
+        yield Problem(f'{wanted[key]}={key!r}', found, ', '.join(names))
 
 
 def batch_problems(loader: Any, key: str) -> Iterator[Problem]:
@@ -91,35 +93,6 @@ def truth_problems(samples: Sequence[dict], key: str) -> Iterator[Problem]:
                 f'a mask of {true_width}×{true_height} pixels and a prediction of {width}×{height}'
             )
             yield Problem(place, found, 'LoadAnnotations after any Resize, and no crop')
-
-
-def palette_problems(dataset: Any) -> Iterator[Problem]:
-    """Checks the colours that predictions are painted in."""
-    for leaf in leaf_datasets(dataset):
-        key, meta = 'val_dataloader.dataset.metainfo.palette', getattr(leaf, 'metainfo', None) or {}
-        num_classes, palette = len(meta.get('classes') or ()), meta.get('palette')
-        palette = () if palette is None else palette
-        if 0 < len(palette) < num_classes:
-            yield Problem(key, f'{len(palette)} colours', f'{num_classes}, one for each class')
-        for colour in palette:
-            if len(colour) != 3 or not all(0 <= value <= 255 for value in colour):
-                yield Problem(key, f'{list(colour)}', 'red, green and blue from 0 to 255')
-
-
-def channel_problems(model: Any, batch: Any) -> Iterator[Problem]:
-    """Explains a failed prediction by mismatched channels."""
-    given = expected = None
-    with suppress(Exception):  # no such decoder, or a part before it fails
-        head = model.decode_head
-        images = model.data_preprocessor(batch, False)['inputs']
-        features = head._transform_inputs(model.extract_feat(images))
-        if isinstance(features, Tensor):
-            given, expected = head.in_channels, features.shape[1]
-        else:
-            given, expected = list(head.in_channels), [part.shape[1] for part in features]
-    if given != expected:
-        place = f'model.decode_head.in_channels={given}'
-        yield Problem(place, '', f'{expected}, the channels of the features before it')
 
 
 def file_name_problems(metrics: Sequence[Any], dataset: Any) -> Iterator[Problem]:

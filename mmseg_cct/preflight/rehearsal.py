@@ -22,9 +22,7 @@ from mmseg_cct.utils.library_errors import library_errors_as_one_line as _explai
 
 from .first_batch import (
     best_problems,
-    channel_problems,
     metric_problems,
-    palette_problems,
     truth_problems,
 )
 
@@ -35,13 +33,15 @@ def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
     With several domains it runs the first batch of each. The training is not affected: random
     states and modes are restored, metrics are copies, and nothing is written. Every rank runs the
     same batches and gathers nothing. Metrics other than MMSeg's and this package's IoU may write
-    files, so they are left out. `absent` are the classes that no validation mask shows. Raises
-    `UserError` if the validation fails, or lacks the metric that `save_best` names.
+    files, so they are left out. `absent` are the classes that no validation mask shows.
+
+    Raises:
+        UserError: The validation fails, or lacks a metric that a hook waits for.
     """
     loop, dataset = runner.val_loop, runner.val_dataloader.dataset
     evaluator = getattr(loop, 'evaluator', None)
     metrics = list(getattr(evaluator, 'metrics', ()))
-    raise_problems([*palette_problems(dataset), *metric_problems(metrics, 'val_evaluator')])
+    raise_problems(metric_problems(metrics, 'val_evaluator'))
     names: list[str] | None = []
     with undisturbed(unwrap_model(runner.model), seed=0):
         for key, images in _first_batches(dataset, runner.val_dataloader.batch_size or 1):
@@ -90,11 +90,7 @@ def _predict(runner: Runner, batch: Any, key: str) -> Sequence[Any]:
         _explained(key, fails, fits),
         autocast(enabled=getattr(runner.val_loop, 'fp16', False)),
     ):
-        try:
-            return runner.model.val_step(batch)
-        except Exception:
-            raise_problems(channel_problems(unwrap_model(runner.model), batch))
-            raise
+        return runner.model.val_step(batch)
 
 
 def _metric_names(

@@ -3,6 +3,7 @@ import re
 import subprocess
 import sys
 
+import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -43,6 +44,22 @@ def test_a_variable_asks_for_the_traceback(monkeypatch):
     monkeypatch.setenv(TRACEBACK_VARIABLE, '1')
     with pytest.raises(UserError), user_errors_as_one_line():
         raise UserError('a.png: bad; expected good')
+
+
+@pytest.mark.parametrize(
+    ('name', 'value', 'read'),
+    [
+        ('LOCAL_WORLD_SIZE', 'two', lambda: int(os.environ['LOCAL_WORLD_SIZE'])),
+        ('MPLBACKEND', 'nope', lambda: matplotlib.rcParams.update(backend='nope')),
+    ],
+)
+def test_a_variable_that_a_library_refuses_is_named(name, value, read, capsys, monkeypatch):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit), user_errors_as_one_line():
+        read()
+    line = capsys.readouterr().err
+    assert line.startswith(f"error: {name}='{value}': an environment variable (ValueError: ")
+    assert line.count('\n') == 1
 
 
 def test_other_errors_pass():

@@ -63,11 +63,3 @@ def test_a_terminal_hears_at_once_that_torch_is_loaded(monkeypatch, capsys):
     monkeypatch.setenv('RANK', '1')
     started.greet()
     assert capsys.readouterr().err == ''
-
-
-def test_a_variable_that_is_no_number_is_one_line(monkeypatch, capsys):
-    monkeypatch.setenv('OMP_NUM_THREADS', 'x')
-    with pytest.raises(SystemExit), running(argparse.Namespace()):
-        pass
-    line = "error: OMP_NUM_THREADS='x': an environment variable; expected a number\n"
-    assert capsys.readouterr().err == line

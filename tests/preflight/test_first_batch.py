@@ -4,12 +4,9 @@ import re
 from types import SimpleNamespace
 
 import pytest
-import tiny
-import torch
 from mmengine.registry import DefaultScope
 from mmseg.evaluation import IoUMetric
-from mmseg.registry import DATASETS, MODELS
-from mmseg.structures import SegDataSample
+from mmseg.registry import DATASETS
 from PIL import Image
 from torch.utils.data import DataLoader
 
@@ -17,7 +14,6 @@ from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation import MultiDomainIoUMetric
 from mmseg_cct.preflight.first_batch import (
     batch_problems,
-    channel_problems,
     file_name_problems,
 )
 
@@ -99,18 +95,3 @@ def test_a_batch_has_one_size(sizes, batch_size, found, tmp_path):
     else:
         (problem,) = map(str, problems)
         assert re.search(rf'^val_dataloader.batch_size=2: .*{found} in one batch; expec', problem)
-
-
-@pytest.mark.parametrize(
-    ('head', 'found'),
-    [
-        (dict(type='FCNHead', in_channels=7, num_convs=1), r'7: expected 6'),
-        (dict(type='SegformerHead', in_channels=[7], in_index=[0]), r'\[7\]: expected \[6\]'),
-    ],
-)
-def test_a_head_of_other_channels_is_named(head, found):
-    decode_head = dict(head, channels=4, num_classes=3, norm_cfg=dict(type='BN'))
-    model = MODELS.build(tiny.model_config(decode_head=decode_head, auxiliary_head=None)).eval()
-    batch = dict(inputs=[torch.zeros(3, 32, 32)], data_samples=[SegDataSample()])
-    (problem,) = channel_problems(model, batch)
-    assert re.match(rf'model\.decode_head\.in_channels={found}, the channels', str(problem))

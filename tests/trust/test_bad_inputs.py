@@ -122,7 +122,7 @@ TABLE = {
     ),
     'its metrics': (
         lambda i: i.set('default_hooks.checkpoint.save_best', 'mIOU'),
-        r"checkpoint\.save_best='mIOU': no such metric; expected aAcc, mIoU, mAcc or auto",
+        r"checkpoint\.save_best='mIOU': no such metric; expected aAcc, mIoU, mAcc",
     ),
     'the first batch': (
         lambda i: i.set(f'{HEAD}.stride', 4),
