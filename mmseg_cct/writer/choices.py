@@ -87,6 +87,8 @@ def choices_before(data: str, out: str, given: Mapping[str, Any]) -> tuple[Path,
         return None
     (own,) = found
     latest = latest_round(Path(out, f'{own["method"]}_{own["backbone"]}{end}.py'))
+    if latest is None:
+        return None
     lines = read_utf8(latest, 'a setting').splitlines()
     text = next((line for line in lines if line.startswith(_OPTIONS)), f'{_OPTIONS}{{}}')
     try:

@@ -109,11 +109,10 @@ def require_no_masks_among(images: Path, data: str) -> None:
         UserError: An image is named like the mask of another; it would be an unlabelled photo.
     """
     found = find_images(images)
-    strays = [
-        name for name in found if (end := _MASK.search(name)) and name[: end.start()] in found
-    ]
+    ends = {name: _MASK.sub('', name) for name in found if _MASK.sub('', name) in found}
+    strays = [name for name, photo in ends.items() if photo != name]
     if strays:
-        end = _MASK.search(strays[0])[0] + found[strays[0]].suffix
+        end = strays[0].removeprefix(ends[strays[0]]) + found[strays[0]].suffix
         options = '--images', images, '--mask-suffix', end, '--binary', 'NAME', '--rest'
         out = 'background', '--out', f'{data.rstrip("/")}_imported'
         raise UserError(
