@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,13 +18,11 @@ from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic, write_text
-from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.templates import render
 from mmseg_cct.utils.text import counted, signed
 from mmseg_cct.visualization.figures import png_bytes
 
 from .holm import MIN_PAIRS
-from .power_law import MIN_NUMBERS, MIN_RUNS, fit_power_law
 from .study import Labels, Result, collect, interval, results_table, write_csv
 from .study_config import require_one_domain, study_config
 from .titles import title_of
@@ -54,13 +52,6 @@ class Answer:
     costs: str | None
     untold: dict[str, str]
     lines: list[str]
-
-
-class Outlook(NamedTuple):
-    """Predicts the gain of more labels; also names methods with too few runs for it."""
-
-    table: Table | None
-    untold: list[str]
 
 
 def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -> dict[str, Labels]:
@@ -112,8 +103,6 @@ def write_learning_curve(out: Path) -> Path:
     page = render(
         'studies/learning_curve.md.jinja',
         answer=answer(results, barely_trained(read_validations(out, results))),
-        outlook=outlook(results),
-        least=dict(numbers=MIN_NUMBERS, runs=MIN_RUNS),
         results=results_table(results, compared(results)),
         drawn=bool(results),
     )
@@ -192,23 +181,6 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> Answer:
         lines.append(line)
     said = {verdict: _labels(numbers) for verdict, numbers in verdicts.items()}
     return Answer(title, said.pop(PAYS, None), said.pop(COSTS, None), said, lines)
-
-
-def outlook(results: Sequence[Result]) -> Outlook:
-    """Tells what more labels would bring both methods, by a power law through all runs."""
-    rows, untold = [], []
-    for method in compared(results):
-        points = [(int(r.labels), r.miou) for r in results if r.method == method]
-        law = fit_power_law(*zip(*points)) if points else None
-        if law is None:
-            untold.append(title_of(method))
-            continue
-        largest = max(n for n, _ in points)
-        gains = [law.gain(largest, more) for more in (largest + 10, 2 * largest)]
-        cells = [f'{signed(gain)} ±{half:.1f}' for gain, half in gains]
-        rows.append([title_of(method), str(largest), *cells])
-    table = Table(['method', 'labels', 'ten more', 'twice as many'], rows, 'lrrr')
-    return Outlook(table if rows else None, untold)
 
 
 def plot_learning_curve(results: Sequence[Result]) -> Figure:

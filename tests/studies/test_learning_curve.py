@@ -12,7 +12,6 @@ from mmseg_cct.studies.learning_curve import (
     barely_trained,
     equivalent_labels,
     nested_subsets,
-    outlook,
     plot_learning_curve,
     write_learning_curve,
 )
@@ -163,7 +162,6 @@ def test_a_study_without_pairs_says_so(tmp_path, put_result):
     put_result(tmp_path, 'cct', 10, 0, 30.0)
     text = write_learning_curve(tmp_path).read_text()
     assert '\n\nNo number of labels has a finished run of both' in text
-    assert 'CCT and supervised' in text.replace('supervised and CCT', 'CCT and supervised')
 
 
 def test_the_curves_are_drawn(tmp_path, put_result):
@@ -173,27 +171,6 @@ def test_the_curves_are_drawn(tmp_path, put_result):
     text = write_learning_curve(tmp_path).read_text()
     assert text.startswith('# Does CCT pay?') and '| cct | 34.0 | 44.0 | 54.0 |' in text
     assert (tmp_path / 'learning_curve.png').stat().st_size > 0
-
-
-def test_what_more_labels_would_bring():
-    results = [Result('cct', str(n), 0, 60 - 40 * n**-0.5) for n in (5, 10, 20, 40)]
-    results += [Result('supervised', str(n), 0, 30.0) for n in (5, 10)]  # too few
-    table, untold = outlook(results)
-    assert table.rows == [['CCT', '40', '+0.7 ±0.0', '+1.9 ±0.0']] and untold == ['supervised']
-    assert outlook(results[4:]) == (None, ['supervised', 'CCT'])
-
-
-def test_a_page_without_a_forecast_says_what_it_takes(tmp_path, put_result):
-    for n, miou in zip(NUMBERS, MIOU):
-        put_result(tmp_path, 'supervised', n, 0, miou)
-        for seed in (0, 1):
-            put_result(tmp_path, 'cct', n, seed, miou)
-    text = write_learning_curve(tmp_path).read_text()
-    assert '| CCT | 80 | ' in text
-    assert (
-        'What more labels would bring to supervised cannot be told: it takes 4 runs, with 3 '
-        'numbers of labels.\n'
-    ) in text
 
 
 def test_the_answer_is_about_the_method_that_ran(tmp_path, put_result):
