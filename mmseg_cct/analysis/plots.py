@@ -1,12 +1,9 @@
 """Plots of a report: training curves and IoU by class."""
 
-import itertools
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -17,37 +14,25 @@ from .finished_runs import Run
 from .scores import class_scores, mean_score
 
 _LINE = 0.24  # inches for a class
-_SYMBOLS = {
-    'auxiliary_head.loss_consistency.loss_weight': 'ωᵤ, weight of Lᵤ',
-    'loss_consistency.loss_weight': 'ωᵤ, weight of Lᵤ',
-    'auxiliary_head.loss_weak.loss_weight': 'weight of L_w',
-    'decode_head.loss_decode.0.progress': 'progress of ab-CE',
-}
-
-Curves = dict[str, tuple[list[int], list[float]]]
 
 
-def plot_curves(runs: Sequence[Run], columns: int = 4, measure: str = 'mIoU') -> Figure:
-    """Plots logged curves: L_s, L_u, ramps, and a measure of the validations.
+def plot_curves(runs: Sequence[Run], columns: int = 3, measure: str = 'mIoU') -> Figure:
+    """Plots logged curves: L_s, L_u, and a measure of the validations.
 
-    A panel leaves out runs that did not log its value. Each run has a colour. Ramps have colours of
-    their own, because runs usually share them.
+    A panel leaves out runs that did not log its value. Each run has a colour.
     """
     panels = {
         'supervised loss Lₛ': _supervised_loss,
-        'consistency loss Lᵤ': _values_starting('aux.consistency'),
-        f'{measure} on val, %': _values_starting(measure),
-        'ramps': _values_starting('decode_head.', 'auxiliary_head.', 'loss_consistency.'),
+        'consistency loss Lᵤ': lambda run: _values_of(run, 'aux.consistency'),
+        f'{measure} on val, %': lambda run: _values_of(run, measure),
     }
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(3 * columns, 2.6 * rows), layout='constrained')
-    for axes, (title, curves_of) in zip(figure.subplots(rows, columns).flat, panels.items()):
-        if title == 'ramps':
-            _plot_ramps(axes, {run.name: curves_of(run) for run in runs})
-        else:
-            for index, run in enumerate(runs):
-                for curve in curves_of(run).values():
-                    axes.plot(*curve, color=f'C{index}', label=run.name, **_look(curve))
+    figure = Figure(figsize=(4 * columns, 2.6 * rows), layout='constrained')
+    for axes, (title, curve_of) in zip(figure.subplots(rows, columns).flat, panels.items()):
+        for index, run in enumerate(runs):
+            if points := curve_of(run):
+                look = dict(marker='.') if len(points) < 20 else {}
+                axes.plot(*zip(*points), color=f'C{index}', label=run.name, **look)
         axes.set_title(title, fontsize=10)
         axes.set_xlabel('iteration', fontsize=8)
         axes.tick_params(labelsize=8)
@@ -56,27 +41,6 @@ def plot_curves(runs: Sequence[Run], columns: int = 4, measure: str = 'mIoU') ->
         axes.spines[['top', 'right']].set_visible(False)
     outer_legend(figure, _run_legend([run.name for run in runs]))
     return figure
-
-
-def _plot_ramps(axes: Axes, by_run: Mapping[str, Curves]) -> None:
-    """Plots each ramp once or, where the runs differ, once per run with its name in the label."""
-    colours = itertools.cycle(matplotlib.colormaps['Dark2'].colors)  # type: ignore[attr-defined]
-    for key in sorted({key for curves in by_run.values() for key in curves}):
-        curves: Curves = {run: found[key] for run, found in by_run.items() if key in found}
-        symbol = _SYMBOLS.get(key, key)
-        first, *others = curves.values()
-        if all(curve == first for curve in others):
-            curves = {'': first}
-        for run, curve in curves.items():
-            label = f'{symbol}, {run}' if run else symbol
-            axes.plot(*curve, color=next(colours), label=label, **_look(curve))
-    if axes.lines:
-        axes.legend(fontsize=8, frameon=False)
-
-
-def _look(curve: tuple[list[int], list[float]]) -> dict:
-    """Returns the style of a curve: markers if it has few points."""
-    return dict(marker='.') if len(curve[0]) < 20 else {}
 
 
 def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Figure:
@@ -136,28 +100,14 @@ def _run_legend(names: Sequence[str]) -> list[Line2D]:
     ]
 
 
-def _supervised_loss(run: Run) -> Curves:
+def _supervised_loss(run: Run) -> list[tuple[int, float]]:
     """Returns the curve of L_s, the sum of the losses that the main decoder logs."""
     terms = [
         (values['step'], [value for key, value in values.items() if key.startswith('decode.loss')])
         for values in run.scalars
     ]
-    points = [(step, sum(losses)) for step, losses in terms if losses]
-    return {'L_s': ([step for step, _ in points], [loss for _, loss in points])} if points else {}
+    return [(step, sum(losses)) for step, losses in terms if losses]
 
 
-def _values_starting(*prefixes: str) -> Callable[[Run], Curves]:
-    """Makes a function that collects a run's curves by the prefixes of their names."""
-
-    def curves(run: Run) -> Curves:
-        names = {key for values in run.scalars for key in values if key.startswith(prefixes)}
-        points = {
-            name: [(values['step'], values[name]) for values in run.scalars if name in values]
-            for name in sorted(names)
-        }
-        return {
-            name: ([step for step, _ in pairs], [value for _, value in pairs])
-            for name, pairs in points.items()
-        }
-
-    return curves
+def _values_of(run: Run, name: str) -> list[tuple[int, float]]:
+    return [(values['step'], values[name]) for values in run.scalars if name in values]

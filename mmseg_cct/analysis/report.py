@@ -204,7 +204,7 @@ def _draw(
     figures = {
         'classes': plot_class_iou(iou, classes),
         'curves': plot_curves(runs, measure=measure),
-        'narrow_curves': plot_curves(runs, 2, measure),
+        'narrow_curves': plot_curves(runs, 1, measure),
     }
     return {name: _data_url(png_bytes(figure, _DPI)) for name, figure in figures.items()}
 

@@ -7,17 +7,14 @@ checkpoint is trained, and any other resumes from its latest checkpoint.
 
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from mmengine.config import Config
 
@@ -27,6 +24,10 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.processes import end_session, locked_folder
 
 _GRACE = 10.0  # seconds that processes get to end on SIGTERM
+_POLLING = 0.1  # seconds between looks at the processes
+
+# The processes of a run, one after the other, and its outcome in one line.
+_Work = Generator[subprocess.Popen, None, str]
 
 
 @dataclass(frozen=True)
@@ -118,79 +119,112 @@ def execute(
     """
     waiting = [run for run in runs if run.next_step() is not None]
     if len(waiting) < len(runs):
-        _say(f'{len(runs) - len(waiting)} of {len(runs)} runs are finished, skipped')
-    free: queue.SimpleQueue[Mapping[str, str]] = queue.SimpleQueue()
-    for slot in slots:
-        free.put(slot)
-    running, failures = _Processes(), []
-    futures: dict[Future[str], StudyRun] = {}
-    pool = ThreadPoolExecutor(len(slots))
+        print(f'{len(runs) - len(waiting)} of {len(runs)} runs are finished, skipped', flush=True)
+    number, free, failures = len(waiting), list(slots), []
+    active: list[_Active] = []
     with _termination_as_interrupt():
         try:
-            futures = {
-                pool.submit(_finish, run, tools, free, running, processes): run for run in waiting
-            }
-            for done, future in enumerate(as_completed(futures), 1):
-                if futures[future].next_step() is not None:
-                    failures.append(future.result())
-                _say(f'[{done}/{len(waiting)}] {future.result()}')
+            while waiting or active:
+                if waiting and free:
+                    run, slot = waiting.pop(0), free.pop(0)
+                    active.append(_Active(run, slot, _finish(run, tools, slot, processes)))
+                for each in list(active):
+                    if each.goes_on():
+                        continue
+                    active.remove(each)
+                    free.append(each.slot)
+                    if each.run.next_step() is not None:
+                        failures.append(each.outcome)
+                    done = number - len(waiting) - len(active)
+                    print(f'[{done}/{number}] {each.outcome}', flush=True)
+                if not (waiting and free):
+                    time.sleep(_POLLING)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            running.end()
-            wait([future for future in futures if not future.cancelled()], _GRACE)
-            running.end(at_once=True)
-            pool.shutdown()
+            _end([each.process for each in active if each.process is not None])
+            for each in active:
+                each.work.close()  # lets go of its locks
     return failures
 
 
-def _finish(
-    run: StudyRun,
-    tools: Path,
-    free: 'queue.SimpleQueue[Mapping[str, str]]',
-    running: '_Processes',
-    processes: int,
-) -> str:
-    """Trains and tests a run on a free slot; returns its outcome in one line."""
-    slot = free.get()
-    try:
-        with ExitStack() as held:
-            try:
-                # a killed study's training may go on
-                if run.checkpoint.parent.is_dir():
-                    with locked_folder(run.checkpoint.parent, 'a training'):
-                        pass
-                held.enter_context(locked_folder(run.folder, 'another study'))
-            except UserError as error:
-                return f'{run.name}: left alone, {error}'
-            log = held.enter_context(run.log.open('a', encoding='utf-8'))
-            return _train_and_test(run, tools, slot, log, running, processes)
-    finally:
-        free.put(slot)
+class _Active:
+    """A run on a slot, which one process after the other works on.
+
+    Attributes:
+        run: The run.
+        slot: Environment variables of its processes.
+        work: Yields the processes.
+        process: The process that is waited for.
+        outcome: What came of the run, in one line.
+    """
+
+    def __init__(self, run: StudyRun, slot: Mapping[str, str], work: _Work) -> None:
+        self.run, self.slot, self.work = run, slot, work
+        self.process: subprocess.Popen | None = None
+        self.outcome = ''
+
+    def goes_on(self) -> bool:
+        """Starts the next process if the last one has ended; False if none is left."""
+        if self.process is not None and self.process.poll() is None:
+            return True
+        try:
+            self.process = next(self.work)
+        except StopIteration as end:
+            self.outcome = end.value
+            return False
+        return True
 
 
-def _train_and_test(
-    run: StudyRun,
-    tools: Path,
-    slot: Mapping[str, str],
-    log: IO[str],
-    running: '_Processes',
-    processes: int,
-) -> str:
-    commands: dict[str, list[Path | str]] = {
-        'train': [tools / 'train.py', run.config, '--work-dir', run.folder / 'train', '--resume'],
-        'test': [tools / 'test.py', run.config, run.checkpoint, '--work-dir', run.folder / 'test'],
-    }
-    where = ' '.join(f'{key}={value}' for key, value in slot.items())
-    for step, command in commands.items():
-        if run.next_step() != step:  # done by an earlier or another study
-            continue
-        _say(f'{run.name}: {step}{where and f" on {where}"}, log in {run.log}')
-        code = running.run(launched(command, processes), log, slot)
-        if code or run.next_step() == step:
-            reason = f'exit code {code}' if code else 'ended without its result'
-            return f'{run.name}: {step} FAILED ({reason}), see {run.log}: {_last_line(run.log)}'
+def _finish(run: StudyRun, tools: Path, slot: Mapping[str, str], processes: int) -> _Work:
+    """Trains and tests a run: yields each process to wait for, and returns the outcome."""
+    with ExitStack() as held:
+        try:
+            # A killed study's training may go on.
+            if run.checkpoint.parent.is_dir():
+                with locked_folder(run.checkpoint.parent, 'a training'):
+                    pass
+            held.enter_context(locked_folder(run.folder, 'another study'))
+        except UserError as error:
+            return f'{run.name}: left alone, {error}'
+        log = held.enter_context(run.log.open('a', encoding='utf-8'))
+        to = '--work-dir'
+        commands: dict[str, list[Path | str]] = {
+            'train': [tools / 'train.py', run.config, to, run.folder / 'train', '--resume'],
+            'test': [tools / 'test.py', run.config, run.checkpoint, to, run.folder / 'test'],
+        }
+        where = ' '.join(f'{key}={value}' for key, value in slot.items())
+        for step, command in commands.items():
+            if run.next_step() != step:  # done by an earlier or another study
+                continue
+            print(f'{run.name}: {step}{where and f" on {where}"}, log in {run.log}', flush=True)
+            # In a session of its own, a process ends together with its data loaders.
+            process = subprocess.Popen(
+                launched(command, processes),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **slot},
+                start_new_session=True,
+            )
+            yield process
+            if process.returncode or run.next_step() == step:
+                code = process.returncode
+                reason = f'exit code {code}' if code else 'ended without its result'
+                return f'{run.name}: {step} FAILED ({reason}), see {run.log}: {_last_line(run.log)}'
     metrics = read_metrics(run.folder) or {}
     return f'{run.name}: mIoU {metrics["mIoU"]:.2f}' if 'mIoU' in metrics else run.name
+
+
+def _end(processes: Sequence[subprocess.Popen]) -> None:
+    """Ends processes with their children, at once those that take longer than the grace."""
+    for process in processes:
+        end_session(process)
+    last = time.monotonic() + _GRACE
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(last - time.monotonic(), 0))
+    for process in processes:
+        end_session(process, at_once=True)
+        process.wait()
 
 
 def launched(command: Sequence[Path | str], processes: int) -> list[Path | str]:
@@ -199,46 +233,6 @@ def launched(command: Sequence[Path | str], processes: int) -> list[Path | str]:
         return [sys.executable, *command]
     torchrun = ['-m', 'torch.distributed.run', '--standalone', f'--nproc-per-node={processes}']
     return [sys.executable, *torchrun, *command, '--launcher', 'pytorch']
-
-
-class _Processes:
-    """Processes that several threads start and one ends."""
-
-    def __init__(self) -> None:
-        self._running: set[subprocess.Popen] = set()
-        self._lock = threading.Lock()
-        self._ended = False
-
-    def run(self, command: Sequence[Path | str], log: IO[str], variables: Mapping[str, str]) -> int:
-        """Runs a command and returns its exit code."""
-        with self._lock:
-            if self._ended:
-                raise CancelledError
-            # In a session of its own, a process ends together with its data loaders.
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **variables},
-                start_new_session=True,
-            )
-            self._running.add(process)
-        code = process.wait()
-        with self._lock:
-            self._running.remove(process)
-        return code
-
-    def end(self, at_once: bool = False) -> None:
-        """Ends every process with its children, and refuses new ones."""
-        with self._lock:
-            self._ended = True
-            for process in self._running:
-                end_session(process, at_once)
-
-
-def _say(line: str) -> None:
-    print(f'{line}\n', end='', flush=True)  # one write: threads do not mix lines
 
 
 def _last_line(file: Path) -> str:

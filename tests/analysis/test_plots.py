@@ -1,19 +1,12 @@
 import numpy as np
-import pytest
 from mmengine.config import Config
 
 from mmseg_cct.analysis.finished_runs import Run
 from mmseg_cct.analysis.plots import plot_class_iou, plot_curves
 
 
-@pytest.mark.parametrize(
-    'ramp', ['auxiliary_head.loss_consistency.loss_weight', 'loss_consistency.loss_weight']
-)  # CCT; Mean Teacher, VAT
-def test_curves_show_each_value_in_its_panel(ramp):
-    logs = [
-        {'step': step, 'decode.loss_ce': 2 - step, 'decode.loss_dice': 1, ramp: 10 * step}
-        for step in (1, 2)
-    ]
+def test_curves_show_each_value_in_its_panel():
+    logs = [{'step': step, 'decode.loss_ce': 2 - step, 'decode.loss_dice': 1} for step in (1, 2)]
     runs = [
         Run('sup', Config(), '', [dict(step=1, mIoU=4.0)]),
         Run('cct', Config(), '', logs),
@@ -22,9 +15,6 @@ def test_curves_show_each_value_in_its_panel(ramp):
     (line,) = panels['supervised loss Lₛ'].lines
     assert line.get_xydata().tolist() == [[1, 2], [2, 1]]
     assert line.get_color() == 'C1'
-    (line,) = panels['ramps'].lines
-    assert line.get_xydata().tolist() == [[1, 10], [2, 20]]
-    assert line.get_label().startswith('ωᵤ') and line.get_color() not in ('C0', 'C1')
     assert [line.get_label() for line in panels['mIoU on val, %'].lines] == ['sup']
     assert not panels['consistency loss Lᵤ'].lines
 
@@ -36,24 +26,11 @@ def test_the_curve_of_the_foreground_is_that_of_its_iou():
     assert [line.get_ydata().tolist() for line in axes.lines] == [[9]]
 
 
-def test_runs_share_the_line_of_a_ramp_that_they_have_in_common():
-    logs = [{'step': step, 'loss_consistency.loss_weight': step} for step in (1, 2)]
-    other = [{'step': step, 'loss_consistency.loss_weight': 3} for step in (1, 2)]
-    alike, unlike = (
-        plot_curves([Run('a', Config(), '', logs), Run('b', Config(), '', second)], columns=2)
-        for second in (logs, other)
-    )
-    labels = [[line.get_label() for line in figure.axes[3].lines] for figure in (alike, unlike)]
-    assert labels == [['ωᵤ, weight of Lᵤ'], ['ωᵤ, weight of Lᵤ, a', 'ωᵤ, weight of Lᵤ, b']]
-
-
 LONG = ['a supervised training with twenty labels of CamVid', 'cct_mbv2_camvid_50_' * 3]
 
 
 def test_long_names_do_not_collide():
     dots = plot_class_iou({name: np.array([0.9, 0.8]) for name in LONG}, ['x', 'y'])
-    ramps = dict(step=1, **{'auxiliary_head.loss_consistency.loss_weight': 1, 'decode_head.x': 2})
-    curves = plot_curves([Run(name, Config(), '', [ramps]) for name in LONG])
-    assert len({line.get_color() for line in curves.axes[3].lines}) == 2
+    curves = plot_curves([Run(name, Config(), '', [dict(step=1, mIoU=4.0)]) for name in LONG])
     for figure in (dots, curves):
         assert len(figure.legends[0].get_texts()) == 2
