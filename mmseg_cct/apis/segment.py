@@ -50,7 +50,7 @@ def segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> I
     Raises:
         UserError: If the model or its pipeline fails at the first image: a mistake of the config.
 
-    Example:
+    Examples:
         >>> from mmseg.apis import init_model
         >>> from mmseg_cct.config.load import load_config
         >>> model = init_model(load_config('cct_shapes', {}), device='cpu')  # random weights

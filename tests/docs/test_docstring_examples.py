@@ -10,6 +10,8 @@ import torch
 PROJECT = Path(__file__).parents[2]
 # What a user's first config, script or session names.
 NAMED_FIRST = {
+    'annotations.importer': 'import_masks',
+    'apis.segment': 'segment',
     'config.load': 'load_config',
     'datasets.folder': 'FolderDataset',
     'datasets.samplers.pair_sampler': 'PairSampler',
