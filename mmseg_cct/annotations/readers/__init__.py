@@ -7,7 +7,6 @@ from mmseg_cct.errors import UserError
 from ..source import Source
 from . import (
     coco,
-    coco_panoptic,
     colour_masks,
     cvat,
     label_studio,
@@ -17,9 +16,7 @@ from . import (
     yolo,
 )
 
-_READERS = (
-    *(coco_panoptic, coco, cvat, segmentation_mask, label_studio, labelme, yolo, supervisely),
-)
+_READERS = (*(coco, cvat, segmentation_mask, label_studio, labelme, yolo, supervisely),)
 
 
 def find_reader(source: Source) -> ModuleType | None:
@@ -31,7 +28,7 @@ def find_reader(source: Source) -> ModuleType | None:
 
 
 def require_reader(source: Source) -> ModuleType:
-    """Finds the reader of an export; a damaged export or an unknown format is a `UserError`."""
+    """Finds the reader of an export, or raises an error that says what can be read."""
     if reader := find_reader(source):
         return reader
     if source.damaged:

@@ -1,10 +1,15 @@
-"""COCO: one JSON or several, as in the folders `train` and `valid` of a Roboflow export."""
+"""COCO: JSONs of polygons and RLE, and panoptic ones with PNGs whose colours are segments' ids.
 
+There may be several JSONs, as in the folders `train` and `valid` of a Roboflow export.
+"""
+
+import posixpath
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from mmseg_cct.errors import UserError
 
+from ..pictures import decode, pack, rgb
 from ..rle import coco_counts, mask_of_runs
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
 from ..source import Source, attempt, read_part, reading
@@ -27,6 +32,9 @@ def read(source: Source) -> Annotations:
     for name, content in files.items():
         with reading(source.place(name), TITLE):
             classes |= dict.fromkeys(_names(content).values())
+            for each in content['annotations']:
+                if 'segments_info' in each:
+                    source.masks.add(_picture(source, name, each['file_name']))
     return Annotations(classes, _images(source, files))
 
 
@@ -37,7 +45,8 @@ def _is_coco(content: Any) -> bool:
 
 def _names(content: dict) -> dict[int, str]:
     """Returns names by id, without categories that only group others, as Roboflow's first does."""
-    used = {each['category_id'] for each in content['annotations']}
+    segments = (each.get('segments_info', [each]) for each in content['annotations'])
+    used = {segment['category_id'] for each in segments for segment in each}
     groups = {each.get('supercategory') for each in content['categories']}
     return {
         each['id']: str(each['name'])
@@ -46,6 +55,16 @@ def _names(content: dict) -> dict[int, str]:
         or each['name'] not in groups
         or each['name'] == each.get('supercategory')
     }
+
+
+def _picture(source: Source, name: str, picture: str) -> str:
+    """Finds a PNG in the folder of the JSON's name, beside the JSON or anywhere in the export."""
+    ends = f'{posixpath.splitext(posixpath.basename(name))[0]}/{picture}', picture
+    matches = (each for end in ends for each in source.names if f'/{each}'.endswith(f'/{end}'))
+    if mask := next(matches, None):
+        return mask
+    found = f'a COCO panoptic JSON without its {picture}'
+    raise UserError(source.place(name), found, 'the folder or ZIP of JSON and PNGs')
 
 
 def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | UserError]:
@@ -62,34 +81,51 @@ def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | 
             has_crowds = all(image.get('date_captured') != 0 for image in content['images'])
             # Label Studio multiplies shares of the image as shown by the sides as stored.
             author = (content.get('info') or {}).get('contributor')
-            make = _Maker(names, has_crowds, author == 'Label Studio', author == AUTHOR)
+            is_relative = author == 'Label Studio'
+            make = _Maker(source, name, names, has_crowds, is_relative, author == AUTHOR)
         for image in content['images']:
             place = f'{source.place(name)}: {image.get("file_name")}'
-            yield attempt(place, TITLE, make.image, source, name, image, of_image[image['id']])
+            yield attempt(place, TITLE, make.image, image, of_image[image['id']])
 
 
 class _Maker(NamedTuple):
     """Makes images and shapes of one file.
 
     Attributes:
+        source: The export.
+        file: The name of the file.
         names: Names by id.
         has_crowds: Whether `iscrowd` means a crowd.
         is_relative: As for an `AnnotatedImage`.
         is_ordered: Whether later annotations lie on top.
     """
 
+    source: Source
+    file: str
     names: dict[int, str]
     has_crowds: bool
     is_relative: bool
     is_ordered: bool
 
-    def image(
-        self, source: Source, name: str, image: dict, annotations: list[dict]
-    ) -> AnnotatedImage:
+    def image(self, image: dict, annotations: list[dict]) -> AnnotatedImage:
         size = image['width'], image['height']
-        parts = [part for each in annotations for part in self._parts(each, size)]
-        name = source.beside(name, image['file_name'])
+        parts = [
+            part
+            for each in annotations
+            for part in (self._segments if 'segments_info' in each else self._parts)(each, size)
+        ]
+        name = self.source.beside(self.file, image['file_name'])
         return AnnotatedImage(name, size, parts, is_relative=self.is_relative)
+
+    def _segments(self, annotation: dict, size: tuple[int, int]) -> Iterator[Shape]:
+        """Makes a mask of each segment of a panoptic annotation."""
+        name = _picture(self.source, self.file, annotation['file_name'])
+        picture = decode(self.source.read(name))
+        _require_size('PNG', picture.size, size)
+        ids = pack(rgb(picture)[..., ::-1])  # red counts 1, green 256, blue 65536
+        for each in annotation['segments_info']:
+            label = None if each.get('iscrowd') else self.names[each['category_id']]
+            yield Shape(label, mask=ids == each['id'])
 
     def _parts(self, annotation: dict, size: tuple[int, int]) -> Iterator[Shape | LeftOut]:
         """Makes a shape of each part of an object; the parts may overlap."""
@@ -119,10 +155,14 @@ class _Maker(NamedTuple):
             ring = polygon(part)
             return region(label, ring, z=z, is_box=is_upright(ring))
         height, width = part['size']
-        if (width, height) != size:
-            expected = f'{size[0]}×{size[1]}, the size of the image'
-            raise UserError('RLE', f'of {width}×{height} pixels', expected)
+        _require_size('RLE', (width, height), size)
         counts = part['counts']
         if isinstance(counts, str):
             counts = coco_counts(counts)
         return Shape(label, mask=mask_of_runs(counts, (width, height), 'F'), z=z)
+
+
+def _require_size(what: str, found: tuple[int, int], size: tuple[int, int]) -> None:
+    if found != size:
+        expected = f'{size[0]}×{size[1]}, the size of the image'
+        raise UserError(what, f'of {found[0]}×{found[1]} pixels', expected)

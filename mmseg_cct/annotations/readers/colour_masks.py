@@ -4,11 +4,12 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations
 from typing import NoReturn
 
 import numpy as np
 from PIL import Image
+from scipy.spatial import KDTree
+from scipy.spatial.distance import pdist
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
@@ -23,8 +24,6 @@ LOOKED_AT = 50  # masks whose colours are shown
 _SHOWN = 12  # colours
 LOSSY = 12  # distance in RGB by which a lossy format may move a colour
 _FARTHEST = 128  # distance in RGB of a blended pixel to its colour
-_OFF_LINE = 40  # distance in RGB of a blended pixel to the line between its colours
-_MOST_ENDS = 64  # colours between which pixels blend
 _MOST_BLENDED = 0.05  # of a mask's pixels
 
 Read = tuple[list[Shape], dict[tuple[str, str], int]]  # and notes
@@ -49,9 +48,8 @@ def read(
     drawn. `values` are grey values that are classes of their own.
     """
     read = partial(_coloured, colours=colours, is_strict=is_strict)
-    return Annotations(
-        {**colours, **dict.fromkeys(values)}, read_masks(source, suffix, read, values)
-    )
+    classes = {**colours, **dict.fromkeys(values)}
+    return Annotations(classes, read_masks(source, suffix, read, values))
 
 
 def ask_for_names(source: Source) -> NoReturn:
@@ -157,20 +155,22 @@ def _snapped(
     """Gives blended pixels the nearest colour; returns codes, what was changed, and other colours.
 
     Colours that fill areas are colours of their own. The rest are what a lossy format or a resized
-    edge makes; those that lie between no two colours, or too far from both, are ignored.
+    edge makes; those that are too far from any colour are ignored.
     """
     present, index = np.unique(codes, return_inverse=True)
-    pixels = np.bincount(index.reshape(-1))
-    spacing = [_distances(np.array(named), code) for code in named]
-    farthest = min([_FARTHEST, *(away[away > 0].min() / 2 for away in spacing if away.any())])
-    nearest, distance = _nearest(present, named)
-    flat = flat_values(codes)
+    pixels, void = np.bincount(index.reshape(-1)), code_of(VOID)
+    spacing = pdist(_channels(named))
+    farthest = min([_FARTHEST, *spacing[spacing > 0] / 2])
+    distance, _ = KDTree(_channels(named)).query(_channels(present))
     is_near = distance <= min(LOSSY, farthest)
+    flat = flat_values(codes)
     others = [code for code in present[~is_near].tolist() if code in flat]
-    nearest, distance = _nearest(present, [*named, *others])
-    is_blend = ~is_near & ~np.isin(present, [*others, code_of(VOID)])
-    is_lost = is_blend & ((distance > farthest) | ~_are_between(present, [*named, *others]))
-    nearest[is_lost | (present == code_of(VOID))] = code_of(VOID)
+    palette = np.array([*named, *others])
+    distance, at = KDTree(_channels(palette)).query(_channels(present))
+    nearest = palette[at]
+    is_blend = ~is_near & ~np.isin(present, [*others, void])
+    is_lost = is_blend & (distance > farthest)
+    nearest[is_lost | (present == void)] = void
     if (share := pixels[is_blend].sum() / codes.size) > _MOST_BLENDED:
         found = f'{share:.1%} of the pixels blend colours'
         expected = 'a mask without loss: a PNG, resized by the nearest pixel'
@@ -184,30 +184,5 @@ def _snapped(
     return nearest[index].reshape(codes.shape), notes, others
 
 
-def _nearest(codes: np.ndarray, palette: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Finds for each code the nearest one of a palette, and its distance in RGB."""
-    nearest, distance = codes.copy(), np.full(len(codes), np.inf)
-    for code in palette:
-        away = _distances(codes, code)
-        nearest[away < distance], distance = code, np.minimum(away, distance)
-    return nearest, distance
-
-
-def _are_between(codes: np.ndarray, palette: Sequence[int]) -> np.ndarray:
-    """Whether codes lie near the line between two colours of a palette."""
-    points, ends = _channels(codes), _channels(np.array(palette[:_MOST_ENDS]))
-    found = np.zeros(len(codes), bool)
-    for start, end in combinations(ends, 2):
-        along = end - start
-        share = ((points - start) @ along / (along @ along)).clip(0, 1)
-        away = np.linalg.norm(points - start - share[:, None] * along, axis=1)
-        found |= away <= _OFF_LINE
-    return found
-
-
-def _distances(codes: np.ndarray, code: int) -> np.ndarray:
-    return np.linalg.norm(_channels(codes) - _channels(np.array([code])), axis=1)
-
-
-def _channels(codes: np.ndarray) -> np.ndarray:
-    return (codes[:, None].astype(np.int64) >> np.array([16, 8, 0])) & 255
+def _channels(codes: Sequence[int] | np.ndarray) -> np.ndarray:
+    return (np.asarray(codes, np.int64)[:, None] >> np.array([16, 8, 0])) & 255

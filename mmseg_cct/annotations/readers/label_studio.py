@@ -27,7 +27,7 @@ def is_mine(source: Source) -> bool:
 def read(source: Source) -> Annotations:
     """Reads all JSON files; classes are sorted by name, because the export gives no order."""
     files = {name: source.json(name) for name in source.ending('.json')}
-    files = {name: _latest(content) for name, content in files.items() if _is_tasks(content)}
+    files = {name: _whole(content) for name, content in files.items() if _is_tasks(content)}
     found: set[str] = set()
     for tasks in files.values():
         for task in tasks:
@@ -44,34 +44,45 @@ def _is_tasks(content: Any) -> bool:
     if not isinstance(content, list) or not content or not isinstance(content[0], dict):
         return False
     first = content[0]
-    whole = 'data' in first and first.keys() & {'annotations', 'predictions'}
-    return bool(whole) or 'annotation_id' in first
+    is_whole = 'data' in first and first.keys() & {'annotations', 'predictions'}
+    return bool(is_whole) or 'annotation_id' in first
 
 
-def _latest(tasks: list[Any]) -> list[Any]:
-    """Keeps the latest entry of each task; JSON-MIN has one for each annotator."""
-    entries = [task if isinstance(task, dict) else {} for task in tasks]
-    entries.sort(key=lambda task: str(task.get('updated_at')))
-    return list({str(task.get('id', index)): task for index, task in enumerate(entries)}.values())
+def _whole(tasks: list[Any]) -> list[Any]:
+    """Makes tasks of the entries of JSON-MIN, each of which is the annotation of one person.
+
+    An entry has a list for each tag beside the data, without an order between them.
+    """
+    whole: dict[str, Any] = {}
+    for index, task in enumerate(tasks):
+        if not isinstance(task, dict) or 'data' in task:
+            whole[f'[{index}]'] = task
+            continue
+        lists = [value for value in task.values() if isinstance(value, list) and value]
+        result = [{**each, 'value': each} for of in lists for each in of if isinstance(each, dict)]
+        new = dict(id=task.get('id'), data=task, annotations=[], z=None if lists[1:] else 0)
+        of_task = whole.setdefault(str(task.get('id', index)), new)['annotations']
+        of_task.append(dict(result=result, updated_at=task.get('updated_at')))
+    return list(whole.values())
 
 
-def _images(source: Source, files: dict[str, list[dict]]) -> Iterator[AnnotatedImage | UserError]:
+def _images(source: Source, files: dict[str, list[Any]]) -> Iterator[AnnotatedImage | UserError]:
     for name, tasks in files.items():
-        for task in tasks:
-            found = attempt(f'{source.place(name)}: task {task.get("id")}', TITLE, _task, task)
+        for index, task in enumerate(tasks):
+            number = task.get('id') if isinstance(task, dict) else f'[{index}]'
+            found = attempt(f'{source.place(name)}: task {number}', TITLE, _task, task)
             yield from found if isinstance(found, list) else [found]
 
 
 def _task(task: dict) -> list[AnnotatedImage]:
     """Reads a task, which may show several images or pages; each result names its own."""
     regions, others = _regions(task)
-    is_done = 'data' not in task or bool(_done(task))
-    addresses = _addresses(task.get('data', task))
+    addresses, is_done = _addresses(task['data']), bool(_done(task))
     parts_of: dict[str, list[Shape | LeftOut]] = {}
     sizes: dict[str, set[tuple[int, int]]] = {}
     labelled = {region.get('id') for region in regions if _labels(region)}
     for index, region in enumerate(regions):
-        part = _part(f'result[{index}]', region, region.get('id') in labelled, _z(task))
+        part = _part(f'result[{index}]', region, region.get('id') in labelled, task.get('z', 0))
         if part:
             name = _name(addresses, region.get('to_name'), region.get('item_index'))
             parts_of.setdefault(name, []).append(part)
@@ -92,7 +103,7 @@ def _task(task: dict) -> list[AnnotatedImage]:
 
 def _part(place: str, region: dict, is_labelled: bool, z: int | None) -> Shape | LeftOut | None:
     """Reads what is drawn; returns None for choices, and for a drawing that another one labels."""
-    value, kind, labels = region.get('value', region), _kind(region), _labels(region)
+    value, kind, labels = _value(region), _kind(region), _labels(region)
     if not (kind or value.keys() & {'x', 'vertices'}) or (kind and not labels and is_labelled):
         return None
     if region.get('image_rotation'):
@@ -105,10 +116,8 @@ def _part(place: str, region: dict, is_labelled: bool, z: int | None) -> Shape |
     return read_part(place, TITLE, otherwise, _shape, region, z)
 
 
-def _z(task: dict) -> int | None:
-    """Later results lie on top; JSON-MIN has a list for each tag, without an order between them."""
-    lists = [value for value in task.values() if isinstance(value, list) and value]
-    return 0 if 'data' in task or len(lists) == 1 else None
+def _value(region: dict) -> dict:
+    return region.get('value') or {}  # a relation between regions has none
 
 
 def _size(region: dict) -> tuple[int, int]:
@@ -116,7 +125,7 @@ def _size(region: dict) -> tuple[int, int]:
 
 
 def _extent(region: dict) -> np.ndarray | None:
-    value = region.get('value', region)
+    value = _value(region)
     points = value.get('points') or [(of.get('x'), of.get('y')) for of in value.get('vertices', ())]
     if 'x' in value and 'y' in value:
         sides = np.array([value.get('width', 0), value.get('height', 0)])
@@ -129,9 +138,6 @@ def _extent(region: dict) -> np.ndarray | None:
 
 def _regions(task: dict) -> tuple[list[dict], list[str]]:
     """Finds the regions of the annotation that counts, and lists the other annotations."""
-    if 'data' not in task:  # JSON-MIN: a list of each tag beside the data
-        lists = (value for value in task.values() if isinstance(value, list))
-        return [each for value in lists for each in value if isinstance(each, dict)], []
     done = _done(task)
     if not done:
         return [], ['prediction'] * len(task.get('predictions', ()))
@@ -147,19 +153,18 @@ def _done(task: dict) -> list[dict]:
 
 
 def _kind(region: dict) -> str | None:
-    value = region.get('value', region)
     signs = {'rle': 'brush', 'points': 'polygon', 'radiusX': 'ellipse', 'height': 'rectangle'}
-    return next((kind for key, kind in signs.items() if key in value), None)
+    return next((kind for key, kind in signs.items() if key in _value(region)), None)
 
 
 def _labels(region: dict) -> list[str]:
-    value = region.get('value', region)
+    value = _value(region)
     return list(map(str, value.get(f'{_kind(region)}labels') or value.get('labels') or ()))
 
 
 def _shape(region: dict, z: int | None) -> Shape | LeftOut | None:
     """Makes a shape from percentages of the image's size."""
-    value, kind, labels = region.get('value', region), _kind(region), _labels(region)
+    value, kind, labels = _value(region), _kind(region), _labels(region)
     if not kind or not labels:
         return None
     if len(labels) > 1:

@@ -72,7 +72,7 @@ def test_colours_are_asked_for_by_name(tmp_path, photos):
         'their names, --colors NAME=0 NAME=0,0,255 NAME=255,0,0, or --binary NAME for all but 0'
     )
     noise = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
-    with pytest.raises(UserError, match='no known format; expected COCO p'):
+    with pytest.raises(UserError, match='no known format; expected COCO, CVAT'):
         import_masks(masks_of(tmp_path, noise, 'photo/1.png'), tmp_path / 'out', images=photos)
 
 

@@ -94,7 +94,7 @@ def bomb():
     [
         ('x.json', '{"images": [', r'not JSON \(.*; expected an export of a tool'),
         ('x.json', nested(200_000), 'not JSON'),
-        ('x.json', '[]', 'no known format; expected COCO pan'),
+        ('x.json', '[]', 'no known format; expected COCO, CV'),
         (
             'x.json',
             json.dumps(dict(images=[], annotations=[{}], categories=[])),
