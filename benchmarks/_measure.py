@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from mmengine.registry import init_default_scope
 
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.templates import markdown_table
 
 Step = Callable[[], object]
 Times = dict[str, Any]

@@ -34,7 +34,7 @@ from mmseg_cct.studies.holm import holm, p_value, verdict
 from mmseg_cct.studies.study import collect, interval
 from mmseg_cct.studies.validation_curves import Curves, plot_validations
 from mmseg_cct.utils.files import write_atomic, write_text
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.templates import markdown_table
 from mmseg_cct.visualization.figures import png_bytes
 
 DOCS = Path(__file__).resolve().parents[1] / 'docs'

@@ -12,7 +12,7 @@ from mmseg_cct.cli import arguments
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.shipped import commands, summary
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.suggest import nearest
+from mmseg_cct.utils.text import nearest
 from mmseg_cct.version import __version__
 
 

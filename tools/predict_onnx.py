@@ -60,7 +60,7 @@ def read_notes(session: Any) -> dict[str, Any]:
         ValueError: If a note is missing or of another kind.
     """
     stored = session.get_modelmeta().custom_metadata_map
-    notes = {'classes': [], 'palette': []}
+    notes: dict[str, Any] = {'classes': [], 'palette': []}
     notes |= {key: json.loads(value) for key, value in stored.items()}
     way = notes.get('way')
     found = {'way': way, **notes, **(way if isinstance(way, dict) else {})}

@@ -14,7 +14,7 @@ from pathlib import Path
 from mmseg_cct.cli.arguments import add_palette, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.templates import markdown_table
 
 
 def parse_args() -> argparse.Namespace:

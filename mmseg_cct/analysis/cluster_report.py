@@ -28,9 +28,8 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.evaluation_set import build_evaluation_set
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb
-from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.output_folder import OutputFolder
-from mmseg_cct.utils.templates import render
+from mmseg_cct.utils.templates import Table, render
 from mmseg_cct.visualization.figures import bounded, png_bytes
 from mmseg_cct.visualization.label_maps import paint
 

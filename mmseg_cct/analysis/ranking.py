@@ -28,11 +28,10 @@ from mmseg_cct.evaluation.disagreement import at_input_size, auxiliary_disagreem
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.preflight.failures import config_errors_as_one_line, first_image_guards
 from mmseg_cct.utils.files import append_line, read_lines
-from mmseg_cct.utils.image_counts import SharedImages
 from mmseg_cct.utils.image_files import as_rgb
 from mmseg_cct.utils.images import check_image, loader_in
 from mmseg_cct.utils.output_folder import file_stamp
-from mmseg_cct.utils.shares import gather
+from mmseg_cct.utils.shares import SharedImages, gather
 
 from .fingerprints import fingerprint
 

@@ -26,10 +26,9 @@ from mmseg_cct.evaluation.findings import (
     validation_findings,
 )
 from mmseg_cct.utils.files import write_text
-from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.palette import chosen_colours
-from mmseg_cct.utils.templates import render
+from mmseg_cct.utils.templates import Table, render
 from mmseg_cct.version import __version__
 from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import paint

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmseg_cct.evaluation.findings import detection_scores, foreground_of
-from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import signed
 
 from .finished_runs import Evaluation

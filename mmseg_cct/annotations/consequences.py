@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.templates import markdown_table
 
 _NAMED = 3  # images by name
 

@@ -19,12 +19,11 @@ from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ahead import ahead
 from mmseg_cct.utils.georeference import copy_world_file, georeference, write_geotiff
-from mmseg_cct.utils.image_counts import ImageCounts, SharedImages
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images, write_png
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.palette import chosen_colours
-from mmseg_cct.utils.shares import on_first_process, progress_bar
+from mmseg_cct.utils.shares import ImageCounts, SharedImages, on_first_process, progress_bar
 from mmseg_cct.visualization.label_maps import blend, legend_picture
 
 from .inference import image_reader, load_model, model_origin

@@ -15,9 +15,8 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.ahead import ahead
 from mmseg_cct.utils.files import part_of
-from mmseg_cct.utils.image_counts import ImageCounts
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.shares import progress_bar
+from mmseg_cct.utils.shares import ImageCounts, progress_bar
 from mmseg_cct.utils.text import is_unicode
 from mmseg_cct.visualization.label_maps import blend, legend_picture
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmseg_cct.config.shipped import METHODS_HELP, method_names
 from mmseg_cct.errors import Problem
-from mmseg_cct.utils.suggest import nearest
+from mmseg_cct.utils.text import nearest
 from mmseg_cct.version import __version__
 
 from .errors import end_quietly

@@ -15,8 +15,7 @@ from mmengine.config import Config, ConfigDict
 from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.suggest import nearest
-from mmseg_cct.utils.text import one_line
+from mmseg_cct.utils.text import nearest, one_line
 
 from . import paper
 from .shipped import METHODS, PLAIN, SCOPE, method_names

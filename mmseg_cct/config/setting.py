@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.suggest import close_names
+from mmseg_cct.utils.text import close_names
 
 from .shipped import CONFIGS, PLAIN, SCOPE, method_names
 

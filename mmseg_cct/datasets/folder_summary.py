@@ -11,9 +11,9 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images, find_masks, read_mask, suffix_of_masks
 from mmseg_cct.utils.images import image_size
 from mmseg_cct.utils.labels import IGNORE_INDEX
-from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.masks import check_mask, require_one_suffix
 from mmseg_cct.utils.object_widths import ObjectWidths
+from mmseg_cct.utils.templates import markdown_table
 
 from .image_values import ImageValues, measure_images
 from .transforms import LoadChannels

@@ -12,7 +12,7 @@ from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.arguments import require_arguments_of
+from mmseg_cct.utils.ranges import require_arguments_of
 
 from .class_iou import of_shown_classes
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmseg_cct.utils.labels import IGNORE_INDEX
-from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.templates import Table
 
 LEVELS = 256
 _PER_BIT = 16

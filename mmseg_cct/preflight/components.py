@@ -7,7 +7,7 @@ from typing import Any
 from mmengine.registry import Registry
 
 from mmseg_cct.errors import Problem
-from mmseg_cct.utils.suggest import close_names
+from mmseg_cct.utils.text import close_names
 
 
 def class_of(settings: Any, registry: Registry) -> Any:

@@ -6,9 +6,8 @@ from mmengine.dist import get_rank
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import raise_problems
 from mmseg_cct.preflight.classes import order_problems, output_problems
-from mmseg_cct.utils.image_counts import ImageCounts, SharedImages
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.shares import on_first_process
+from mmseg_cct.utils.shares import ImageCounts, SharedImages, on_first_process
 
 from .cam import load_classifier
 from .crf import require_pydensecrf

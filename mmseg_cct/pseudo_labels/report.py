@@ -16,8 +16,7 @@ from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import read_image, read_mask
 from mmseg_cct.utils.images import image_size
 from mmseg_cct.utils.labels import IGNORE_INDEX
-from mmseg_cct.utils.markdown import Table
-from mmseg_cct.utils.templates import render
+from mmseg_cct.utils.templates import Table, render
 from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend

@@ -32,12 +32,11 @@ from mmseg_cct.evaluation.sureness import (
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.failures import first_image_guards
 from mmseg_cct.utils.files import read_record, write_atomic, write_record, write_text
-from mmseg_cct.utils.image_counts import ImageCounts, SharedImages
 from mmseg_cct.utils.image_files import as_rgb, read_mask, write_png
 from mmseg_cct.utils.images import check_image
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.shares import gather, own_share
+from mmseg_cct.utils.shares import ImageCounts, SharedImages, gather, own_share
 from mmseg_cct.utils.templates import render
 from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes

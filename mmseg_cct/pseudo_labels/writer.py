@@ -20,9 +20,9 @@ import torch
 from PIL import Image
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_counts import SharedImages
 from mmseg_cct.utils.image_files import read_image, write_png
 from mmseg_cct.utils.processes import end_with_parent
+from mmseg_cct.utils.shares import SharedImages
 
 from .cam import class_activation_maps
 from .crf import DenseCRF, refined_labels

@@ -29,10 +29,9 @@ from mmseg_cct.pseudo_labels.teacher_masks import (
     read_masks,
 )
 from mmseg_cct.pseudo_labels.writer import LABELS
-from mmseg_cct.utils.image_counts import ImageCounts
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.shares import on_first_process
+from mmseg_cct.utils.shares import ImageCounts, on_first_process
 
 from .execution import StudyRun, prepare_runs
 from .study_config import keep_last_checkpoint, study_config

@@ -25,7 +25,7 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import rounds
 from mmseg_cct.utils.files import require_outside, write_atomic
-from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import counted, signed
 
 from .execution import StudyRun, prepare_runs, read_metrics

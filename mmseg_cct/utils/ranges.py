@@ -9,10 +9,12 @@ The constructor rejects other values, and `values` finds them in a config before
 import functools
 import inspect
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from mmseg_cct.errors import Problem, raise_problems
+from mmseg_cct.errors import Problem, UserError, raise_problems
+
+from .text import nearest
 
 F = TypeVar('F', bound=Callable[..., Any])
 
@@ -53,6 +55,16 @@ def ranges(**by_name: Range) -> Callable[[F], F]:
         return checked  # type: ignore[return-value]
 
     return decorate
+
+
+def require_arguments_of(parent: type, given: Iterable[str], name: str) -> None:
+    """Rejects names that the parent's `**kwargs` would swallow; `name` is that of the child."""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(parent).parameters.values()
+    known = [parameter.name for parameter in parameters if parameter.kind not in kinds]
+    for each in given:
+        if each not in known:
+            raise UserError(f'{name}.{each}', 'no such argument', nearest(each, known))
 
 
 def at_least(minimum: int) -> Range:

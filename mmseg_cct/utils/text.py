@@ -1,5 +1,8 @@
 """Text for messages, reports and tables."""
 
+import difflib
+from collections.abc import Sequence
+
 
 def one_line(text: object, max_length: int | None = None) -> str:
     """Joins the lines of a text by spaces; after `max_length` characters it ends with `...`."""
@@ -27,3 +30,14 @@ def signed(points: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Writes a number and its noun: `1 label`, `2 labels`."""
     return f'{number} {noun}{"" if number == 1 else "s"}'
+
+
+def close_names(name: str, names: Sequence[str], cutoff: float = 0.6) -> list[str]:
+    """Finds at most three names similar to a misspelt one, the most similar first."""
+    return difflib.get_close_matches(name, names, n=3, cutoff=cutoff)
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """Says what a `Problem` expects: asks for the nearest names, or lists all."""
+    close = close_names(name, names, cutoff=0.5)
+    return f'did you mean {" or ".join(close)}?' if close else f'one of {", ".join(names)}'

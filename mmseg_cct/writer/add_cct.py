@@ -18,7 +18,7 @@ from mmseg_cct.config.walk import leaf_sets, settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.image_files import find_images
-from mmseg_cct.utils.suggest import close_names
+from mmseg_cct.utils.text import close_names
 
 from .dry_run import choose_z, try_model
 from .folder_classes import context_of_classes

@@ -11,7 +11,7 @@ from mmseg_cct.config.shipped import command_line
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.labels import check_classes, is_background, means_ignored
-from mmseg_cct.utils.suggest import nearest
+from mmseg_cct.utils.text import nearest
 
 # How tools end the name of a mask beside its photo.
 _MASK = re.compile(r'[_.-](mask|label|gt|seg|segmentation|annotation)\w*$', re.IGNORECASE)

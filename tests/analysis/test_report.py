@@ -13,8 +13,7 @@ from mmseg_cct.analysis.finished_runs import Evaluation
 from mmseg_cct.analysis.plots import plot_class_iou
 from mmseg_cct.analysis.report import Report, _shown, hardest, write_report
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.markdown import Table
-from mmseg_cct.utils.templates import render
+from mmseg_cct.utils.templates import Table, render
 
 
 def test_classes_are_sorted_by_the_difference_and_those_at_0_are_folded():

@@ -2,8 +2,18 @@
 
 import pytest
 
+from mmseg_cct.engine.hooks import DurableCheckpointHook
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.ranges import at_least, in_unit, one_of, optional, pair, ranges
+from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
+from mmseg_cct.utils.ranges import (
+    at_least,
+    in_unit,
+    one_of,
+    optional,
+    pair,
+    ranges,
+    require_arguments_of,
+)
 
 
 class Own:
@@ -41,3 +51,32 @@ def test_all_are_told_at_once_and_a_subclass_keeps_them():
         'Child.share=2: expected a number in [0, 1], or None',
         "Child.kind='c': expected one of a, b",
     ]
+
+
+class Parent:
+    def __init__(self, first, *args, second=2, **kwargs):
+        pass
+
+
+def test_arguments_of_the_parent_pass():
+    require_arguments_of(Parent, ['first', 'second'], 'Child')
+
+
+@pytest.mark.parametrize('name', ['secnd', 'args', 'kwargs'])
+def test_others_are_an_error(name):
+    with pytest.raises(UserError, match=rf'^Child\.{name}: no such argument; '):
+        require_arguments_of(Parent, [name], 'Child')
+
+
+@pytest.mark.parametrize(
+    ('component', 'typo', 'meant'),
+    [
+        (DurableCheckpointHook, 'max_keep_ckpt', 'max_keep_ckpts'),
+        (ClassIoUMetric, 'iou_metric', 'iou_metrics'),
+        (MultiDomainIoUMetric, 'ignore_indx', 'ignore_index'),
+    ],
+)
+def test_what_a_library_would_swallow_is_an_error(component, typo, meant):
+    message = rf'^{component.__name__}\.{typo}: no such argument; did you mean {meant}'
+    with pytest.raises(UserError, match=message):
+        component(**{typo: 1})

@@ -6,7 +6,15 @@ from ranks import on_two_ranks, without_cuda
 
 from mmseg_cct.errors import Interrupted, UserError
 from mmseg_cct.utils import shares
-from mmseg_cct.utils.shares import connected, gather, on_first_process, own_share, progress_bar
+from mmseg_cct.utils.shares import (
+    ImageCounts,
+    SharedImages,
+    connected,
+    gather,
+    on_first_process,
+    own_share,
+    progress_bar,
+)
 
 
 def fail():
@@ -70,3 +78,19 @@ def test_ctrl_c_says_how_far_it_is(capsys):
     ):
         bar.update()
         raise KeyboardInterrupt
+
+
+def test_images_are_counted_and_an_unreadable_one_is_one_line():
+    with SharedImages(['a.png', 'b.png', 'c.png'], skipped=2) as share:
+        assert share.own == ['a.png', 'b.png', 'c.png']
+        share.written(2)
+        share.unreadable('c.png', ValueError('cut\noff'))
+    counts = share.total()
+    assert counts.failed == ['c.png: cannot be read (cut off); expected a readable image']
+    assert counts.describe('out') == '2 written to out, 2 there already, 1 unreadable'
+
+
+def test_counts_of_all_processes_add_up(monkeypatch):
+    parts = [ImageCounts(2, 5, ['b']), ImageCounts(3, 5, ['c', 'a'])]
+    monkeypatch.setattr(shares, 'gather', lambda own: parts)
+    assert SharedImages([], skipped=5).total() == ImageCounts(5, 5, ['a', 'b', 'c'])

@@ -1,4 +1,4 @@
-from mmseg_cct.utils.text import counted, error_line, one_line, signed
+from mmseg_cct.utils.text import close_names, counted, error_line, nearest, one_line, signed
 
 
 def test_lines_become_one():
@@ -21,3 +21,10 @@ def test_what_rounds_to_nothing_has_no_minus():
 
 def test_one_is_singular():
     assert [counted(n, 'label') for n in (0, 1, 2)] == ['0 labels', '1 label', '2 labels']
+
+
+def test_a_misspelt_name_gets_the_nearest_and_another_all():
+    names = ('SpatialDropout', 'FeatureDrop', 'FeatureNoise')
+    assert close_names('FeatureDrp', names)[0] == 'FeatureDrop'
+    assert nearest('FeatureNoize', names) == 'did you mean FeatureNoise or FeatureDrop?'
+    assert nearest('xyz', names) == 'one of SpatialDropout, FeatureDrop, FeatureNoise'

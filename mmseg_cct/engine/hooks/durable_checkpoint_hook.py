@@ -11,8 +11,8 @@ from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
-from mmseg_cct.utils.arguments import require_arguments_of
 from mmseg_cct.utils.files import remove_parts
+from mmseg_cct.utils.ranges import require_arguments_of
 
 
 @HOOKS.register_module()

@@ -11,7 +11,7 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.schedules import SCHEDULES
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ranges import finite, in_unit, one_of, optional, ranges, text
-from mmseg_cct.utils.suggest import close_names
+from mmseg_cct.utils.text import close_names
 
 
 @HOOKS.register_module()

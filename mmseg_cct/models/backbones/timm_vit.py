@@ -13,8 +13,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.suggest import nearest
-from mmseg_cct.utils.text import error_line
+from mmseg_cct.utils.text import error_line, nearest
 
 
 @MODELS.register_module()

@@ -27,7 +27,7 @@ from mmseg_cct.models.losses.chunked_loss import chunked_loss
 from mmseg_cct.models.perturbations import PerturbationContext, build_perturbations
 from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges
 from mmseg_cct.utils.seed import seeded_random_state
-from mmseg_cct.utils.suggest import nearest
+from mmseg_cct.utils.text import nearest
 
 
 @MODELS.register_module()

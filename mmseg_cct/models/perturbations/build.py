@@ -6,7 +6,7 @@ from mmseg.registry import MODELS
 from torch import nn
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.suggest import close_names, nearest
+from mmseg_cct.utils.text import close_names, nearest
 
 from .base import Perturbation
 from .feature_drop import FeatureDrop

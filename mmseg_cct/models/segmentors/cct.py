@@ -18,7 +18,7 @@ from mmseg_cct.models.layers.modes import (
     frozen_running_statistics,
     recorded_input,
 )
-from mmseg_cct.utils.suggest import nearest
+from mmseg_cct.utils.text import nearest
 
 from .requirements import require_one_output_per_class, require_pairs
 from .teacher import TakesTeacher
