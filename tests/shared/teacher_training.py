@@ -2,7 +2,6 @@
 
 import tiny
 import world
-from mmengine.runner import Runner
 
 
 class Recorder(world.Recorder):
@@ -34,48 +33,25 @@ def scenes(start, count, labeled=True):
 
 def train(work_dir, hook, model=None, resume=False, kill_after=None, hooks=(), optim=None):
     """Trains four iterations with a teacher's hook and gives the recorder and the runner."""
-    model = tiny.model_config() if model is None else model
-    for head in filter(None, (model['decode_head'], model['auxiliary_head'])):
-        head['num_classes'] = 7
-    recorder = Recorder(kill_after)
-    runner = Runner(
-        model=model,
-        work_dir=str(work_dir),
-        train_dataloader=dict(
-            batch_size=2,
-            num_workers=0,
-            sampler=dict(type='PairSampler', shuffle=True),
-            dataset=dict(
-                type='SemiSegDataset', labeled=scenes(0, 3), unlabeled=scenes(100, 4, labeled=False)
-            ),
-        ),
-        val_dataloader=dict(
-            batch_size=2,
-            num_workers=0,
-            sampler=dict(type='DefaultSampler', shuffle=False),
-            dataset=scenes(200, 2),
-        ),
-        val_evaluator=dict(type='IoUMetric'),
-        val_cfg=dict(type='ValLoop'),
-        train_cfg=dict(type='IterBasedTrainLoop', max_iters=4, val_interval=2),
-        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.05, momentum=0.9), **(optim or {})),
-        default_hooks=dict(
-            checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=2, save_best='mIoU')
-        ),
-        custom_hooks=[
-            dict(type='IterationSeedHook'),
-            hook,
-            *hooks,
-            recorder,
-        ],
-        randomness=dict(seed=0),
-        default_scope='mmseg',
-        log_level='ERROR',
-        resume=resume,
-        experiment_name=f'{work_dir.name}{resume}{kill_after}',
+    config, recorder = world.cct_config(''), Recorder(kill_after)
+    config.model = tiny.model_config() if model is None else model
+    for head in filter(None, (config.model.decode_head, config.model.auxiliary_head)):
+        head.num_classes = 7
+    config.train_dataloader.sampler.shuffle = True
+    config.train_dataloader.dataset = dict(
+        type='SemiSegDataset', labeled=scenes(0, 3), unlabeled=scenes(100, 4, labeled=False)
     )
-    world.train(runner, recorder)
-    return recorder, runner
+    config.val_dataloader.batch_size = 2
+    config.val_dataloader.dataset = scenes(200, 2)
+    config.train_cfg.update(max_iters=4, val_interval=2)
+    config.optim_wrapper.update(optim or {})
+    config.default_hooks = dict(
+        checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=2, save_best='mIoU')
+    )
+    config.custom_hooks = [dict(type='IterationSeedHook'), hook]
+    config.param_scheduler = None
+    world.run(config, work_dir, recorder, hooks, resume=resume)
+    return recorder, recorder.runner
 
 
 def train_wide(*args, **kwargs):

@@ -202,18 +202,22 @@ class Recorder(Hook):
         self.kill_after = kill_after
         self.logged = {}
 
+    def before_run(self, runner):
+        self.runner = runner
+
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
         self.logged[runner.iter] = {key: value.item() for key, value in outputs.items()}
         if runner.iter + 1 == self.kill_after:
             raise KeyboardInterrupt
 
 
-def run(config, work_dir, recorder, **changes):
+def run(config, work_dir, recorder, hooks=(), **changes):
     """Trains until the recorder kills the run, if it does; gives the recorder and the weights."""
     config.merge_from_dict(changes)
     config.update(work_dir=str(work_dir), experiment_name=experiment())
     runner = Runner.from_cfg(config)
-    runner.register_hook(recorder)
+    for hook in (*hooks, recorder):
+        runner.register_hook(hook)
     try:
         runner.train()
     except KeyboardInterrupt:

@@ -72,7 +72,7 @@ def test_ddp_averages_the_gradients_in_the_new_layout(tmp_path, find_unused_para
 
 
 @pytest.fixture(scope='module')
-def runs(tmp_path_factory):
+def runs(slow, tmp_path_factory):
     """With and without the hook; the teacher is the student of the step before."""
     return [
         train(tmp_path_factory.mktemp('run'), dict(type='TeacherHook', decay=1e-6), hooks=hooks)
@@ -130,7 +130,7 @@ class TestMomentsOfAnotherLayout:
     STEPS = 3
 
     @pytest.fixture
-    def steps(self, cct, monkeypatch):
+    def steps(self, slow, cct, monkeypatch):
         """A function that resumes in the other layout and gives before and after of each step."""
         tiny.widen(cct.config.model)
         cct.config.optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='AdamW', lr=0.01))

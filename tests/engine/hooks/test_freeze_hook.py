@@ -80,6 +80,7 @@ def test_a_schedule_that_lifts_the_rate_is_refused():
     HOOKS.build(dict(type='FreezeHook')).before_train(run)
 
 
+@pytest.mark.slow
 def test_the_training_is_the_same(tmp_path):
     """Losses and weights of a training whose frozen layers have gradients nobody uses."""
     key = 'backbone.layer1'

@@ -35,7 +35,7 @@ class Watcher(Hook):
 
 
 @pytest.fixture(scope='module')
-def runs(tmp_path_factory):
+def runs(slow, tmp_path_factory):
     """With and without the hook."""
     found = []
     for enabled in (None, False):

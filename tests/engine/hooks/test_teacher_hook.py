@@ -165,7 +165,7 @@ def load(path):
 
 
 @pytest.fixture(scope='module')
-def of_student(tmp_path_factory):
+def of_student(slow, tmp_path_factory):
     work_dir = tmp_path_factory.mktemp('of_student')
     return work_dir, *train(work_dir, STUDENT)
 
@@ -254,7 +254,7 @@ def mean_teacher():
 
 
 @pytest.fixture(scope='module')
-def of_teacher(tmp_path_factory):
+def of_teacher(slow, tmp_path_factory):
     work_dir = tmp_path_factory.mktemp('of_teacher')
     return work_dir, *train(work_dir, TEACHER, mean_teacher())
 

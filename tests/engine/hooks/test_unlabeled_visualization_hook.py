@@ -68,7 +68,7 @@ HOOK = dict(type='UnlabeledVisualizationHook', interval=2, num_images=2)
 
 
 @pytest.fixture(scope='module')
-def with_hook(trained, tmp_path_factory):
+def with_hook(slow, trained, tmp_path_factory):
     work_dir = tmp_path_factory.mktemp('with')
     return train(trained, work_dir, [dict(HOOK)]), work_dir
 
