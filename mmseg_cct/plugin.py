@@ -15,8 +15,7 @@ try:
 
     silence_misleading_lines()
     from . import datasets, engine, evaluation, models, preflight, visualization
-    from .config.packages import register_packages
-    from .config.whole_dump import dump_configs_whole
+    from .config.mmengine_config import dump_configs_whole, register_packages
     from .engine.safe_loading import register_safe_loaders
     from .utils.image_files import set_up_pillow
     from .utils.workers import end_workers_that_lose_a_batch

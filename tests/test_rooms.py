@@ -67,7 +67,6 @@ TESTED_ELSEWHERE = {
         f'annotations/writers/{name}': 'annotations/test_export writes and reads every format'
         for name in ('cvat', 'label_studio', 'labelme')
     },
-    'config/paper': "constants: test_the_default_is_the_papers_setting of the decoders' bank",
     'utils/log': 'one call of mmengine, in the tests of every warning',
 }
 # Tests of several modules of a room together.

@@ -17,12 +17,21 @@ from mmseg.registry import MODELS
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import nearest, one_line
 
-from . import paper
 from .shipped import METHODS, PLAIN, SCOPE, method_names
 from .walk import settings_of
 
 _BANK, _BASELINE = 'PerturbedDecoderBank', 'EncoderDecoder'
 _HEADS = ('decode_head', 'auxiliary_head')
+# The auxiliary decoders of "CCT": each perturbation with its own default number of decoders.
+PERTURBATIONS = dict(
+    vat=dict(type='IntermediateVAT'),
+    dropout=dict(type='SpatialDropout'),
+    guided_cutout=dict(type='GuidedCutout'),
+    context_masking=dict(type='ContextMasking'),
+    object_masking=dict(type='ObjectMasking'),
+    feature_drop=dict(type='FeatureDrop'),
+    feature_noise=dict(type='FeatureNoise'),
+)
 # Hooks that mmengine adds by itself; None removes one of these.
 _OWN_HOOKS = {'runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint'}
 
@@ -189,7 +198,7 @@ def find_bank(config: Config) -> ConfigDict | None:
 def fill_perturbations(bank: ConfigDict) -> None:
     """Writes the paper's perturbations into settings of auxiliary decoders that name none."""
     if bank.get('perturbations') is None:
-        bank.perturbations = copy.deepcopy(paper.PERTURBATIONS)
+        bank.perturbations = copy.deepcopy(PERTURBATIONS)
 
 
 def merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> ConfigDict:

@@ -8,24 +8,15 @@ from typing import Any
 from mmengine.config import Config
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.text import error_line, one_line
+from mmseg_cct.utils.text import error_line
 
-from .compose import (
-    forget_own_scope,
-    merge_method,
-    remove_hooks,
-    set_labels,
-)
+from .compose import forget_own_scope, merge_method, remove_hooks, set_labels
 from .limits import check_sections, check_values
-from .options import require_effect
-from .packages import register_packages
-from .schedulers import move_scheduler_ends
+from .mmengine_config import register_packages
+from .options import merge_options, move_scheduler_ends
 from .setting import composed_name, find_setting
 from .shipped import CONFIGS, PLAIN, method_names
-from .walk import at, settings_of
-
-_ABSENT = object()
+from .walk import at
 
 
 def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
@@ -61,7 +52,7 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     if (name := composed_name(stem, method, labels)) != stem:
         object.__setattr__(config, '_filename', f'{name}.py')
     old_max_iters = at(config, 'train_cfg.max_iters')
-    _merge_options(config, setting.file, options)
+    merge_options(config, setting.file, options)
     check_sections(config)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         move_scheduler_ends(config, old_max_iters)
@@ -89,44 +80,6 @@ def chosen_method(config_file: str, options: Mapping[str, Any]) -> str:
     own = Path(setting.file).stem.partition('_')[0]
     chosen = options.get('method') or setting.method
     return chosen or (own if own in method_names() else PLAIN)
-
-
-def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
-    for key in options:
-        require_effect(config, file, key)
-        if at(config, key, _ABSENT) is _ABSENT:
-            for outer, value in settings_of(config):
-                if not key.startswith(f'{outer}.') or hasattr(value, 'keys'):
-                    continue
-                if type(value) is not list:
-                    raise UserError(
-                        f'--cfg-options {key}',
-                        f'does not fit {file}, where {outer} is {value!r}',
-                        f'a dict, which a file can give: {outer} = dict(...)',
-                    )
-                _require_index(key, outer, value, file)
-            if not key.endswith('._delete_'):  # mmengine's word for replacing a dict
-                warn(f'--cfg-options {key}: a new key, the config has none of this name')
-    try:
-        config.merge_from_dict(options)
-    except Exception as error:
-        raise UserError('--cfg-options', f'does not fit {file}: {one_line(error)}') from error
-
-
-def _require_index(key: str, outer: str, parts: list[Any], file: str) -> None:
-    """Checks that a key goes on from a list with the number of one of its parts."""
-    number = key.removeprefix(f'{outer}.').split('.')[0]
-    if number.isdecimal() and int(number) < len(parts):
-        return
-    named = [
-        f'{outer}.{index} ({part["type"]})' if at(part, 'type') else f'{outer}.{index}'
-        for index, part in enumerate(parts)
-    ]
-    raise UserError(
-        f'--cfg-options {key}',
-        f'does not fit {file}, where {outer} is a list of {len(parts)}',
-        ' or '.join(named) or 'an edit of the file',
-    )
 
 
 def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:

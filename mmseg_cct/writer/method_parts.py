@@ -4,8 +4,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from mmseg_cct.config import paper
-from mmseg_cct.config.compose import read_method
+from mmseg_cct.config.compose import PERTURBATIONS, read_method
 
 # CCT's ramp of λ_u, and an EMA teacher for its targets: the student's own would mislead it.
 _HOOKS = dict(
@@ -43,7 +42,7 @@ def method_parts(
         del own['decode_head']
     if (own.get('auxiliary_head') or {}).get('perturbations'):  # they change the paper's
         model = setting['model'] = copy.deepcopy(setting['model'])
-        model['auxiliary_head'].setdefault('perturbations', copy.deepcopy(paper.PERTURBATIONS))
+        model['auxiliary_head'].setdefault('perturbations', copy.deepcopy(PERTURBATIONS))
     parts = _merged(setting, {**overlay, 'model': own})
     ramp = parts['default_hooks'].get('ramp_up')
     if 'auxiliary_head' not in parts['model'] and ramp == _HOOKS['ramp_up']:

@@ -11,7 +11,7 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
-from mmseg_cct.config import paper
+from mmseg_cct.config.compose import PERTURBATIONS
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
 from mmseg_cct.models.layers.sample_fields import stack_field
@@ -132,7 +132,7 @@ class PerturbedDecoderBank(BaseModule):
         self.chunking = Chunking(memory_budget, compile)
 
         self.perturbations = build_perturbations(
-            paper.PERTURBATIONS if perturbations is None else perturbations
+            PERTURBATIONS if perturbations is None else perturbations
         )
         self.num_decoders = sum(p.num_decoders for p in self.perturbations.values())
         if not self.num_decoders:
