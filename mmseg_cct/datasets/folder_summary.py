@@ -63,8 +63,9 @@ def summarize_folder(
 
     `channels` and `bits` say which channels are loaded, and how many bits their values have.
 
-    A missing or empty folder, an image in `val` without a mask, a mask without an image, an
-    unreadable file, a mask of another size or an unknown id is a `UserError`.
+    Raises:
+        UserError: If a folder is missing or empty, an image in `val` has no mask, a mask has no
+            image, another size or an unknown id, or a file is unreadable.
     """
     images, masks = Path(data, 'images'), Path(data, 'masks')
     found = find_images(images)

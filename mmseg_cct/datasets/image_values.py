@@ -42,7 +42,10 @@ def measure_images(
 
     `channels` and `bits` are the user's. By default every channel except opacity is loaded, with as
     many bits as the values have; values that fill less than a quarter of that range are stretched
-    to their own range. Images of different kinds, and floats, are a `UserError`.
+    to their own range.
+
+    Raises:
+        UserError: If the images are of different kinds or floats, or lack the channels or bits.
     """
     formats = {path: _format_of(path) for path in images}
     first, found = next(iter(formats.items()))

@@ -61,7 +61,11 @@ class MultiDomainDataset(Dataset):
         return self._set_domain[domain](self.domains[domain][place])
 
     def __getitems__(self, draws: Sequence[MultiDomainDraw]) -> list[dict]:
-        """Loads a batch for a data loader; another sampler's indices are a `UserError`."""
+        """Loads a batch for a data loader.
+
+        Raises:
+            UserError: If the indices are those of another sampler.
+        """
         for draw in draws:
             if not isinstance(draw, MultiDomainDraw):
                 raise UserError(

@@ -128,8 +128,9 @@ class SemiSegDataset(Dataset):
     def __getitem__(self, draw: PairDraw | int) -> dict:
         """Loads and augments the images of a draw, or one image, as the class describes.
 
-        An unreadable file, or a pipeline that fails on an image or omits what its branch needs is a
-        `UserError`.
+        Raises:
+            UserError: If a file is unreadable, or a pipeline fails on an image or omits what its
+                branch needs.
         """
         if not isinstance(draw, PairDraw):
             return self._single(range(len(self))[draw])
@@ -151,7 +152,8 @@ class SemiSegDataset(Dataset):
     def __getitems__(self, draws: Sequence[PairDraw]) -> list[dict]:
         """Loads a batch for a data loader; None stands for unlabelled images that a draw lacks.
 
-        Another sampler's indices are a `UserError`: every pass would augment alike.
+        Raises:
+            UserError: If the indices are those of another sampler: every pass would augment alike.
         """
         for draw in draws:
             if not isinstance(draw, PairDraw):

@@ -63,7 +63,8 @@ class SUNRGBDDataset(BaseSegDataset):
 def to_13_classes(ids: np.ndarray) -> np.ndarray:
     """Maps ids of the 37 classes (0 is void) to uint8 ids of the 13 (255 is ignored).
 
-    An id outside [0, 37] is a `UserError`.
+    Raises:
+        UserError: If an id is outside [0, 37].
     """
     table = np.array([IGNORE_INDEX, *(CLASSES.index(name) for name in FROM_37.values())], np.uint8)
     if ids.size and (ids.min() < 0 or ids.max() >= len(table)):
@@ -79,8 +80,10 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
     The label images come from github.com/ankurhanda/sunrgbd-meta-data: sorted by name, those of the
     test images come first, then those of the training images. The mask of
     ``{root}/images/test/NAME.jpg`` is ``{root}/masks/test/NAME.png``, and likewise for ``train``.
-    Labels that do not match the images, a file that is not a label image, or an existing mask that
-    differs is a `UserError`.
+
+    Raises:
+        UserError: If the labels do not match the images, a file is not a label image, or an
+            existing mask differs.
     """
     paths = sorted(Path(labels).glob('*.png'))
     images = [

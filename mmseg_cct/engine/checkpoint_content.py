@@ -15,10 +15,13 @@ from mmseg_cct.utils.text import one_line
 
 
 def require_plain_tensors(content: Any, checkpoint: str) -> None:
-    """Raises `UserError` if a tensor is not dense or has more elements than are stored.
+    """Checks that every tensor is dense and has no more elements than are stored.
 
     An expanded tensor of a few bytes could fill the memory; the others have no values to check or
     train on.
+
+    Raises:
+        UserError: If one is not.
     """
     todo, seen = [('', content)], set()
     while todo:
@@ -45,9 +48,12 @@ def _unlike_a_plain_one(tensor: Tensor) -> str | None:
 
 
 def require_known_types(content: Mapping[str, Any], checkpoint: str, training: bool) -> None:
-    """Raises `UserError` if a part of the content is not of the type that mmengine writes.
+    """Checks that the parts of a checkpoint have the types that mmengine writes.
 
     Parts that only a resumed training needs are checked only if `training`.
+
+    Raises:
+        UserError: If one has another type, or a part that a resume needs is missing.
     """
     for key, value, is_right, expected in _parts(content, training):
         if not is_right(value):

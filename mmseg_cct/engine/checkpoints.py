@@ -42,7 +42,11 @@ class AtomicLocalBackend(LocalBackend):
 
 
 def require_checkpoint(checkpoint: str) -> None:
-    """Raises `UserError` if a checkpoint file is missing; URLs are left to mmengine."""
+    """Checks that a checkpoint file is there; URLs are left to mmengine.
+
+    Raises:
+        UserError: If it is missing.
+    """
     if '://' not in checkpoint and not os.path.isfile(checkpoint):
         raise UserError(checkpoint, 'no such checkpoint file')
 
@@ -50,8 +54,11 @@ def require_checkpoint(checkpoint: str) -> None:
 def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
     """Reads a checkpoint from a file or a URL onto the CPU.
 
-    The weights are under `state_dict` even if the file holds nothing else. Raises `UserError` if
-    the file is missing or damaged, holds more than data, or `check_checkpoint` does.
+    The weights are under `state_dict` even if the file holds nothing else.
+
+    Raises:
+        UserError: If the file is missing or damaged, holds more than data, or `check_checkpoint`
+            refuses it.
     """
     # None of the loaders runs code (`safe_loading`).
     content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
@@ -116,7 +123,11 @@ def _as_list(value: Any) -> Any:
 
 
 def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
-    """Raises `UserError` if a checkpoint lacks the state that a resume needs."""
+    """Checks that a checkpoint has the state that a resume needs.
+
+    Raises:
+        UserError: If some is missing.
+    """
     missing = [key for key in _TRAINING_STATE if key not in content]
     if missing:
         raise UserError(

@@ -62,7 +62,8 @@ _REFUSED = re.compile(
 def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any = 'cpu') -> Any:
     """Loads what `torch.save` wrote: tensors, numbers, text, and mmengine's log.
 
-    Raises `UserError` about `name` if the file is missing or damaged or holds more than data.
+    Raises:
+        UserError: If the file is missing or damaged, or holds more than data; it names `name`.
     """
     if not isinstance(file, io.BytesIO) and not os.path.isfile(file):
         raise UserError(name, 'no such checkpoint file')
@@ -136,8 +137,10 @@ def register_safe_loaders() -> None:
 def address_of(checkpoint: str, where: str = '') -> str | None:
     """Returns the URL behind mmengine's short name, such as `open-mmlab://resnet50_v1c`.
 
-    A URL is returned as it is; for local files and other storage the result is None. A name that is
-    not in the model zoo is a `UserError`, whose message begins with `where`.
+    A URL is returned as it is; for local files and other storage the result is None.
+
+    Raises:
+        UserError: If the name is not in the model zoo; the message begins with `where`.
     """
     scheme, separator, name = checkpoint.partition('://')
     if separator and scheme in ('http', 'https'):

@@ -59,9 +59,12 @@ class LoadChannels(LoadImageFromFile):
         return select_channels(decode_channels(data), self.channels, self.value_range)
 
     def transform(self, results: dict) -> dict:
-        """Adds `img`, `img_shape` and `ori_shape`; an unreadable file is a `UserError`.
+        """Adds `img`, `img_shape` and `ori_shape`.
 
         If the file names a value of pixels without data, they are marked as `nodata`, `(H, W)`.
+
+        Raises:
+            UserError: If the file is unreadable or lacks the channels.
         """
         path = results['img_path']
         try:

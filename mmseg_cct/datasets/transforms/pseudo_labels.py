@@ -41,7 +41,8 @@ class LoadPseudoLabels(BaseTransform):
     def path_of(self, img_path: str) -> str:
         """Returns ``{label_dir}/a/b.png`` for ``{image_dir}/a/b.jpg``, even if no such file exists.
 
-        An image outside `image_dir` is a `UserError`.
+        Raises:
+            UserError: If the image is outside `image_dir`.
         """
         name = os.path.relpath(img_path, self.image_dir)
         if name.startswith(os.pardir):
@@ -55,8 +56,8 @@ class LoadPseudoLabels(BaseTransform):
     def read(self, results: dict) -> np.ndarray:
         """Reads the labels of `img_path`, `(H, W)` uint8, 255 where a pixel has none.
 
-        A missing file, a mask whose ids are not bytes, or one whose size differs from `ori_shape`
-        is a `UserError`.
+        Raises:
+            UserError: If the file is missing, its ids are no bytes, or its size is not `ori_shape`.
         """
         path = self.path_of(results['img_path'])
         if not os.path.isfile(path):
@@ -97,10 +98,13 @@ class PackPseudoLabels(PackSegInputs):
     """
 
     def transform(self, results: dict) -> dict:
-        """Packs an image with its pseudo labels; without them it raises `UserError`.
+        """Packs an image with its pseudo labels.
 
         Returns `inputs`, `(3, H, W)`, and `data_samples`, whose `pseudo_sem_seg` is `(1, H, W)`
         int64, 255 where there is no label, and whose `valid_mask` is `(1, H, W)` bool.
+
+        Raises:
+            UserError: If no pseudo labels were loaded.
         """
         if FIELD not in results:
             raise UserError(

@@ -25,8 +25,10 @@ class SetDomain(BaseTransform):
     def transform(self, results: dict) -> dict:
         """Writes `domain` into the meta information of every sample.
 
-        `data_samples` is a sample, or a list (from `TestTimeAug`) or dict of samples. If it is
-        missing, that is a `UserError`.
+        `data_samples` is a sample, or a list (from `TestTimeAug`) or dict of samples.
+
+        Raises:
+            UserError: If it is missing.
         """
         if 'data_samples' not in results:
             raise UserError(

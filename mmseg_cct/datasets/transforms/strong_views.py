@@ -154,7 +154,8 @@ class StrongViews(BaseTransform):
     def transform(self, results: dict) -> dict:
         """Adds `strong_views`, tensors like the packed `inputs` `(3, H, W)`, uint8 in BGR.
 
-        An image that is not packed yet is a `UserError`.
+        Raises:
+            UserError: If the image is not packed yet.
         """
         if 'inputs' not in results:
             raise UserError(

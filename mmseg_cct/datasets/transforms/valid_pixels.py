@@ -28,7 +28,8 @@ class MarkValidPixels(BaseTransform):
     def transform(self, results: dict) -> dict:
         """Adds `gt_seg_map`, `(H, W)` uint8 of ones, unless pseudo labels take its place.
 
-        Without a loaded image it raises `UserError`.
+        Raises:
+            UserError: If no image is loaded.
         """
         if 'img' not in results:
             raise UserError(

@@ -22,7 +22,11 @@ class FreezeHook(Hook):
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Takes the parameters out of the graph; `UserError` if a schedule raises the rate of 0."""
+        """Takes the parameters out of the graph.
+
+        Raises:
+            UserError: If a schedule would raise the rate above 0.
+        """
         frozen = [
             parameter
             for group in runner.optim_wrapper.param_groups

@@ -76,7 +76,8 @@ class RampUpHook(Hook):
     def find(self, model: nn.Module) -> list[tuple[Any, str, float]]:
         """Finds every object that has the attribute, with the attribute's name and value.
 
-        Raises `UserError` if the attribute is missing or is not a number.
+        Raises:
+            UserError: If the attribute is missing or is not a number.
         """
         owners: list[Any] = [model]
         *path, name = self.attribute.split('.')

@@ -55,7 +55,8 @@ class TeacherHook(EMAHook):
     def before_train(self, runner: Runner) -> None:
         """Gives the model its teacher, at first a copy of the student.
 
-        Raises `UserError` if the model takes no teacher.
+        Raises:
+            UserError: If the model takes no teacher.
         """
         super().before_train(runner)
         if not hasattr(self.src_model, 'set_teacher'):

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib
+import mmcv
 import numpy as np
 import torch.nn.functional as F
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from mmengine.dataset import pseudo_collate
@@ -23,11 +23,11 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.image_files import as_rgb
 from mmseg_cct.utils.ranges import at_least, ranges
-from mmseg_cct.visualization.figures import literal_text
+from mmseg_cct.visualization.figures import outer_legend, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
-TILES_PER_ROW, LEGEND_COLUMNS = 5, 8
-TILE_WIDTH, CAPTION_HEIGHT, LEGEND_ROW = 2.4, 0.25, 0.2  # inches, 100 pixels each
+TILES_PER_ROW = 5
+TILE_WIDTH, CAPTION_HEIGHT = 2.4, 0.25  # inches, 100 pixels each
 
 
 @HOOKS.register_module()
@@ -36,8 +36,8 @@ class UnlabeledVisualizationHook(Hook):
 
     A picture shows the image, the main prediction, the share of auxiliary decoders that disagree
     with it at each pixel (black none, light yellow all), and the prediction of the first decoder of
-    every perturbation, with the share of pixels on which that perturbation's decoders differ from
-    the main one. Images, their augmentation and the perturbations are drawn once for all pictures,
+    every perturbation. Percentages are shares of the pixels on which those decoders differ from the
+    main one. Images, their augmentation and the perturbations are drawn once for all pictures,
     so only the weights change. The runner's visualizer writes the pictures below `vis_data`, and to
     TensorBoard if it is set up. Only rank 0 draws, and training and random states do not change.
 
@@ -58,21 +58,19 @@ class UnlabeledVisualizationHook(Hook):
         self.meta: dict[str, Any] = {}
 
     def before_train(self, runner: Runner) -> None:
-        """Loads the images; `UserError` without auxiliary decoders or unlabelled images."""
-        model = unwrap_model(runner.model)
-        if not isinstance(getattr(model, 'auxiliary_head', None), PerturbedDecoderBank):
-            raise UserError(
-                'UnlabeledVisualizationHook',
-                f'model.type={type(model).__name__} has no auxiliary_head of type '
-                'PerturbedDecoderBank',
-                'one, as in CCTSegmentor',
-            )
+        """Loads the images.
+
+        Raises:
+            UserError: If there are no auxiliary decoders or no unlabelled images.
+        """
+        bank = getattr(unwrap_model(runner.model), 'auxiliary_head', None)
         dataset = runner.train_dataloader.dataset
-        if not isinstance(dataset, SemiSegDataset) or dataset.unlabeled is None:
+        is_pairs = isinstance(dataset, SemiSegDataset) and dataset.unlabeled is not None
+        if not (isinstance(bank, PerturbedDecoderBank) and is_pairs):
             raise UserError(
                 'UnlabeledVisualizationHook',
-                'train_dataloader.dataset has no unlabelled images',
-                'a SemiSegDataset with both',
+                'no auxiliary decoders or no unlabelled images',
+                'a model with a PerturbedDecoderBank and a SemiSegDataset of both',
             )
         if not is_main_process():
             return
@@ -141,11 +139,9 @@ def draw_predictions(
         tiles.append((f'{name}, {(ids != main).mean():.0%} differ', paint(ids[0], palette)))
 
     rows = -(-len(tiles) // TILES_PER_ROW)
-    legend_rows = -(-len(classes) // LEGEND_COLUMNS)
     height = TILE_WIDTH * image.shape[0] / image.shape[1] + CAPTION_HEIGHT
     figure = Figure(
-        figsize=(TILE_WIDTH * TILES_PER_ROW, height * rows + LEGEND_ROW * (legend_rows + 1)),
-        dpi=100,
+        figsize=(TILE_WIDTH * TILES_PER_ROW, height * rows),
         layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02, wspace=0, hspace=0),
     )
     figure.subplots(rows, TILES_PER_ROW)
@@ -154,18 +150,5 @@ def draw_predictions(
     for axes, (caption, pixels) in zip(figure.axes, tiles):
         axes.imshow(pixels, interpolation='nearest')
         axes.set_title(caption, fontsize=8, loc='left', pad=3)
-    figure.legend(
-        handles=class_legend(classes, palette),
-        loc='outside lower left',
-        ncols=LEGEND_COLUMNS,
-        fontsize=8,
-        frameon=False,
-        title='percentages: share of pixels with another class than the main decoder; '
-        'disagreement: share of the decoders, black none, light yellow all',
-        title_fontsize=8,
-        alignment='left',
-    )
-    canvas = FigureCanvasAgg(figure)
-    with literal_text(figure):
-        canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+    outer_legend(figure, class_legend(classes, palette))
+    return mmcv.imfrombytes(png_bytes(figure), channel_order='rgb')

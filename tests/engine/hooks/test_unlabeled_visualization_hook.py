@@ -157,23 +157,13 @@ def test_colours_and_disagreement(height, width):
     assert tiles[3][180].tolist() == tiles[4][60].tolist() == PALETTE[0]
 
 
-def test_looks_through_a_model_wrapper_at_the_data():
-    hook = UnlabeledVisualizationHook()
-    runner = SimpleNamespace(
-        model=torch.nn.DataParallel(make_model()), train_dataloader=SimpleNamespace(dataset=[])
-    )
-    with pytest.raises(UserError, match='has no unlabelled images; expected a SemiSegDataset'):
-        hook.before_train(runner)
-
-
-def test_a_baseline_has_nothing_to_draw(trained, tmp_path):
-    baseline = {
-        'model.type': 'EncoderDecoder',
-        'model.auxiliary_head': None,
-        'train_dataloader.dataset.unlabeled': None,
-    }
-    with pytest.raises(UserError, match=r'model.type=EncoderDecoder has no auxiliary_head'):
-        train(trained, tmp_path / 'sup', [dict(HOOK)], **baseline)
+@pytest.mark.parametrize('bank', [True, False])
+def test_without_decoders_or_unlabelled_images_there_is_nothing_to_draw(bank):
+    model = make_model() if bank else torch.nn.Linear(1, 1)
+    loader = SimpleNamespace(dataset=[])
+    runner = SimpleNamespace(model=torch.nn.DataParallel(model), train_dataloader=loader)
+    with pytest.raises(UserError, match='no auxiliary decoders or no unlabelled images; expected'):
+        UnlabeledVisualizationHook().before_train(runner)
 
 
 @pytest.mark.parametrize('name', ['interval', 'num_images'])
