@@ -181,6 +181,7 @@ def test_a_tool_says_it_in_one_line(project_root):
     assert line.startswith('error: mmseg_cct: needs torch')
 
 
+@pytest.mark.slow
 def test_a_file_that_another_rank_has_not_filled_yet_is_read_again(tmp_path):
     environment = {**os.environ, 'XDG_CACHE_HOME': str(tmp_path)}
 

@@ -28,6 +28,7 @@ def scopes(part):
         ('mmseg::_base_/models/pspnet_r50-d8.py', 'EncoderDecoder'),
     ],
 )
+@pytest.mark.slow
 def test_bases_are_found_without_the_plugin_and_have_no_scope(tmp_path, name, expected):
     own = tmp_path / 'own.py'
     own.write_text(f"_base_ = __import__('mmseg_cct').bases({name!r})\n")
