@@ -21,7 +21,7 @@ from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import ZIP, output_file
 
 if TYPE_CHECKING:
-    from mmseg_cct.interop.convert import Conversion
+    from mmseg_cct.interop.public_names import Renamed
 
 
 def parse_args() -> argparse.Namespace:
@@ -38,15 +38,13 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def describe(done: Conversion) -> str:
+def describe(done: Renamed) -> str:
     """Describes a converted checkpoint and the configs that it is for."""
     if not done.num_classes:
-        return f'{done.num_weights} weights of a ResNet-50, for model.backbone of configs/public'
+        return f'{len(done.state)} weights of a ResNet-50, for model.backbone of configs/public'
     decoders = f'{done.num_decoders} auxiliary decoders' if done.num_decoders else 'main path alone'
-    if counts := done.decoder_counts if done.num_decoders else None:
-        decoders += f' ({", ".join(f"{kind} {count}" for kind, count in counts.items())})'
     return (
-        f'{done.num_weights} weights, {done.num_classes} classes, {decoders}; made for '
+        f'{len(done.state)} weights, {done.num_classes} classes, {decoders}; made for '
         'configs/public'
     )
 

@@ -46,19 +46,6 @@ def enable_amp(config: Config) -> None:
         raise UserError('--amp', f'optim_wrapper.type is {kind}', 'OptimWrapper')
 
 
-def hint_at_amx(config: Config) -> None:
-    """Says where `--amp` halves a step on a CPU: a ResNet, and matrix units for bfloat16 (AMX)."""
-    has_amx = getattr(torch.cpu, '_is_amx_tile_supported', bool)
-    is_plain = (config.optim_wrapper or {}).get('type', 'OptimWrapper') == 'OptimWrapper'
-    kind = str(at(config, 'model.backbone.type'))
-    if get_device() == 'cpu' and is_plain and kind.startswith('ResNet') and has_amx():
-        print_log(
-            'This CPU has AMX: with --amp a step of a ResNet takes about half the time '
-            '(docs/performance.md)',
-            logger='current',
-        )
-
-
 def fit_to_device(config: Config, launcher: str) -> Config:
     """Fits a config that is written for GPUs to the device at hand, and returns it.
 

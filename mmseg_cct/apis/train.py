@@ -22,7 +22,7 @@ from mmseg_cct.utils.processes import end_with_parent
 from mmseg_cct.utils.rounds import LABELS, next_round
 from mmseg_cct.utils.text import is_unicode
 
-from .device import enable_amp, fit_to_device, fit_workers, hint_at_amx
+from .device import enable_amp, fit_to_device, fit_workers
 from .pretrained import fetch_pretrained_weights
 from .runner import locked, require_files_kept, run, unlink_config
 
@@ -71,7 +71,6 @@ def prepare_training(
             raise UserError(config_file, f'no {key}', 'a config for training')
     if amp:
         enable_amp(config)
-    hint_at_amx(config)
     if auto_scale_lr:
         if at(config, 'auto_scale_lr.base_batch_size') is None:
             raise UserError(

@@ -6,8 +6,8 @@ import importlib.util
 import io
 import json
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,7 +135,8 @@ def _traced(graph: InferenceGraph, size: tuple[int, int], free: dict[int, str]) 
     if digit_version(torch.__version__) >= digit_version('2.5'):
         options['dynamo'] = False  # the new exporter needs the package onnxscript
     data, axes = io.BytesIO(), {0: 'batch', **free}
-    with _quiet():
+    with warnings.catch_warnings():  # the tracer's, that sizes become constants: they are meant to
+        warnings.simplefilter('ignore')
         torch.onnx.export(
             graph,
             (_random_images(1, size, graph.channels),),
@@ -279,11 +280,3 @@ def _difference(graph: InferenceGraph, data: bytes, sizes: Iterable[tuple[int, .
 def _random_images(count: int, size: tuple[int, ...], channels: int) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     return torch.randint(0, 256, (count, channels, *size), generator=generator).float()
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences the tracer, which warns that sizes become constants: they are meant to."""
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        yield

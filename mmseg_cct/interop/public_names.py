@@ -81,6 +81,11 @@ class Renamed:
     missing: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
 
+    @property
+    def num_classes(self) -> int:
+        """C, the number of classes; 0 for ImageNet weights of the backbone."""
+        return len(self.state.get('decode_head.conv_seg.weight', ()))
+
 
 def to_project(state: Mapping[str, Tensor]) -> Renamed:
     """Renames weights of the public code to those of `CCTSegmentor` with the same network.

@@ -29,16 +29,6 @@ def choose_threads() -> None:
         os.environ.setdefault('OMP_NUM_THREADS', str(usable_cores()))
 
 
-def describe_load() -> str | None:
-    """Describes the load of the machine, if more processes want to run than it has cores."""
-    if not hasattr(os, 'getloadavg'):  # Windows
-        return None
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if load < 1.25 * cores:
-        return None
-    return f'load {load:.1f} on {cores} cores: steps vary, and take longer'
-
-
 def _own_cores() -> int:
     if hasattr(os, 'sched_getaffinity'):
         return len(os.sched_getaffinity(0))

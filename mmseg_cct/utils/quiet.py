@@ -2,10 +2,8 @@
 
 import io
 import os
-import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import redirect_stdout, suppress
 
 # Warnings of mmcv and mmseg: installing the other mmcv would break the stack, every config without
 # --show has an idle hook, and two classes have two channels here.
@@ -14,8 +12,6 @@ _WARNINGS = (
     'The draw is False',
     'For binary segmentation, we suggest',
 )
-# Printed by mmseg.datasets as a debug message, about a commercial data set that is not needed.
-_LINES = ('Could not import OneDL',)
 
 
 def silence_misleading_lines() -> None:
@@ -34,18 +30,6 @@ def silence_misleading_lines() -> None:
     with warnings.catch_warnings(), suppress(ImportError):
         warnings.filterwarnings('ignore', message=r'`torch\.jit\.script`', category=Warning)
         import torch._decomp.decompositions_for_jvp  # noqa: F401
-    with _without_lines(_LINES):
+    # it prints a debug message about a commercial data set, which is not needed
+    with redirect_stdout(io.StringIO()):
         import mmseg.datasets  # noqa: F401
-
-
-@contextmanager
-def _without_lines(dropped: tuple[str, ...]) -> Iterator[None]:
-    """Drops lines that the body prints; prints the others at its end."""
-    printed = io.StringIO()
-    try:
-        with redirect_stdout(printed):
-            yield
-    finally:
-        for line in printed.getvalue().splitlines(keepends=True):
-            if line.strip() not in dropped:
-                sys.stdout.write(line)

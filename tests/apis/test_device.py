@@ -7,7 +7,7 @@ import torch
 from mmengine.config import Config
 
 from mmseg_cct.apis import device
-from mmseg_cct.apis.device import fit_to_device, fit_workers, hint_at_amx, number_the_only_gpu
+from mmseg_cct.apis.device import fit_to_device, fit_workers, number_the_only_gpu
 from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
@@ -97,23 +97,6 @@ def test_the_only_gpu_that_a_task_sees_is_number_0(visible, number, monkeypatch)
     number_the_only_gpu()
     assert (os.environ['LOCAL_RANK'], os.environ['SLURM_LOCALID']) == (number, number)
     assert 'OMPI_COMM_WORLD_LOCAL_RANK' not in os.environ
-
-
-@pytest.mark.parametrize(
-    ('backbone', 'wrapper', 'has_amx', 'says'),
-    [
-        ('ResNetV1c', 'OptimWrapper', True, True),
-        ('ResNetV1c', 'OptimWrapper', False, False),
-        ('ResNetV1c', 'AmpOptimWrapper', True, False),
-        ('MobileNetV2', 'OptimWrapper', True, False),  # it gains nothing
-    ],
-)
-def test_amx_is_mentioned_where_it_helps(backbone, wrapper, has_amx, says, messages, monkeypatch):
-    monkeypatch.setattr(device, 'get_device', lambda: 'cpu')
-    monkeypatch.setattr(torch.cpu, '_is_amx_tile_supported', lambda: has_amx, raising=False)
-    model = dict(backbone=dict(type=backbone))
-    hint_at_amx(Config(dict(model=model, optim_wrapper=dict(type=wrapper))))
-    assert bool(messages) == says
 
 
 def test_mixed_precision_needs_mmengines_wrapper(cct):

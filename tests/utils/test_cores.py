@@ -5,7 +5,7 @@ import os
 import pytest
 
 from mmseg_cct.utils import cores
-from mmseg_cct.utils.cores import choose_threads, describe_load, usable_cores
+from mmseg_cct.utils.cores import choose_threads, usable_cores
 
 
 @pytest.fixture
@@ -54,11 +54,3 @@ def test_what_the_user_has_set_wins(machine, monkeypatch):
         monkeypatch.setenv(name, value)
     choose_threads()
     assert (os.environ['OMP_WAIT_POLICY'], os.environ['OMP_NUM_THREADS']) == ('ACTIVE', '5')
-
-
-@pytest.mark.parametrize(('load', 'expected'), [(2.4, None), (4.84, 'load 4.8 on 2 cores: steps')])
-def test_a_load_above_the_cores_is_told(load, expected, monkeypatch):
-    monkeypatch.setattr(os, 'getloadavg', lambda: (load, 0, 0))
-    monkeypatch.setattr(os, 'cpu_count', lambda: 2)
-    line = describe_load()
-    assert line == expected or line.startswith(expected)

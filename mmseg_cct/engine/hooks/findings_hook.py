@@ -18,15 +18,14 @@ from mmseg_cct.config.walk import at
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.evaluation.findings import class_iou, findings, validation_findings
-from mmseg_cct.utils.cores import describe_load
 
 
 @HOOKS.register_module()
 class FindingsHook(Hook):
     """Logs model and method, and findings that mIoU hides.
 
-    At the start: whether a batch repeats labelled images, the validation images are few or the test
-    set, and whether the machine is busy. At the end: which classes are at IoU 0, and whether mIoU
+    At the start: whether a batch repeats labelled images, and the validation images are few or the
+    test set. At the end: which classes are at IoU 0, and whether mIoU
     still rises or has fallen.
     """
 
@@ -34,13 +33,12 @@ class FindingsHook(Hook):
     priority = 'ABOVE_NORMAL'
 
     def before_train(self, runner: Runner) -> None:
-        """Logs model and method, and notes on the validation set and the machine."""
+        """Logs model and method, and notes on its data."""
         if not is_main_process():
             return
         print_log(describe_model(runner), logger='current')
-        for line in (*_of_labels(runner), *_of_validation(runner), describe_load()):
-            if line is not None:
-                print_log(f'Note: {line}', logger='current')
+        for line in (*_of_labels(runner), *_of_validation(runner)):
+            print_log(f'Note: {line}', logger='current')
 
     def after_train(self, runner: Runner) -> None:
         """Logs findings from the validations."""
