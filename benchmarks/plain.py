@@ -143,11 +143,10 @@ def adversarial_noise(z, decoder, noise, setting):
         with torch.no_grad():
             p = decoder(z).softmax(1)
         d = noise / norm(noise)
-        for _ in range(setting.num_iterations):
-            d.requires_grad_()
-            log_q = decoder(z + setting.xi * d).log_softmax(1)
-            (gradient,) = torch.autograd.grad(F.kl_div(log_q, p, reduction='batchmean'), d)
-            d = gradient / (norm(gradient) + setting.norm_floor)
+        d.requires_grad_()
+        log_q = decoder(z + setting.xi * d).log_softmax(1)
+        (gradient,) = torch.autograd.grad(F.kl_div(log_q, p, reduction='batchmean'), d)
+        d = gradient / (norm(gradient) + setting.norm_floor)
     return setting.epsilon * d.detach()
 
 

@@ -33,9 +33,10 @@ def reverse_gradient(features: Tensor, scale: float) -> Tensor:
 class DomainDiscriminator(BaseModule):
     """Classifies the domain of an image at each position of z.
 
-    3×3 convolutions with LeakyReLU, then a 1×1 convolution, all at the resolution of z. L_adv is
-    the cross-entropy with the true domain, mean over images and positions. The discriminator
-    minimises it; through the gradient reversal layer the encoder maximises it with weight λ.
+    3×3 convolutions with LeakyReLU, then a 1×1 convolution, as in Hung et al. (2018), all at the
+    resolution of z. L_adv is the cross-entropy with the true domain, mean over images and
+    positions. The discriminator minimises it; through the gradient reversal layer the encoder
+    maximises it with weight λ.
 
     Args:
         in_channels: D, the channels of z.
@@ -43,7 +44,6 @@ class DomainDiscriminator(BaseModule):
         channels: Output channels of the 3×3 convolutions.
         scale: λ_adv of Eq. 8; the reversal layer applies it, so it only weighs the encoder's
             gradient.
-        negative_slope: Slope of the LeakyReLU; 0.2 as in Hung et al. (2018), whose network this is.
         in_index: Which of the neck's outputs is z.
         init_cfg: Initialisation of the weights; by default PyTorch's.
     """
@@ -55,7 +55,6 @@ class DomainDiscriminator(BaseModule):
         num_domains: int = 2,
         channels: Sequence[int] = (64, 128, 256, 512),
         scale: float = 2e-2,
-        negative_slope: float = 0.2,
         in_index: int = -1,
         init_cfg: dict | list | None = None,
     ) -> None:
@@ -66,7 +65,7 @@ class DomainDiscriminator(BaseModule):
         for before, after in zip((in_channels, *channels), channels):
             layers += [
                 nn.Conv2d(before, after, kernel_size=3, padding=1),
-                nn.LeakyReLU(negative_slope, inplace=True),
+                nn.LeakyReLU(0.2, inplace=True),
             ]
         self.layers = nn.Sequential(*layers, nn.Conv2d(channels[-1], num_domains, kernel_size=1))
 

@@ -8,9 +8,7 @@ from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 from mmseg_cct.models.layers.cutmix import paste
-from mmseg_cct.utils.ranges import in_unit, one_of, ranges
-
-from .pixel_term import NORMALIZERS
+from mmseg_cct.utils.ranges import in_unit, ranges
 
 
 @dataclass
@@ -36,14 +34,13 @@ class PseudoTargets:
 
 @MODELS.register_module()
 class ConfidentCrossEntropy(nn.Module):
-    """Mean of CE(ŷ, q) over the pixels whose target ŷ is confident.
+    """CE(ŷ, q) of the pixels whose target ŷ is confident, divided by the number of all real pixels.
+
+    So the loss ramps itself up as the predictions become confident.
 
     Args:
         loss_weight: λ, the weight of the loss in the total.
         threshold: τ in [0, 1]; pixels with max_c p ≥ τ count.
-        soft: Whether the target is the distribution p instead of its most probable class.
-        normalizer: What the sum is divided by: 'valid', all real pixels, confident or not, so the
-            loss ramps itself up; or 'counted', the weight of the pixels that count.
 
     Examples:
         >>> loss = ConfidentCrossEntropy(threshold=0.9)
@@ -55,19 +52,14 @@ class ConfidentCrossEntropy(nn.Module):
         0.347
     """
 
-    @ranges(threshold=in_unit, normalizer=one_of(NORMALIZERS))
-    def __init__(
-        self,
-        loss_weight: float = 1.0,
-        threshold: float = 0.95,
-        soft: bool = False,
-        normalizer: str = 'valid',
-    ) -> None:
+    # Whether the target is the distribution p instead of its most probable class.
+    soft = False
+
+    @ranges(threshold=in_unit)
+    def __init__(self, loss_weight: float = 1.0, threshold: float = 0.95) -> None:
         super().__init__()
         self.loss_weight = loss_weight
         self.threshold = threshold
-        self.soft = soft
-        self.normalizer = normalizer
 
     @torch.no_grad()
     def targets(self, seg_logits: Tensor, valid: Tensor | None = None) -> PseudoTargets:
@@ -90,19 +82,17 @@ class ConfidentCrossEntropy(nn.Module):
     def forward(self, seg_logits: Tensor, targets: PseudoTargets) -> Tensor:
         """Computes the loss of one view, 0-dimensional, without λ, from logits `(N, C, H, W)`."""
         loss = self.pixel_loss(seg_logits.float(), targets.target)
-        counted = targets.valid if self.normalizer == 'valid' else targets.weight
-        # if no pixel counts, the loss is 0, not undefined
-        return (loss * targets.weight).sum() / counted.sum().clamp(min=1)
+        # if no pixel is real, the loss is 0, not undefined
+        return (loss * targets.weight).sum() / targets.valid.sum().clamp(min=1)
 
     def pixel_loss(self, seg_logits: Tensor, target: Tensor) -> Tensor:
         """CE(ŷ, q) of every pixel, `(N, 1, H, W)`, from float32 logits `(N, C, H, W)`."""
-        target = target if self.soft else target.squeeze(1)
-        return F.cross_entropy(seg_logits, target, reduction='none').unsqueeze(1)
+        return F.cross_entropy(seg_logits, target.squeeze(1), reduction='none').unsqueeze(1)
 
 
 @MODELS.register_module()
 class ConfidentMSE(ConfidentCrossEntropy):
-    """Mean of Σ_c (softmax(ŷ)_c - p_c)² over the pixels whose target p is confident.
+    """Σ_c (softmax(ŷ)_c - p_c)² of the pixels whose target p is confident, over all real pixels.
 
     It is bounded, so wrong pseudo labels weigh less than in the cross-entropy
     (https://arxiv.org/abs/1906.01916). It is summed over the classes, so, unlike in
@@ -111,13 +101,12 @@ class ConfidentMSE(ConfidentCrossEntropy):
     Args:
         loss_weight: λ, the weight of the loss in the total.
         threshold: As in `ConfidentCrossEntropy`; by default every pixel counts.
-        normalizer: As in `ConfidentCrossEntropy`.
     """
 
-    def __init__(
-        self, loss_weight: float = 1.0, threshold: float = 0.0, normalizer: str = 'valid'
-    ) -> None:
-        super().__init__(loss_weight, threshold, soft=True, normalizer=normalizer)
+    soft = True
+
+    def __init__(self, loss_weight: float = 1.0, threshold: float = 0.0) -> None:
+        super().__init__(loss_weight, threshold)
 
     def pixel_loss(self, seg_logits: Tensor, target: Tensor) -> Tensor:
         """Σ_c (softmax(ŷ)_c - p_c)² of every pixel; shapes as in `ConfidentCrossEntropy`."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from mmseg_cct.models.layers.chunking import split_positions
 from mmseg_cct.models.layers.native_chain import native_chain
 from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode, softmax
-from mmseg_cct.utils.ranges import at_least, number, positive, ranges
+from mmseg_cct.utils.ranges import number, positive, ranges
 
 from .base import Perturbation, PerturbationContext
 
@@ -55,32 +55,30 @@ class IntermediateVAT(Perturbation):
     """z~ = z + r_adv, the perturbation of length ε that changes the prediction the most.
 
     r_adv = ε g/‖g‖ per image, where g is the gradient of the KL divergence between the decoder's
-    clean and noisy output with respect to the noise. A decoder sees z only through its projection
-    W, so g = Wᵀu with u of B channels, and the computation needs only B channels: W r ~ N(0, W Wᵀ)
-    is drawn directly, ‖g‖² = uᵀ(W Wᵀ)u, and W r_adv = (W Wᵀ)u · ε/‖g‖. It never runs in 16 bits.
+    clean and noisy output with respect to the noise: one power iteration. A decoder sees z only
+    through its projection W, so g = Wᵀu with u of B channels, and the computation needs only B
+    channels: W r ~ N(0, W Wᵀ) is drawn directly, ‖g‖² = uᵀ(W Wᵀ)u, and W r_adv = (W Wᵀ)u · ε/‖g‖.
+    It never runs in 16 bits.
 
     Args:
         num_decoders: k, the number of decoders with this perturbation.
         epsilon: ε, the L2 norm of r_adv over one image's z.
         xi: ξ, the L2 norm of the probing noise. It cancels unless `norm_floor` is set.
-        num_iterations: Power iterations.
         norm_floor: Added to ‖g‖ in the normalisation. 0 is exact; the public code's 1e-8 makes
             r_adv much shorter than ε where g is small.
     """
 
-    @ranges(epsilon=number(0), xi=positive, num_iterations=at_least(1), norm_floor=number(0))
+    @ranges(epsilon=number(0), xi=positive, norm_floor=number(0))
     def __init__(
         self,
         num_decoders: int = 2,
         epsilon: float = 2.0,
         xi: float = 1e-6,
-        num_iterations: int = 1,
         norm_floor: float = 0.0,
     ) -> None:
         super().__init__(num_decoders)
         self.epsilon = epsilon
         self.xi = xi
-        self.num_iterations = num_iterations
         self.norm_floor = norm_floor
 
     def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
@@ -113,17 +111,15 @@ class IntermediateVAT(Perturbation):
         tangent = _projected_noise(decoders.projection, clean) / (d * h * w) ** 0.5
         tiny, eps = torch.finfo(clean.dtype).tiny, torch.finfo(clean.dtype).eps
         least = eps * gram.diagonal(dim1=-2, dim2=-1).amax(-1).sqrt()[..., None, None] + tiny
-        for _ in range(self.num_iterations):
-            u = self._fisher_product(clean, tangent, decoders)
-            # Where a decoder is saturated, u² underflows: scale by the largest entry first.
-            largest = u.abs().amax((2, 3), keepdim=True).clamp(min=tiny)
-            u = u / largest
-            norm = (u * (gram @ u)).sum((2, 3), keepdim=True).clamp(min=0).sqrt()
-            # at ξ, the batch mean's gradient with respect to the unit direction is ξ²/N times this
-            floor = self.norm_floor * n / self.xi**2 / largest
-            # where Wᵀu = 0, the norm is nothing but rounding errors
-            u = u / (norm + floor).clamp(min=least)
-            tangent = gram @ u
+        u = self._fisher_product(clean, tangent, decoders)
+        # Where a decoder is saturated, u² underflows: scale by the largest entry first.
+        largest = u.abs().amax((2, 3), keepdim=True).clamp(min=tiny)
+        u = u / largest
+        norm = (u * (gram @ u)).sum((2, 3), keepdim=True).clamp(min=0).sqrt()
+        # at ξ, the batch mean's gradient with respect to the unit direction is ξ²/N times this
+        floor = self.norm_floor * n / self.xi**2 / largest
+        # where Wᵀu = 0, the norm is nothing but rounding errors
+        u = u / (norm + floor).clamp(min=least)
         return (self.epsilon * u).unflatten(-1, (h, w))
 
     def _fisher_product(self, clean: Tensor, tangent: Tensor, decoders: DecoderGroup) -> Tensor:

@@ -42,9 +42,8 @@ class CCTPlusSegmentor(CCTSegmentor):
             λ_s; with 0 the main decoder learns from labels only.
         cutmix: Config of a `CutMix`, drawn for every view; None leaves images as they are.
         channel_dropout: Config of a `ComplementaryDropout` on z of two strong views.
-        feature_weight: λ_f, the weight of UniMatch's feature stream, which drops channels of the
-            weak view's z.
-        feature_drop_ratio: Probability that the feature stream drops a channel.
+        feature_weight: λ_f, the weight of UniMatch's feature stream, which drops half of the
+            channels of the weak view's z.
         bank_on_strong: Whether the auxiliary decoders see the first strong view instead of the
             weak one.
         joint_batch: Whether labelled images and weak views form one batch in train mode, which also
@@ -63,7 +62,6 @@ class CCTPlusSegmentor(CCTSegmentor):
         cutmix: dict | None = None,
         channel_dropout: dict | None = None,
         feature_weight: float = 0.0,
-        feature_drop_ratio: float = 0.5,
         bank_on_strong: bool = False,
         joint_batch: bool = False,
         supervised_weight: float = 1.0,
@@ -74,7 +72,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         self.cutmix = MODELS.build(cutmix) if cutmix else None
         self.channel_dropout = MODELS.build(channel_dropout) if channel_dropout else None
         self.feature_weight = feature_weight
-        self.feature_dropout = nn.Dropout2d(feature_drop_ratio)
+        self.feature_dropout = nn.Dropout2d(0.5)
         self.bank_on_strong = bank_on_strong
         self.joint_batch = joint_batch
         self.supervised_weight = supervised_weight

@@ -20,12 +20,11 @@ def adversarial_noise(
     probabilities: Tensor,
     epsilon: float,
     xi: float,
-    num_iterations: int = 1,
 ) -> Tensor:
-    """Adversarial noise r_adv of length ε, by power iteration (Miyato et al., 2018).
+    """Adversarial noise r_adv of length ε, by one power iteration (Miyato et al., 2018).
 
-    d ← g/‖g‖ per image, where g is the gradient of KL(p ‖ predict(x + ξd)) with respect to d and d
-    starts at random; r_adv = εd. No parameter gets a gradient.
+    r_adv = εg/‖g‖ per image, where g is the gradient of KL(p ‖ predict(x + ξd)) with respect to a
+    random d of length 1. No parameter gets a gradient.
 
     Args:
         predict: Maps images to logits `(N, C, s·h, s·w)`.
@@ -33,20 +32,16 @@ def adversarial_noise(
         probabilities: p, the softmax of `predict(x)`, `(N, C, s·h, s·w)`.
         epsilon: ε, L2 norm of one image's r_adv.
         xi: ξ, L2 norm of one image's probing noise.
-        num_iterations: Power iterations.
 
     Returns:
         r_adv, `(N, 3, H, W)`.
     """
-    direction = _unit_length(torch.randn_like(images))
+    direction = _unit_length(torch.randn_like(images)).requires_grad_()
     with torch.enable_grad():
-        for _ in range(num_iterations):
-            direction.requires_grad_()
-            log_q = predict(images + xi * direction).log_softmax(1)
-            divergence = F.kl_div(log_q, probabilities, reduction='sum')
-            (gradient,) = torch.autograd.grad(divergence, direction)
-            direction = _unit_length(gradient)
-    return epsilon * direction
+        log_q = predict(images + xi * direction).log_softmax(1)
+        divergence = F.kl_div(log_q, probabilities, reduction='sum')
+        (gradient,) = torch.autograd.grad(divergence, direction)
+    return epsilon * _unit_length(gradient)
 
 
 def _unit_length(noise: Tensor) -> Tensor:
@@ -76,7 +71,6 @@ class InputVATSegmentor(InputConsistencySegmentor):
             is the paper's value for I-VAT, as it gives none for images.
         xi: ξ, the L2 norm of one image's probing noise. I-VAT's 1e-6 would be as small as the
             rounding errors of float32.
-        num_iterations: Power iterations.
         **kwargs: Arguments of `EncoderDecoder`.
 
     Raises:
@@ -88,7 +82,6 @@ class InputVATSegmentor(InputConsistencySegmentor):
         loss_consistency: dict,
         epsilon: float = 2.0,
         xi: float = 1.0,
-        num_iterations: int = 1,
         **kwargs: Any,
     ) -> None:
         super().__init__(loss_consistency, **kwargs)
@@ -101,7 +94,6 @@ class InputVATSegmentor(InputConsistencySegmentor):
             )
         self.epsilon = epsilon
         self.xi = xi
-        self.num_iterations = num_iterations
 
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the noisy image's logits and the clean image's probabilities."""
@@ -112,7 +104,7 @@ class InputVATSegmentor(InputConsistencySegmentor):
                 probabilities = self._forward(images).softmax(1)
             with frozen_running_statistics(self):
                 noise = adversarial_noise(
-                    self._forward, images, probabilities, self.epsilon, self.xi, self.num_iterations
+                    self._forward, images, probabilities, self.epsilon, self.xi
                 )
         with frozen_running_statistics(self):
             return self._forward(images + noise), probabilities
