@@ -6,7 +6,7 @@ import json
 import exports
 import numpy as np
 import pytest
-from exports import HEIGHT, WIDTH, png, save, scene, write
+from exports import HEIGHT, WIDTH, png, save, scene
 from importing import SQUARE, ids, labelme
 from PIL import Image
 
@@ -168,30 +168,26 @@ def test_another_size_is_an_error_or_scaled(tmp_path, photos):
 
 
 @pytest.mark.parametrize(
-    ('source', 'options', 'message'),
+    ('source', 'given', 'message'),
     [
-        ('coco', dict(rest=None), '--rest: missing; expected background if every object'),
-        ('coco', dict(images=None), 'none of the 2 annotated ones, such as a/1.jpg; expected --im'),
-        ('gone', {}, 'no such file; expected an export'),
-        ('masks', {}, r'masks: the ids have no names without classes.json; expected that file'),
-        ('damaged', {}, 'classes.json: damaged .*a name is there twice'),
-        ('inside', dict(images='out'), '--out: .* lies in the folder'),
+        ('x.json', dict(rest=None), '--rest: missing; expected background if every object'),
+        (
+            'x.json',
+            dict(images=None),
+            'none of the 2 annotated ones, such as a/1.jpg; expected --im',
+        ),
+        ('gone.json', {}, 'no such file; expected an export'),
+        ('x.json', dict(out='masked'), 'holds masks, whose ids have no names without classes.json'),
+        ('x.json', dict(out='photos/out'), '--out: .* lies in the folder'),
     ],
 )
-def test_what_does_not_fit_is_told_at_once(tmp_path, photos, source, options, message):
-    out, file = tmp_path / 'out', exports.coco(tmp_path)
-    given = dict(images=photos, rest='background') | options
-    if source == 'gone':
-        file = tmp_path / 'gone.json'
-    elif source == 'masks':
-        save(out / 'masks/1.png', png(np.zeros((2, 2), np.uint8)))
-        message = 'holds masks, whose ids have no names without classes.json; expected that file'
-    elif source == 'damaged':
-        write(out / 'classes.json', dict(classes=['x', 'x']))
-    elif source == 'inside':
-        given['images'], out = photos, photos / 'out'
+def test_what_does_not_fit_is_told_at_once(tmp_path, photos, source, given, message):
+    exports.coco(tmp_path)
+    save(tmp_path / 'masked/masks/1.png', png(np.zeros((2, 2), np.uint8)))
+    given = dict(images=photos, rest='background', out='out') | given
+    out = tmp_path / given.pop('out')
     with pytest.raises(UserError, match=message):
-        import_masks(file, out, **given).require_complete(True)
+        import_masks(tmp_path / source, out, **given).require_complete(True)
     assert not (out / 'images').exists()
 
 

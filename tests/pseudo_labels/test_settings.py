@@ -21,12 +21,6 @@ def test_reads_images_classes_and_defaults(weak):
     assert settings.crf == DenseCRF(3, 3, 50, 5, 10, 10, 0.7)
 
 
-def test_no_background(weak):
-    config = weak.load()
-    config.pseudo_labels.background = None
-    assert read_settings(config).background is None
-
-
 @pytest.mark.parametrize(
     ('change', 'message'),
     [

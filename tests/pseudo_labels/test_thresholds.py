@@ -1,8 +1,6 @@
 import numpy as np
-import pytest
 
-from mmseg_cct.errors import UserError
-from mmseg_cct.pseudo_labels.thresholds import Thresholds, labels_from_maps, strongest
+from mmseg_cct.pseudo_labels.thresholds import Thresholds, labels_from_maps
 
 DEFAULT = Thresholds()
 # two classes on 2×3 pixels
@@ -11,32 +9,16 @@ MAPS = np.array([[[0.0, 0.04, 0.06], [0.31, 0.9, 0.3]],
 
 
 def test_labels_of_a_hand_made_map():
-    labels = labels_from_maps(MAPS, (7, 3), 0, DEFAULT)
-    assert labels.tolist() == [[0, 0, 255], [7, 3, 255]]
-    assert labels.dtype == np.uint8
-
-
-def test_without_background_low_scores_are_ignored():
-    labels = labels_from_maps(MAPS, (7, 3), None, DEFAULT)
-    assert labels.tolist() == [[255, 255, 255], [7, 3, 255]]
+    for background, low in ((0, 0), (None, 255)):
+        labels = labels_from_maps(MAPS, (7, 3), background, DEFAULT)
+        assert labels.tolist() == [[low, low, 255], [7, 3, 255]]
+        assert labels.dtype == np.uint8
 
 
 def test_an_image_without_classes_is_all_background():
     maps = np.zeros((0, 2, 3), np.float32)
     assert (labels_from_maps(maps, (), 4, DEFAULT) == 4).all()
     assert (labels_from_maps(maps, (), None, DEFAULT) == 255).all()
-
-
-def test_strongest_map():
-    first, score = strongest(MAPS)
-    assert first.tolist() == [[2, 1, 2], [1, 2, 1]]
-    assert score == pytest.approx(MAPS.max(0))
-
-
-@pytest.mark.parametrize('values', [(0.5, 0.3), (-0.1, 0.3), (0.1, 1.2)])
-def test_thresholds_in_the_wrong_order_are_refused(values):
-    with pytest.raises(UserError, match=r'expected 0 <= background <= foreground <= 1'):
-        Thresholds(*values).check()
 
 
 def test_a_score_at_a_threshold_is_between_the_two():

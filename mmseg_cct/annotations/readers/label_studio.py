@@ -60,7 +60,7 @@ def _whole(tasks: list[Any]) -> list[Any]:
             continue
         lists = [value for value in task.values() if isinstance(value, list) and value]
         result = [{**each, 'value': each} for of in lists for each in of if isinstance(each, dict)]
-        new = dict(id=task.get('id'), data=task, annotations=[], z=None if lists[1:] else 0)
+        new: Any = dict(id=task.get('id'), data=task, annotations=[], z=None if lists[1:] else 0)
         of_task = whole.setdefault(str(task.get('id', index)), new)['annotations']
         of_task.append(dict(result=result, updated_at=task.get('updated_at')))
     return list(whole.values())

@@ -6,10 +6,7 @@ from exports import save, write
 from formats import BOX, SIZE, drawn, of_coco
 from PIL import Image
 
-from mmseg_cct.annotations.readers import (
-    coco,
-    require_reader,
-)
+from mmseg_cct.annotations.readers import coco, require_reader
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 

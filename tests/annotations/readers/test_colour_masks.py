@@ -4,26 +4,16 @@ import re
 
 import numpy as np
 import pytest
-from exports import BOXES, COLOURS, HEIGHT, WIDTH, make_photos, png, region, save, scene
+from exports import BOXES, COLOURS, HEIGHT, WIDTH, region, scene
+from importing import ids, large_photo, masks_of, saved, softened
 from PIL import Image
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import read_mask
 
 TABLE = {'background': (0, 0, 0), **COLOURS}
 CAR = region('car').astype(np.uint8)
-
-
-@pytest.fixture
-def photos(tmp_path):
-    return make_photos(tmp_path)
-
-
-def masks_of(tmp_path, array, name='masks/a/1.png'):
-    save(tmp_path / name, png(array))
-    return tmp_path / name.split('/')[0]
 
 
 def coloured():
@@ -40,7 +30,7 @@ def test_colours_become_ids_in_the_order_of_the_table(tmp_path, photos):
     )
     assert not done.failed
     assert list(read_table(tmp_path / 'out').colours.items()) == list(TABLE.items())
-    assert np.array_equal(read_mask(tmp_path / 'out/masks/a/1.png'), scene(0, car=1, road=2))
+    assert np.array_equal(ids(tmp_path / 'out', 'a/1'), scene(0, car=1, road=2))
     without = import_masks(folder, tmp_path / 'other', images=photos, colours=TABLE)
     assert 'a/1_mask; expected --mask-suffix _mask.png' in without.failed[0]
 
@@ -50,14 +40,14 @@ def test_a_colour_without_a_name_is_an_error_or_the_rest(tmp_path, photos):
     done = import_masks(folder, tmp_path / 'out', images=photos, colours=some)
     assert 'a/1.png: colours 0,0,255: without a name; expected --colors with' in done.failed[0]
     import_masks(folder, tmp_path / 'out', images=photos, colours=some, rest='ignore')
-    assert np.array_equal(read_mask(tmp_path / 'out/masks/a/1.png'), scene(1, car=0, road=255))
+    assert np.array_equal(ids(tmp_path / 'out', 'a/1'), scene(1, car=0, road=255))
 
 
 def test_ids_of_16_bits_are_greys_if_they_fit_in_8(tmp_path, photos):
     out, table = tmp_path / 'out', {'rest': (0, 0, 0), 'car': (7, 7, 7)}
     folder = masks_of(tmp_path, CAR.astype(np.uint16) * 7)
     import_masks(folder, out, images=photos, colours=table)
-    assert np.array_equal(read_mask(out / 'masks/a/1.png'), CAR)
+    assert np.array_equal(ids(out, 'a/1'), CAR)
     masks_of(tmp_path, CAR.astype(np.uint16) * 700)
     done = import_masks(folder, out, images=photos, colours=table)
     assert 'a/1.png: values up to 700: expected a mask of 8 bits' in done.failed[0]
@@ -82,46 +72,37 @@ SCENE[150:160, 100:200] = COLOURS['car']
 RIGHT = np.select([SCENE[..., 0] > 0, SCENE[..., 2] > 0], [1, 2])
 
 
-def big_photo(tmp_path):
-    save(tmp_path / 'large/1.png', png(np.zeros((240, 320, 3), np.uint8)))
-    return tmp_path / 'large'
-
-
 @pytest.mark.parametrize('rest', ['background', 'ignore', None])
 @pytest.mark.parametrize('kind', ['jpg', 'webp', 'resized'])
 def test_pixels_between_two_colours_get_the_nearer_one(tmp_path, rest, kind):
-    photos, picture = big_photo(tmp_path), Image.fromarray(SCENE)
-    (tmp_path / 'masks').mkdir()
+    picture, out = Image.fromarray(SCENE), tmp_path / 'out'
     if kind == 'resized':
-        picture = picture.resize((640, 480), Image.NEAREST).resize((320, 240), Image.BICUBIC)
-        picture.save(tmp_path / 'masks/1.png')
+        source = saved(tmp_path, softened(picture))
     else:
-        picture.save(tmp_path / f'masks/1.{kind}', quality=95, subsampling=0)
-    out = tmp_path / 'out'
-    done = import_masks(tmp_path / 'masks', out, images=photos, colours=TABLE, rest=rest)
+        source = saved(tmp_path, picture, kind, quality=95, subsampling=0)
+    done = import_masks(source, out, images=large_photo(tmp_path), colours=TABLE, rest=rest)
     if kind == 'webp' and done.failed:  # it halves the resolution of colours
         assert 'of the pixels blend colours; expected a mask without loss' in done.failed[0]
         return
-    found = read_mask(out / 'masks/1.png')
-    assert (found != RIGHT).mean() < 0.005
+    assert (ids(out, '1') != RIGHT).mean() < 0.005
     assert kind == 'resized' or '%) | 1: 1 | the nearest colour |' in done.describe()
 
 
-def test_a_mask_that_is_mostly_blends_is_refused_and_a_photo_too(tmp_path):
-    photos, rng = big_photo(tmp_path), np.random.default_rng(0)
-    for name, picture in (
-        ('soft', Image.fromarray(SCENE).resize((20, 15)).resize((320, 240), Image.BICUBIC)),
-        ('photo', Image.fromarray(rng.integers(0, 256, (240, 320, 3), np.uint8))),
-    ):
-        (tmp_path / name).mkdir()
-        picture.save(tmp_path / name / '1.png')
-        options = dict(images=photos, colours=TABLE, rest='background')
-        done = import_masks(tmp_path / name, tmp_path / f'out_{name}', **options)
-        assert 'of the pixels blend colours; expected a mask without loss' in done.failed[0]
+@pytest.mark.parametrize(
+    'picture',
+    [
+        Image.fromarray(SCENE).resize((20, 15)).resize((320, 240), Image.BICUBIC),
+        Image.fromarray(np.random.default_rng(0).integers(0, 256, (240, 320, 3), np.uint8)),
+    ],
+)
+def test_a_mask_that_is_mostly_blends_is_refused_and_a_photo_too(tmp_path, picture):
+    options = dict(images=large_photo(tmp_path), colours=TABLE, rest='background')
+    done = import_masks(saved(tmp_path, picture), tmp_path / 'out', **options)
+    assert 'of the pixels blend colours; expected a mask without loss' in done.failed[0]
 
 
 def test_another_colour_in_areas_is_the_rest_and_told_with_its_share(tmp_path):
-    photos, pixels = big_photo(tmp_path), SCENE.copy()
+    photos, pixels = large_photo(tmp_path), SCENE.copy()
     pixels[210:230, 10:58] = (0, 128, 0)  # like half a green, of which there is none
     pixels[0, :2] = (224, 224, 192)  # VOC's ignored pixels
     pixels[5, :99] = (128, 128, 0)  # a line of another class, nearer to black than to any
@@ -129,7 +110,7 @@ def test_another_colour_in_areas_is_the_rest_and_told_with_its_share(tmp_path):
     done = import_masks(folder, tmp_path / 'out', images=photos, colours=TABLE, rest='ignore')
     right = RIGHT.copy()
     right[210:230, 10:58] = right[0, :2] = right[5, :99] = 255
-    assert np.array_equal(read_mask(tmp_path / 'out/masks/1.png'), right)
+    assert np.array_equal(ids(tmp_path / 'out', '1'), right)
     assert '| pixels of colours without a name | 960 (1.2%) |' in done.describe()
     assert '| pixels of colours between all others | 99 (0.1%) |' in done.describe()
 
@@ -144,17 +125,15 @@ def test_another_colour_in_areas_is_the_rest_and_told_with_its_share(tmp_path):
 )
 @pytest.mark.parametrize('option', [dict(colours={'x': (1, 1, 1)}), dict(binary='x')])
 def test_values_that_are_no_ids_are_refused_by_value(tmp_path, photos, pixels, message, option):
-    (tmp_path / 'masks/a').mkdir(parents=True)
-    Image.fromarray(pixels.astype(np.float32)).save(tmp_path / 'masks/a/1.tif')
+    saved(tmp_path / 'masks', Image.fromarray(pixels.astype(np.float32)), 'tif', 'a')
     options = dict(images=photos, rest='background')
     done = import_masks(tmp_path / 'masks', tmp_path / 'out', **options, **option)
     assert re.search(message, done.failed[0]) and not done.masks
 
 
 def test_a_value_is_ignored_or_named_by_rename(tmp_path, photos):
-    (tmp_path / 'masks/a').mkdir(parents=True)
     pixels = np.where(region('road'), 1, 0) - 101 * CAR.astype(np.int32)
-    Image.fromarray(pixels.astype(np.int32)).save(tmp_path / 'masks/a/1.tif')
+    saved(tmp_path / 'masks', Image.fromarray(pixels.astype(np.int32)), 'tif', 'a')
     options = dict(images=photos, rest='background')
     for option in (dict(colours={'background': (0, 0, 0), 'road': (1, 1, 1)}), dict(binary='road')):
         out = tmp_path / f'out_{next(iter(option))}'
@@ -162,8 +141,8 @@ def test_a_value_is_ignored_or_named_by_rename(tmp_path, photos):
             given = {} if out.exists() else dict(rename={'-100': None})
             done = import_masks(tmp_path / 'masks', out, **options, **option, **given)
             assert not done.failed
-        assert np.array_equal(read_mask(out / 'masks/a/1.png'), scene(0, car=255, road=1))
+        assert np.array_equal(ids(out, 'a/1'), scene(0, car=255, road=1))
         assert list(read_table(out).colours) == ['background', 'road']
     out = tmp_path / 'named'
     import_masks(tmp_path / 'masks', out, **options, binary='road', rename={'-100': 'car'})
-    assert np.array_equal(read_mask(out / 'masks/a/1.png'), scene(0, car=2, road=1))
+    assert np.array_equal(ids(out, 'a/1'), scene(0, car=2, road=1))

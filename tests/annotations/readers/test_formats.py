@@ -9,9 +9,7 @@ import pytest
 from exports import save
 from formats import of_coco, of_cvat, of_label_studio, of_labelme, of_supervisely, only_problem
 
-from mmseg_cct.annotations.readers import (
-    require_reader,
-)
+from mmseg_cct.annotations.readers import require_reader
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
@@ -20,26 +18,13 @@ def nested(depth):
     return '[' * depth + ']' * depth
 
 
-HUGE = 10**9
-
-
 @pytest.mark.parametrize(
     ('make', 'message'),
     [
-        (
-            lambda p: of_coco(p / 'x.json', [[float('nan')] * 6]),
-            'annotation 5: polygon: a point at nan',
-        ),
-        (lambda p: of_coco(p / 'x.json', [[0] * 2_000_000]), '1000000 points; expected at most'),
-        (lambda p: of_coco(p / 'x.json', [[1, 2, 3]]), r'annotation 5: damaged \(ValueError'),
         (lambda p: of_coco(p / 'x.json', ['car']), r'annotation 5: damaged \(ValueError'),
         (
             lambda p: of_coco(p / 'x.json', dict(size=[5, 6], counts=[20, 10])),
             r'annotation 5: RLE: of 6×5 pixels; expected 12×10, the size of the image',
-        ),
-        (
-            lambda p: of_coco(p / 'x.json', dict(size=[10, 12], counts=[HUGE])),
-            'RLE: 1000000000 pixels; expected 12×10',
         ),
         (
             lambda p: of_coco(p / 'x.json', categories=[dict(id=2, name='car')]),

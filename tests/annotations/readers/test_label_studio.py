@@ -3,9 +3,7 @@ import pytest
 from exports import brush, write
 from formats import SIZE, drawn, of_label_studio, only_problem
 
-from mmseg_cct.annotations.readers import (
-    label_studio,
-)
+from mmseg_cct.annotations.readers import label_studio
 from mmseg_cct.annotations.source import Source
 
 

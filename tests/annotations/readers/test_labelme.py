@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 from formats import BOX, drawn, of_labelme
 
-from mmseg_cct.annotations.readers import (
-    labelme,
-)
+from mmseg_cct.annotations.readers import labelme
 from mmseg_cct.annotations.source import Source
 
 

@@ -4,10 +4,7 @@ from exports import COLOURS, save
 from formats import SIZE, drawn
 from PIL import Image
 
-from mmseg_cct.annotations.readers import (
-    require_reader,
-    segmentation_mask,
-)
+from mmseg_cct.annotations.readers import require_reader, segmentation_mask
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 

@@ -1,8 +1,6 @@
 from formats import drawn, of_supervisely
 
-from mmseg_cct.annotations.readers import (
-    supervisely,
-)
+from mmseg_cct.annotations.readers import supervisely
 
 
 def test_holes_of_supervisely_keep_their_rim(tmp_path):
@@ -11,11 +9,6 @@ def test_holes_of_supervisely_keep_their_rim(tmp_path):
     source = of_supervisely(tmp_path, geometryType='polygon', points=points)
     mask = drawn(supervisely.read(source)) == 0
     assert mask.sum() == 90 - 9 and not mask[3:6, 3:6].any()
-    points['exterior'] = [
-        [0, 0],
-        [9, 0],
-        [9, 8.0],
-        [0, 8.1],
-    ]  # with fractions corners are no pixels
+    points['exterior'][-1] = [0, 8.1]  # with fractions corners are no pixels
     mask = drawn(supervisely.read(of_supervisely(tmp_path, geometryType='polygon', points=points)))
     assert (mask == 0).sum() == 72 - 4

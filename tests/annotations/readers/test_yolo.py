@@ -1,10 +1,7 @@
 import pytest
 from exports import save
 
-from mmseg_cct.annotations.readers import (
-    require_reader,
-    yolo,
-)
+from mmseg_cct.annotations.readers import require_reader, yolo
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
