@@ -56,6 +56,12 @@ def parse_args() -> argparse.Namespace:
 def read_notes(session: Any) -> dict[str, Any]:
     """Reads what publish_model.py noted in the file: classes, colours, the way of an image.
 
+    Args:
+        session: Of onnxruntime.
+
+    Returns:
+        The notes.
+
     Raises:
         ValueError: If a note is missing or of another kind.
     """

@@ -38,7 +38,14 @@ def number_the_only_gpu() -> None:
 
 
 def enable_amp(config: Config) -> None:
-    """Enables mixed precision; a config with another optimizer wrapper is a `UserError`."""
+    """Enables mixed precision.
+
+    Args:
+        config: A config for training; it is changed in place.
+
+    Raises:
+        UserError: If it has another optimizer wrapper than mmengine's.
+    """
     kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
     if kind == 'OptimWrapper':
         config.optim_wrapper.update(type='AmpOptimWrapper', loss_scale='dynamic')
@@ -47,10 +54,18 @@ def enable_amp(config: Config) -> None:
 
 
 def fit_to_device(config: Config, launcher: str) -> Config:
-    """Fits a config that is written for GPUs to the device at hand, and returns it.
+    """Fits a config that is written for GPUs to the device at hand.
 
-    `launcher` is what started the processes: `none`, `pytorch`, `slurm` or `mpi`. A launcher that
-    needs GPUs is a `UserError` on a machine without any.
+    Args:
+        config: The config; it is changed in place.
+        launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
+
+    Returns:
+        The config.
+
+    Raises:
+        UserError: If the launcher needs GPUs and there are none, or settings exclude each other in
+            a distributed training.
     """
     config.launcher = launcher
     wrapper = config.get('optim_wrapper') or {}

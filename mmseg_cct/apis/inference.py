@@ -42,10 +42,20 @@ def load_model(
 ) -> Any:
     """Builds a segmentor for `mmseg.apis.inference_model`, in evaluation mode.
 
-    It has `dataset_meta` (classes and palette) and `cfg`. The checkpoint may lack the auxiliary
-    decoders; any other weight that is missing or has another shape is a `UserError`. `content` is
-    that of the checkpoint, if it has been read already. The device is by default the GPU of this
-    process, if any.
+    It has `dataset_meta` (classes and palette) and `cfg`.
+
+    Args:
+        config: The config of the model.
+        checkpoint: The weights; they may lack the auxiliary decoders.
+        device: Where to compute; by default the GPU of this process, if any.
+        domain: Which domain to predict with, if the model has several.
+        content: The content of the checkpoint, if it has been read already.
+
+    Returns:
+        The model.
+
+    Raises:
+        UserError: If the config does not build, or a weight is missing or has another shape.
     """
     if config.get('model') is None:
         raise UserError('model', 'missing', 'the config of a model')

@@ -69,9 +69,11 @@ def predict_images(
             those of the training.
 
     Returns:
-        Counts of written, skipped and failed images. A `UserError` says where a file is missing,
-        the checkpoint does not fit the config, or the folder holds predictions of another model or
-        domain.
+        Counts of written, skipped and failed images.
+
+    Raises:
+        UserError: If a file is missing, the checkpoint does not fit the config, or the folder holds
+            predictions of another model or domain.
     """
     config, origin = config_and_origin(
         config_file, checkpoint, options, opacity=opacity, domain=domain, palette=palette

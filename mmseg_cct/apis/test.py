@@ -55,8 +55,11 @@ def prepare_test(
         launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
 
     Returns:
-        The config for `test`. A file that is missing or would be overwritten, an invalid setting,
-        and a config that lacks what an option needs are a `UserError`.
+        The config for `test`.
+
+    Raises:
+        UserError: If a file is missing or would be overwritten, a setting is invalid, or the config
+            lacks what an option needs.
     """
     config = load_config(config_file, options or {})
     protect(config, options or {})

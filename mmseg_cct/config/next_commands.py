@@ -37,6 +37,9 @@ def commands_after_training(
         checkpoint: The model.
         name: What to call the training.
         domain: One of the domains, if the model has several; then there is no report.
+
+    Returns:
+        The command lines.
     """
     config, checkpoint = _from_here(config), _from_here(checkpoint)
     work_dir = config.parent

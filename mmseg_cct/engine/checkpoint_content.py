@@ -66,6 +66,10 @@ def require_known_types(content: Mapping[str, Any], checkpoint: str, training: b
 def require_usable_config(config: Mapping[str, Any], checkpoint: str) -> None:
     """Checks that a saved config has the shape that its readers rely on.
 
+    Args:
+        config: The config.
+        checkpoint: The checkpoint that it came in, for the message.
+
     Raises:
         UserError: If a section is of another kind than mmengine's, a value is out of its range, the
             model or a step of a pipeline has no type, or imports are no names.

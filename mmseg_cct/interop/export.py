@@ -109,8 +109,18 @@ def export_onnx(model: nn.Module, file: str | Path, size: tuple[int, int] | None
     """Exports to ONNX: input `images`, output `seg_logits`, dynamic batch size.
 
     Height and width are free if the graph computes the same as PyTorch at two sizes, which
-    onnxruntime tells; else they are those of the test pipeline. With a `size`, images are resized
-    to it. The file carries `metadata`. A `UserError` says if onnx is missing.
+    onnxruntime tells; else they are those of the test pipeline.
+
+    Args:
+        model: One of `load_model`.
+        file: The file to write; it carries `metadata`.
+        size: Height and width to which images are resized, in place of the test pipeline's.
+
+    Returns:
+        The file, compared with PyTorch.
+
+    Raises:
+        UserError: If the package onnx is missing.
     """
     if importlib.util.find_spec('onnx') is None:
         raise UserError('--onnx', 'no package onnx', "it: pip install 'mmseg_cct[export]'")

@@ -131,6 +131,12 @@ def is_backbone(state: Mapping[str, Tensor]) -> bool:
 def is_public(state: Mapping[str, Tensor]) -> bool:
     """Tells the public code's names from this project's.
 
+    Args:
+        state: The weights by name.
+
+    Returns:
+        Whether they are the public code's.
+
     Raises:
         UserError: If the names are others, or of both.
     """

@@ -47,10 +47,19 @@ def publish_checkpoint(
     `EMAHook` keeps beside the averaged ones. Equal contents give equal bytes. The file's name gets
     the first eight digits of the SHA-256 of its bytes, as torch.hub checks them.
 
-    `config` is by default the one in the checkpoint, which is read and never run; `domain` is the
-    one to publish, if the model has several. Other files, checkpoints of the public code, a config
-    that is not a list of plain settings and an unknown domain are a `UserError`; so is an existing
-    file of that name with other contents, unless `overwrite` is set.
+    Args:
+        source: The checkpoint of a training.
+        target: The file to write, without the hash.
+        config: The config; by default the one in the checkpoint, which is read and never run.
+        domain: Which domain to publish, if the model has several.
+        overwrite: Whether to replace a file of that name.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        UserError: If the source is no such checkpoint, its config is no list of plain settings, the
+            domain is unknown, or the file exists with other contents.
     """
     if not Path(target).name:
         raise UserError(f'{target!r}', 'no file name', 'the path of the file to write')
@@ -78,7 +87,15 @@ def publish_checkpoint(
 def inference_weights(state: dict[str, Tensor], domain: str | None = None) -> dict[str, Tensor]:
     """Copies the weights of encoder and main decoder, without a wrapper's prefix `module.`.
 
-    With several domains, `domain` says whose main decoder; an unknown one is a `UserError`.
+    Args:
+        state: All weights by name.
+        domain: Whose main decoder, if the model has several domains.
+
+    Returns:
+        The copies by name.
+
+    Raises:
+        UserError: If there is no such domain.
     """
     state = weights(state)
     domains: list[Any] = sorted({n.split('.')[1] for n in state if n.startswith('domains.')})
@@ -102,9 +119,18 @@ def inference_meta(
 ) -> dict[str, Any]:
     """Removes the description of the training and its machine from a checkpoint's meta.
 
-    What is left is classes, palette, epoch, iteration, mmengine's version and, if there was a
-    config, `cfg` for inference. If the config in the meta of `source` is not a list of plain
-    settings, that is a `UserError`.
+    Args:
+        meta: The meta.
+        source: The checkpoint, for messages.
+        config: The config; by default the one in the meta.
+        domain: The domain to publish, if there are several.
+
+    Returns:
+        Classes, palette, epoch, iteration, mmengine's version and, if there was a config, `cfg` for
+        inference.
+
+    Raises:
+        UserError: If the config in the meta is not a list of plain settings.
     """
     kept = {key: meta[key] for key in _META_KEYS if key in meta}
     if domain is not None:
@@ -119,8 +145,17 @@ def inference_config(config: Config, domain: str | None = None) -> Config:
     """Reduces a config to inference; `MMSegInferencer` runs with it.
 
     It has no data sets, schedules or parts for the training. Its model is MMSegmentation's
-    `EncoderDecoder`, unless the segmentor predicts in a way of its own. A domain that the config
-    does not have is a `UserError`.
+    `EncoderDecoder`, unless the segmentor predicts in a way of its own.
+
+    Args:
+        config: The config of a training.
+        domain: The domain to publish, if there are several.
+
+    Returns:
+        The config.
+
+    Raises:
+        UserError: If the config does not have the domain.
     """
     require_domain(config, domain)
     kept = {key: copy.deepcopy(config[key]) for key in _CONFIG_KEYS if config.get(key) is not None}

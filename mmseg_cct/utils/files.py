@@ -71,8 +71,15 @@ def remove_parts(folder: str | Path, pattern: str = '') -> None:
 def read_utf8(file: str | os.PathLike, expected: str) -> str:
     """Reads UTF-8, with or without a byte order mark, and keeps the line ends.
 
-    A file that cannot be read or has another encoding is a `UserError`, which says what was
-    `expected`.
+    Args:
+        file: The file.
+        expected: What it should be, for messages.
+
+    Returns:
+        The text.
+
+    Raises:
+        UserError: If the file cannot be read or has another encoding.
     """
     try:
         text = Path(file).read_bytes().decode('utf-8-sig')
@@ -107,7 +114,7 @@ def read_record(file: str | Path, kind: type[T], expected: str) -> T:
         The record.
 
     Raises:
-        UserError: The file is cut, of another version, edited or of somebody else.
+        UserError: If the file is cut, of another version, edited or of somebody else.
     """
     text = read_utf8(file, expected)
     try:
@@ -223,7 +230,7 @@ def output_file(
         The file.
 
     Raises:
-        UserError: The file is or lies in an input, or exists and may not be replaced.
+        UserError: If the file is or lies in an input, or exists and may not be replaced.
     """
     path, inputs = Path(file), list(inputs)
     require_outside(path, inputs, option)

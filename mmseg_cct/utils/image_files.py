@@ -29,10 +29,17 @@ IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.j
 
 
 def find_files(folder: str | os.PathLike) -> list[Path]:
-    """Finds the files below a folder, sorted; follows links, and lists broken ones too.
+    """Finds the files below a folder, follows links, and lists broken ones too.
 
-    A pipe or a device, which would block forever when read, is a `UserError`, and so is a folder
-    that links reach in very many ways.
+    Args:
+        folder: The folder.
+
+    Returns:
+        The paths, sorted.
+
+    Raises:
+        UserError: If there is a pipe or a device, which would block forever when read, or links
+            reach a folder in very many ways.
     """
     found: list[Path] = []
     ways: Counter[str] = Counter()
@@ -55,7 +62,7 @@ def find_files(folder: str | os.PathLike) -> list[Path]:
 
 
 def require_file(path: str | os.PathLike) -> None:
-    """Raises `UserError` for a pipe or a device, which would block forever when read."""
+    """Rejects a pipe or a device, which would block forever when read."""
     with suppress(OSError):  # not a local file, or no file at all
         mode = os.stat(path).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -63,10 +70,18 @@ def require_file(path: str | os.PathLike) -> None:
 
 
 def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Path]:
-    """Finds the masks below a folder: sorted paths, by name relative to it, without suffix.
+    """Finds the masks below a folder.
 
-    The suffix may be in upper or lower case: a skipped `.PNG` would leave its image without a mask.
-    A missing folder, or two masks that differ only in that case, is a `UserError`.
+    Args:
+        folder: The folder.
+        suffix: The end of their names, in upper or lower case: a skipped `.PNG` would leave its
+            image without a mask.
+
+    Returns:
+        Sorted paths, by name relative to the folder, without suffix.
+
+    Raises:
+        UserError: If the folder is missing, or two masks differ only in the case of the suffix.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -81,11 +96,20 @@ def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Pat
 def find_images(
     folder: str | os.PathLike, suffix: str | None = None, without: Collection[Path] = ()
 ) -> dict[str, Path]:
-    """Finds the images below a folder: sorted paths, by name relative to it, without suffix.
+    """Finds the images below a folder.
 
-    `suffix` is the end of their names (``_leftImg8bit.png`` for Cityscapes), in any case; `None`
-    takes every image format. Resolved paths in `without` are left out. A missing or empty folder, a
-    broken link or two images that differ only in their extension is a `UserError`.
+    Args:
+        folder: The folder.
+        suffix: The end of their names (``_leftImg8bit.png`` for Cityscapes), in any case; None
+            takes every image format.
+        without: Resolved paths that are left out.
+
+    Returns:
+        Sorted paths, by name relative to the folder, without suffix.
+
+    Raises:
+        UserError: If the folder is missing or empty, a link is broken, or two images differ only in
+            their extension.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -131,10 +155,16 @@ def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | No
 
 
 def read_image(path: str | os.PathLike) -> np.ndarray:
-    """Reads `(H, W, 3)` uint8, BGR, turned by EXIF.
+    """Reads an image as `decode_image` does.
 
-    An image that is not 8-bit colour or grey is `UnsuitableImage`; a corrupt file may raise nearly
-    any exception.
+    Args:
+        path: The file.
+
+    Returns:
+        `(H, W, 3)` uint8, BGR, turned by EXIF.
+
+    Raises:
+        UnsuitableImage: If it is not 8-bit colour or grey; a corrupt file may raise anything.
     """
     require_file(path)
     return decode_image(Path(path).read_bytes())
@@ -143,10 +173,17 @@ def read_image(path: str | os.PathLike) -> np.ndarray:
 def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -> np.ndarray:
     """Decodes an image as mmcv's `LoadImageFromFile` does, but notices truncated files.
 
-    `flag` and `backend` are the transform's `color_type` and `imdecode_backend`. Returns `(H, W)`
-    or `(H, W, ·)`, BGR, turned by EXIF. An unknown format is a `ValueError`, an image that the
-    transform would change is `UnsuitableImage`; Pillow may raise nearly any exception on a corrupt
-    file.
+    Args:
+        data: The bytes of the file.
+        flag: The transform's `color_type`.
+        backend: The transform's `imdecode_backend`.
+
+    Returns:
+        `(H, W)` or `(H, W, ·)`, BGR, turned by EXIF.
+
+    Raises:
+        UnsuitableImage: If the transform would change the image.
+        ValueError: If the format is unknown; Pillow may raise nearly anything on a corrupt file.
     """
     if flag != 'unchanged' and backend != 'tifffile':
         require_plain(image_format(data))
@@ -165,10 +202,19 @@ def _require_whole(data: bytes) -> None:
 
 
 def decode_channels(data: bytes) -> np.ndarray:
-    """Decodes all channels of an image, `(H, W, K)` in the file's order and type, not turned.
+    """Decodes all channels of an image.
 
-    OpenCV reads the formats that it does not change, tifffile reads other TIFFs. A `UserError` says
-    if tifffile is missing. Both may raise nearly any exception on a corrupt file.
+    OpenCV reads the formats that it does not change, tifffile reads other TIFFs. Both may raise
+    nearly any exception on a corrupt file.
+
+    Args:
+        data: The bytes of the file.
+
+    Returns:
+        `(H, W, K)` in the file's order and type, not turned.
+
+    Raises:
+        UserError: If tifffile is needed and missing.
     """
     if not image_format(data).opencv_reads:
         return _decode_tiff(data)
@@ -258,11 +304,19 @@ def as_rgb(image: np.ndarray) -> np.ndarray:
 def read_mask(
     path: str | os.PathLike, backend_args: dict | None = None, backend: str | None = 'pillow'
 ) -> np.ndarray:
-    """Reads the class ids of a mask, `(H, W)` integers or bools, as they are in the file.
+    """Reads the class ids of a mask as they are in the file.
 
-    A missing or unreadable file, one that is not a single channel of integers, or one whose ids
-    differ from those that a pipeline sees, is a `UserError`. `backend` is the `imdecode_backend` of
-    the pipeline's `LoadAnnotations`.
+    Args:
+        path: The file.
+        backend_args: Arguments of mmengine's file backend.
+        backend: The `imdecode_backend` of the pipeline's `LoadAnnotations`.
+
+    Returns:
+        `(H, W)` integers or bools.
+
+    Raises:
+        UserError: If the file is missing or unreadable, is not a single channel of integers, or the
+            pipeline would see other ids.
     """
     try:
         with open_image(path, backend_args) as image:

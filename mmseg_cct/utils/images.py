@@ -81,7 +81,7 @@ def image_size(
 
 
 def check_image(info: dict[str, Any], loader: LoadImageFromFile | None) -> dict[str, Any]:
-    """A transform that raises `UserError` if an image is cut off or its loader would change it."""
+    """A transform that rejects an image that is cut off or that its loader would change."""
     if info.get('img_path') is not None:
         image_size(info['img_path'], None, False, loader)
     return info

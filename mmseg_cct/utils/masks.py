@@ -107,11 +107,19 @@ def judge_labels(
     name: str,
     is_mapped: bool = False,
 ) -> list[str]:
-    """Judges a labelled set as a whole by the labels of its masks; returns one-line warnings.
+    """Judges a labelled set as a whole by the labels of its masks.
 
-    `found` is the number of masks for each set of labels in a mask, after MMSeg's mappings;
-    `is_mapped` says that the files hold other ids. A `UserError` says that no pixel is labelled, or
-    that the masks of two classes hold only 0 and 255.
+    Args:
+        found: Number of masks for each set of labels in a mask, after MMSeg's mappings.
+        classes: The class names.
+        name: What to call the set.
+        is_mapped: Whether the files hold other ids.
+
+    Returns:
+        Warnings, a line each.
+
+    Raises:
+        UserError: If no pixel is labelled, or the masks of two classes hold only 0 and 255.
     """
     total, warnings = sum(found.values()), []
     if not total:

@@ -37,7 +37,7 @@ class OutputFolder:
         path: The folder: new, empty, or made by the same tool.
         record: Name of the record in it that marks the tool's own folders.
         inputs: Files and folders that are read; the folder is not one of them, nor below one.
-        made_with: What all files are made with; another value than the record's is a `UserError`.
+        made_with: What all files are made with; the record must say the same.
         option: What names the folder, for messages.
     """
 

@@ -50,10 +50,18 @@ def class_colours(
 
 
 def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
-    """Reads the colours of classes from a data set of MMSeg, such as `ade`, or a JSON file.
+    """Reads the colours of classes.
 
-    The file holds colours by class or in the order of the ids, each as [r, g, b] or '#rrggbb', or
-    is the `classes.json` of an import. A `UserError` names what is wrong.
+    Args:
+        palette: A data set of MMSeg, such as `ade`, or a JSON file of colours by class or in the
+            order of the ids, each as [r, g, b] or '#rrggbb'; also the `classes.json` of an import.
+        classes: The class names.
+
+    Returns:
+        A colour for each class.
+
+    Raises:
+        UserError: If there is no such file, or it holds other content.
     """
     if palette in dataset_aliases:
         names, colours = get_classes(palette), map(tuple, get_palette(palette))

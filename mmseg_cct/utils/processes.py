@@ -26,11 +26,14 @@ _PR_SET_PDEATHSIG = 1  # of prctl(2)
 def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
     """Holds a folder's lock, a file that is removed at the end of the body.
 
-    A killed process leaves the file, but no lock on it. Creates a missing folder.
+    A killed process leaves the file, but no lock on it.
+
+    Args:
+        folder: The folder, which is made if it is missing.
+        what: What else may hold the lock, for the message.
 
     Raises:
-        UserError: If another process, which `what` describes, holds the lock, or a file of its name
-            is somebody else's.
+        UserError: If another process holds the lock, or a file of its name is somebody else's.
     """
     path = Path(folder, LOCK)
     path.parent.mkdir(parents=True, exist_ok=True)

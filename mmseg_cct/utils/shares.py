@@ -61,9 +61,16 @@ def own_share(items: Sequence[T]) -> Sequence[T]:
 
 
 def gather(value: T) -> list[T]:
-    """Waits for all processes and returns their values by rank.
+    """Waits for all processes and collects their values.
 
-    Raises a `UserError` if one has already ended.
+    Args:
+        value: That of this process.
+
+    Returns:
+        The values by rank.
+
+    Raises:
+        UserError: If a process has already ended.
     """
     try:
         return all_gather_object(value)

@@ -1,4 +1,4 @@
-"""Two gloo ranks on the CPU against one process with the joined batch; NCCL where GPUs are.
+"""Two gloo ranks on the CPU against one process with the joined batch.
 
 The joined batch has the same images: rank r of 2 takes the positions r, r + 2, ... of the stream.
 For one and the same loss the model must be free of what looks at a batch: no BatchNorm (GN here; on
@@ -175,7 +175,7 @@ def dist_train(run, project_root, recorder):
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason='gloo is for CPUs; see the test for NCCL')
+@pytest.mark.skipif(torch.cuda.is_available(), reason='gloo is for CPUs')
 def test_two_ranks_train_as_one_process_with_the_joined_batch(pair, project_root, recorder):
     """Through tools/dist_train.sh, as a user starts it."""
     pair.config.custom_hooks.append(dict(type='TeacherHook', decay=0.5))
@@ -288,22 +288,3 @@ def test_checkpointed_activations_and_domains_exclude_each_other_in_ddp(pair):
     fit_to_device(config, 'none')
     with pytest.raises(UserError, match=r'with_cp=True: with several domains on several processes'):
         fit_to_device(config, 'pytorch')
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason='needs two GPUs: NCCL and SyncBN')
-def test_two_gpus_with_sync_bn_train_as_one_with_the_joined_batch(cct, project_root, recorder):
-    cct.config.model.auxiliary_head.perturbations = dict(
-        context=dict(type='ContextMasking', num_decoders=1),
-        objects=dict(type='ObjectMasking', num_decoders=1),
-    )
-    cct.config.custom_imports.imports.append('recorder_hook')
-    cct.config.custom_hooks.append(dict(type='RecorderHook'))
-    cct.write()
-    cct.train('one', {'train_dataloader.batch_size': 4})
-    dist_train(cct, project_root, recorder)
-    one = records(cct.folder / 'one')
-    for joined, first, second in zip(one, *(records(cct.folder / 'two', r) for r in range(2))):
-        assert first['weights'] == second['weights']
-        mean = (first['outputs']['loss'] + second['outputs']['loss']) / 2
-        assert mean == pytest.approx(joined['outputs']['loss'], rel=1e-3)

@@ -92,11 +92,8 @@ def test_nothing_runs_in_a_classifier(cct, capfd):
     assert 'x.pth: ' in line
 
 
-@pytest.mark.parametrize(
-    'line', ["import os; os.mkdir('ran')", "a = __import__('os').mkdir('ran')"]
-)
-def test_publishing_does_not_run_the_config(line, inputs, capfd):
-    inputs.content['meta']['cfg'] += f'\n{line}\n'
+def test_publishing_does_not_run_the_config(inputs, capfd):
+    inputs.content['meta']['cfg'] += "\na = __import__('os').mkdir('ran')\n"
     torch.save(inputs.content, 'x.pth')
     assert inputs.tool('publish_model', 'x.pth', 'y.pth') == 2
     assert not (inputs.folder / 'ran').exists()
@@ -107,11 +104,8 @@ def test_publishing_does_not_run_the_config(line, inputs, capfd):
 
 RUNS = dict(type='subprocess.Popen', args=['touch', 'ran'])
 NAMES = {
-    'neck': dict(model=dict(neck=RUNS)),
     'model': dict(model=dict(type='evil.Net')),
-    'model, a module': dict(model=dict(type='evil')),
     'default_scope': dict(default_scope='evil'),
-    '_scope_': dict(model=dict(neck=dict(_scope_='evil', type='FCNHead'))),
     'test set': dict(test_dataloader=dict(dataset=RUNS)),
 }
 READERS = {

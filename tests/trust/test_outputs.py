@@ -6,8 +6,6 @@ import shutil
 
 import pytest
 import tiny_weak
-import torch
-from public_state import public_state
 
 
 def contents(folder):
@@ -66,20 +64,6 @@ def test_a_tool_goes_on_in_its_own_folder_and_not_in_that_of_another(inputs, cap
     capfd.readouterr()
 
 
-@pytest.mark.parametrize(
-    'change',
-    [
-        ('--opacity', '0.9'),
-        ('--cfg-options', 'model.decode_head.align_corners=True'),
-    ],
-)
-def test_predictions_of_other_settings_are_not_mixed(change, inputs, capfd):
-    predict = 'predict', 'tiny.py', 'x.pth', 'data/val_images', '--out', 'out'
-    assert inputs.tool(*predict) == 0
-    assert inputs.tool(*predict, *change) == 2
-    assert 'expected the same, or another folder' in capfd.readouterr().err
-
-
 def test_corrected_image_labels_make_new_pseudo_labels(cct, capfd):
     pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
     weak = tiny_weak.make_weak(cct.folder / 'weak')
@@ -99,16 +83,6 @@ def test_corrected_image_labels_make_new_pseudo_labels(cct, capfd):
     after = contents(cct.folder / 'weak/out/labels')
     changed = [path.name for path in before if before[path] != after[path]]
     assert changed == ['a.png']
-
-
-def test_overwrite_replaces(inputs):
-    (inputs.folder / 'y.pth').write_bytes(b'PK\x03\x04old')
-    torch.save(public_state(), 'bare.pth')
-    arguments = 'convert_checkpoint', 'bare.pth', 'y.pth'
-    assert inputs.tool(*arguments) == 2
-    assert (inputs.folder / 'y.pth').read_bytes().endswith(b'old')
-    inputs.tool(*arguments, '--overwrite')
-    assert not (inputs.folder / 'y.pth').read_bytes().endswith(b'old')
 
 
 def test_a_training_that_ended_before_its_first_checkpoint_may_start_again(inputs):

@@ -1,4 +1,4 @@
-"""Mixed precision, accumulation, EMA and activation checkpointing, each stepped."""
+"""Mixed precision, EMA and activation checkpointing, each stepped."""
 
 import pytest
 import torch
@@ -6,8 +6,6 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
 pytestmark = pytest.mark.slow
-
-ITERATIONS = {'train_cfg.max_iters': 2}
 
 
 @HOOKS.register_module(force=True)
@@ -70,23 +68,6 @@ def test_half_precision_on_a_gpu(cct, dtype):
     first = cct.load(cct.folder / 'work/iter_1.pth')['state_dict']
     for name in ('decode_head.conv_seg.weight', 'auxiliary_head.up.0.weight'):
         assert not torch.equal(first[name], last['state_dict'][name]), name
-
-
-def test_accumulation_steps_on_the_mean_of_its_batches(cct):
-    """Without BatchNorm and a step in between, two batches give the mean of their gradients."""
-    watched(cct).train(options={**ITERATIONS, 'optim_wrapper.accumulative_counts': 2})
-    (accumulated,) = GradientHook.seen
-    cct.train(
-        'one_by_one',
-        options={
-            **ITERATIONS,
-            'optim_wrapper.optimizer.lr': 0.0,
-            'optim_wrapper.optimizer.weight_decay': 0.0,
-        },
-    )
-    first, second = GradientHook.seen
-    mean = {name: (first[name] + second[name]) / 2 for name in first}
-    assert_close(accumulated, mean, rtol=1e-4, atol=1e-6)
 
 
 def test_ema_is_the_running_mean_and_what_is_validated(cct):
