@@ -57,8 +57,8 @@ class SemiSegDataset(Dataset):
             draws have no unlabelled image. More than 1 makes a step cheaper.
 
     Raises:
-        UserError: If a set cannot be built or is empty, the labelled set has no class names,
-            or a set is built already that `num_labeled` or `strong_views` would change.
+        UserError: If a set cannot be built or is empty, the labelled set has no class names, or the
+            unlabelled set is built already and would get `strong_views`.
 
     Examples:
         >>> from mmengine.registry import init_default_scope
@@ -91,12 +91,12 @@ class SemiSegDataset(Dataset):
                     'no split_dir',
                     f'the folder of {num_labeled}_labeled.txt and {num_labeled}_unlabeled.txt',
                 )
-            _require_configs('num_labeled', labeled=labeled, unlabeled=unlabeled)
             lists = dict(split_dir=split_dir, num_labeled=num_labeled)
             labeled = branch_settings(dict(labeled=labeled, **lists), 'labeled')
             unlabeled = branch_settings(dict(unlabeled=unlabeled, **lists), 'unlabeled')
         if strong_views is not None and unlabeled is not None:
-            _require_configs('strong_views', unlabeled=unlabeled)
+            if isinstance(unlabeled, Dataset):
+                raise UserError('unlabeled', 'built already', 'a config, for strong_views')
             unlabeled = copy.deepcopy(unlabeled)
             for _, leaf in leaf_sets(unlabeled):
                 leaf['pipeline'] = [*leaf.get('pipeline', ()), strong_views]
@@ -255,16 +255,6 @@ def branch_settings(dataset: Mapping[str, Any], branch: str) -> Any:
     if settings is None or number is None:
         return settings
     return {**settings, 'ann_file': os.path.join(dataset['split_dir'], f'{number}_{branch}.txt')}
-
-
-def _require_configs(setting: str, **datasets: Any) -> None:
-    for branch, dataset in datasets.items():
-        if isinstance(dataset, Dataset):
-            raise UserError(
-                branch,
-                f'a {type(dataset).__name__} that is built already',
-                f'its config, which {setting} changes',
-            )
 
 
 def _build(config: dict | BaseDataset, branch: str) -> Any:

@@ -92,10 +92,6 @@ class DrawShapesScene(BaseTransform):
             results['seg_fields'].append('gt_seg_map')
         return results
 
-    def __repr__(self) -> str:
-        """Returns the transform's name and arguments."""
-        return f'{type(self).__name__}(with_seg_map={self.with_seg_map})'
-
 
 def _address(seed: int, number: int, size: int) -> str:
     """Returns a scene's address for mmengine's file functions, `shapes://SEED/SIZE/NUMBER.png`."""

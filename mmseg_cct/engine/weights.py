@@ -11,8 +11,7 @@ from mmseg.models import SwinTransformer
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.config.text import read_config_text
-from mmseg_cct.config.walk import at, forget_initial_weights
+from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import TimmViT
 from mmseg_cct.utils.text import error_line
@@ -79,20 +78,8 @@ def require_matching_weights(
         raise UserError(
             checkpoint,
             f'does not fit the config in {len(wrong)} of {len(expected)} entries, the first: '
-            f'{wrong[0]}{hint}{_other_backbone(model, content, checkpoint)}',
+            f'{wrong[0]}{hint}',
         )
-
-
-def _other_backbone(model: torch.nn.Module, content: Mapping[str, Any], checkpoint: str) -> str:
-    """Names the backbone that a checkpoint's config has, if the model has another one."""
-    text = (content.get('meta') or {}).get('cfg')
-    try:
-        saved = read_config_text(text, checkpoint) if isinstance(text, str) else {}
-    except UserError:  # only this hint needs it
-        return ''
-    found = str(at(saved, 'model.backbone.type') or '').rpartition('.')[2]
-    expected = type(getattr(model, 'backbone', None)).__name__
-    return f'; its backbone is {found}, expected {expected}' if found not in ('', expected) else ''
 
 
 def require_initial_weights(

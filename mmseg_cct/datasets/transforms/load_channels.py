@@ -76,13 +76,6 @@ class LoadChannels(LoadImageFromFile):
             raise UserError(explain_unreadable(path, 'image', error)) from None
         return {**results, 'img': image, 'img_shape': image.shape[:2], 'ori_shape': image.shape[:2]}
 
-    def __repr__(self) -> str:
-        """Returns the transform's name and arguments."""
-        return (
-            f'{type(self).__name__}(channels={self.channels}, value_range={self.value_range}, '
-            f'backend_args={self.backend_args})'
-        )
-
 
 @TRANSFORMS.register_module()
 class IgnoreNodata(BaseTransform):

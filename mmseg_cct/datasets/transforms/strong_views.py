@@ -173,12 +173,3 @@ class StrongViews(BaseTransform):
         if filled is not None:
             view = np.where(filled[..., None], image, view)
         return from_numpy(np.ascontiguousarray(view.transpose(2, 0, 1)))
-
-    def __repr__(self) -> str:
-        """Returns the transform's name and arguments."""
-        return (
-            f'{type(self).__name__}(num_views={self.num_views}, jitter_prob={self.jitter_prob}, '
-            f'{", ".join(f"{name}={value}" for name, value in self.magnitudes.items())}, '
-            f'gray_prob={self.gray_prob}, blur_prob={self.blur_prob}, '
-            f'blur_sigma={self.blur_sigma})'
-        )

@@ -50,6 +50,8 @@ class MainProcessLoggerHook(LoggerHook):
     parsed.
     """
 
+    interval: int
+
     def after_train_iter(self, runner: Runner, batch_idx: int, *args: Any, **kwargs: Any) -> None:
         """Logs an iteration at the interval, and the last one even if the interval ends later."""
         interval = self.interval

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -174,17 +174,8 @@ def _mean(value: Tensor | Sequence[Tensor]) -> Tensor:
 
 def _files(batch: Any) -> str:
     samples = batch['data_samples'] if isinstance(batch, Mapping) else batch
-    paths = dict.fromkeys(_paths(samples))  # each file once, also if there are several views of it
+    branches = samples.values() if isinstance(samples, Mapping) else [samples]
+    metas = [getattr(s, 'metainfo', {}) for samples in branches for s in samples or ()]
+    # each file once, also if there are several views of it
+    paths = dict.fromkeys(str(meta['img_path']) for meta in metas if meta.get('img_path'))
     return ', '.join(paths) if paths else 'images that have no file'
-
-
-def _paths(samples: Any) -> Iterator[str]:
-    if hasattr(samples, 'metainfo'):
-        if path := samples.metainfo.get('img_path'):
-            yield str(path)
-    elif isinstance(samples, Mapping):
-        for part in samples.values():
-            yield from _paths(part)
-    elif isinstance(samples, Sequence) and not isinstance(samples, str):
-        for part in samples:
-            yield from _paths(part)

@@ -99,9 +99,7 @@ class RampUpHook(Hook):
         runner.message_hub.update_scalar(f'train/{self.attribute}', values[0])
 
     def _number(self, owner: Any, name: str) -> float:
-        """Returns the value of an attribute, which must be a number."""
-        value = getattr(owner, self._existing(owner, name))
-        if not _is_number(value):
+        if not _is_number(value := self._part(owner, name)):
             raise UserError(
                 f'RampUpHook.attribute={self.attribute!r}',
                 '',
@@ -110,35 +108,28 @@ class RampUpHook(Hook):
         return value
 
     def _children(self, owner: Any, part: str) -> list[Any]:
-        if part == '*':
-            if not (children := list(owner.children())):
-                raise UserError(
-                    f'RampUpHook.attribute={self.attribute!r}',
-                    f"'*' stands for modules, and {type(owner).__name__} has none",
-                )
-            return children
-        return [getattr(owner, self._existing(owner, part))]
-
-    def _existing(self, owner: object, part: str) -> str:
-        """Returns the name itself, which the object must have as an attribute."""
-        if not hasattr(owner, part):
-            near = close_names(part, _modules_and_numbers(owner))
-            hint = f'; did you mean {" or ".join(near)}?' if near else ''
+        if part != '*':
+            return [self._part(owner, part)]
+        if not (children := list(owner.children())):
             raise UserError(
-                f'RampUpHook.attribute={self.attribute!r}', f'the model has no {part!r} there{hint}'
+                f'RampUpHook.attribute={self.attribute!r}',
+                f"'*' stands for modules, and {type(owner).__name__} has none",
             )
-        return part
+        return children
 
-
-def _modules_and_numbers(owner: Any) -> list[str]:
-    """Lists the names that a path may contain: those of child modules and of public numbers."""
-    modules = [name for name, _ in owner.named_children()] if isinstance(owner, nn.Module) else []
-    numbers = [
-        name
-        for name, value in getattr(owner, '__dict__', {}).items()
-        if _is_number(value) and not name.startswith('_')
-    ]
-    return modules + numbers
+    def _part(self, owner: Any, name: str) -> Any:
+        if hasattr(owner, name):
+            return getattr(owner, name)
+        # what a path may contain: child modules and public numbers
+        names = (
+            [child for child, _ in owner.named_children()] if isinstance(owner, nn.Module) else []
+        )
+        names += [n for n, v in vars(owner).items() if _is_number(v) and not n.startswith('_')]
+        near = close_names(name, names)
+        hint = f'; did you mean {" or ".join(near)}?' if near else ''
+        raise UserError(
+            f'RampUpHook.attribute={self.attribute!r}', f'the model has no {name!r} there{hint}'
+        )
 
 
 def _is_number(value: Any) -> bool:

@@ -160,11 +160,6 @@ def test_comes_after_packing(image):
         StrongViews()(dict(img=image))
 
 
-def test_repr_names_every_argument():
-    text = repr(StrongViews(num_views=2, hue=0.0))
-    assert eval(text).__dict__ == StrongViews(num_views=2, hue=0.0).__dict__
-
-
 def with_views(tree, pack='PackSegInputs', **kwargs):
     steps = tree.config('unlabeled')['pipeline'][:-1]
     views = dict(type='StrongViews', num_views=2, **kwargs)
