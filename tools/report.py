@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Compares finished trainings in DIR/report.html: IoU by class, curves, predictions.
 
-DIR/report.json holds the same figures.
+DIR/report.md and DIR/report.json hold the same without the pictures.
 
 Examples:
     python tools/report.py supervised=work_dirs/supervised_mbv2_camvid_50 \\
@@ -13,8 +13,7 @@ from pathlib import Path
 
 from mmseg_cct.cli.arguments import add_palette, at_least, tool_parser
 from mmseg_cct.cli.start import running
-from mmseg_cct.errors import UserError
-from mmseg_cct.utils.templates import markdown_table
+from mmseg_cct.errors import UserError, printable
 
 
 def parse_args() -> argparse.Namespace:
@@ -41,6 +40,7 @@ def main() -> None:
     with running(args):
         from mmseg_cct.analysis.report import write_report
         from mmseg_cct.analysis.scores import score_table
+        from mmseg_cct.utils.templates import markdown_table
 
         work_dirs: dict[str, str] = {}
         for run in args.runs:
@@ -54,7 +54,8 @@ def main() -> None:
             work_dirs[name] = work_dir
         report = write_report(work_dirs, args.out, args.pictures, args.palette)
         table = score_table(report.scores, report.runs)
-        print(markdown_table(table.header, table.rows), '', report.verdict, sep='\n')
+        header, *rows = [[*map(printable, line)] for line in (table.header, *table.rows)]
+        print(markdown_table(header, rows), '', printable(report.verdict), sep='\n')
         print(f'wrote {Path(args.out, "report.html")}')
 
 

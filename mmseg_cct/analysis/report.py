@@ -1,4 +1,4 @@
-"""Comparison report of trainings: plain data, and one page that shows it."""
+"""Comparison report of trainings: plain data, shown with pictures (HTML) or without (Markdown)."""
 
 import base64
 import copy
@@ -55,7 +55,7 @@ Sections = Mapping[str, Mapping[str, Sequence[Picture]]]
 
 @dataclass(frozen=True)
 class Report:
-    """The content of the report, which `report.json` holds and the page shows.
+    """The content of the report, which `report.json` holds and the pages show.
 
     Attributes:
         title: Names of the runs.
@@ -92,9 +92,9 @@ def write_report(
     num_pictures: int = 6,
     palette: str | None = None,
 ) -> Report:
-    """Evaluates runs on their common test set; writes `report.html` and `report.json`.
+    """Evaluates runs on their common test set; writes `report.html`, `report.md`, `report.json`.
 
-    The page shows the `num_pictures` hardest test images, and as many of the first others.
+    The first shows the `num_pictures` hardest test images, and as many of the first others.
 
     Args:
         work_dirs: Work directory of each run by its name in the report.
@@ -132,10 +132,11 @@ def write_report(
     ]
     report = _compare(runs, evaluations, commands, sections)
 
+    tables = dict(report=report, scores=score_table(report.scores, report.runs))
+    write_text(out / 'report.md', render('analysis/report.md.jinja', **tables))  # without pictures
     page = render(
         'analysis/report.html.jinja',
-        report=report,
-        scores=score_table(report.scores, report.runs),
+        **tables,
         figures=_draw(runs, evaluations, classes),
         legend=[*zip(classes, colours), ('ignored', (255, 255, 255))],
         sections={heading: _cases(by_run, colours) for heading, by_run in sections.items()},

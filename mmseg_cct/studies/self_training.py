@@ -1,7 +1,7 @@
-"""Self-training: a teacher draws masks, a student learns from them.
+"""Self-training: a teacher draws masks, a student learns from them and labels the next round.
 
-The folder holds `masks/`, drawn by the teacher, and the student's run: `config.py`, `train/`,
-`test/` and `log.txt`.
+A round's folder holds `masks/`, drawn by the teacher, and the student's run: `config.py`,
+`train/`, `test/` and `log.txt`.
 """
 
 import copy
@@ -29,11 +29,13 @@ from mmseg_cct.pseudo_labels.teacher_masks import (
     read_masks,
 )
 from mmseg_cct.pseudo_labels.writer import LABELS
+from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, on_first_process
+from mmseg_cct.utils.templates import Table, render
 
-from .execution import StudyRun, prepare_runs
+from .execution import StudyRun, prepare_runs, read_metrics
 from .study_config import keep_last_checkpoint, study_config
 
 METHOD, RECORD = 'self-train', 'self_train.json'
@@ -44,11 +46,12 @@ class SelfTraining:
     """Settings of a self-training.
 
     Attributes:
-        teacher: Work directory of the teacher, or its checkpoint.
-        student: Setting of the student.
+        teacher: Work directory of the first teacher, or its checkpoint.
+        student: Setting of the students.
         options: Settings of the student's config to override.
-        out: Folder of the masks and of the student.
+        out: Folder of all rounds.
         dropped: Share of the least confident pixels of each class, which are ignored.
+        rounds: Number of students, each of which teaches the next.
         tta: Whether the teacher averages over views.
         held_out: Maximum number of validation images to measure the masks' precision on.
     """
@@ -58,12 +61,9 @@ class SelfTraining:
     options: Mapping[str, Any]
     out: Path
     dropped: float = 0.2
+    rounds: int = 1
     tta: bool = True
     held_out: int = 200
-
-    @property
-    def masks(self) -> Path:
-        return self.out / 'masks'
 
     def record(self) -> None:
         """Records the settings in the folder.
@@ -71,22 +71,29 @@ class SelfTraining:
         Raises:
             UserError: Another self-training is there.
         """
-        taught_by = self.find_teacher().checkpoint
+        config = self.student_config()
+        taught_by = self.teacher_of(1).checkpoint
         settings = {**vars(self), 'out': None}
         settings['checkpoint'] = [taught_by, *(file_stamp(taught_by) or ())]
         settings['options'] = {key: str(value) for key, value in self.options.items()}
-        OutputFolder(self.out, RECORD, data_folders(self.student_config()), settings).claim()
+        OutputFolder(self.out, RECORD, data_folders(config), settings).claim()
 
-    def find_teacher(self) -> Run:
-        return find_run(self.teacher, Path(self.teacher))
+    def folder(self, number: int) -> Path:
+        """The folder of a round, from 1."""
+        return self.out / f'round{number}'
+
+    def teacher_of(self, number: int) -> Run:
+        """The teacher of a round: the first one, then the student of the round before."""
+        work_dir = Path(self.teacher) if number == 1 else self.folder(number - 1) / 'train'
+        return find_run(str(work_dir), work_dir)
 
     def student_config(self) -> Config:
         """The student's config, without masks."""
         return study_config(self.student, {**self.options, 'method': METHOD})
 
-    def draw(self, device: str | None = None, pictures: int = 6) -> ImageCounts:
-        """Draws the masks; several processes may share the work."""
-        run, config = self.find_teacher(), self.student_config()
+    def draw(self, number: int, device: str | None = None, pictures: int = 6) -> ImageCounts:
+        """Draws the masks of a round; several processes may share the work."""
+        run, config = self.teacher_of(number), self.student_config()
         unlabeled = unlabeled_images(config, self.student)
         held_out = held_out_images(config, self.student, self.held_out)
         on_first_process(self.record)
@@ -94,7 +101,7 @@ class SelfTraining:
             run.config,
             run.checkpoint,
             unlabeled,
-            str(self.masks),
+            str(self.folder(number) / 'masks'),
             held_out=held_out,
             dropped=self.dropped,
             tta=self.tta,
@@ -102,34 +109,57 @@ class SelfTraining:
             device=device,
         )
 
-    def is_drawn(self) -> bool:
-        """Whether all images as they are now have their masks."""
-        if not (self.masks / MASKS).is_file():
+    def is_drawn(self, number: int) -> bool:
+        """Whether a round has the masks of all images as they are now."""
+        folder = self.folder(number) / 'masks'
+        if not (folder / MASKS).is_file():
             return False
         unlabeled = unlabeled_images(self.student_config(), self.student)
-        folder = OutputFolder(self.masks, teacher_masks.RECORD)
-        same = read_masks(self.masks).sure.keys() == unlabeled.paths.keys()
-        if same and folder.is_made_from(unlabeled.stamps):
+        masks = OutputFolder(folder, teacher_masks.RECORD)
+        same = read_masks(folder).sure.keys() == unlabeled.paths.keys()
+        if same and masks.is_made_from(unlabeled.stamps):
             return True
-        if not (self.out / 'train').is_dir():
+        if not (self.folder(number) / 'train').is_dir():
             return False
-        # What the student learns from must not change under it, so the old masks stay.
         warn(
-            f'{self.masks}: images have changed since their masks were drawn, and the student has '
+            f'{folder}: images have changed since their masks were drawn, and the student has '
             'begun to learn from these masks; expected another --out for the images of now'
         )
         return True
 
-    def prepare(self) -> StudyRun:
-        """Writes the config of the student."""
-        config, record = self.student_config(), read_masks(self.masks)
+    def prepare(self, number: int) -> StudyRun:
+        """Writes the config of a round's student."""
+        config, masks = self.student_config(), self.folder(number) / 'masks'
         keep_last_checkpoint(config)
+        record = read_masks(masks)
         for _, leaf in leaf_sets(config.train_dataloader.dataset.unlabeled):
             leaf['pipeline'] = with_masks(
-                leaf.get('pipeline', ()), record.image_dir, str((self.masks / LABELS).resolve())
+                leaf.get('pipeline', ()), record.image_dir, str((masks / LABELS).resolve())
             )
-        (run,) = prepare_runs([('student', self.out, config)])
+        name = f'student {number} of {self.rounds}'
+        (run,) = prepare_runs([(name, self.folder(number), config)])
         return run
+
+    def write_report(self) -> Path:
+        """Writes `self_training.md`: the students' results and what they learnt from."""
+        rows = []
+        for number in range(1, self.rounds + 1):
+            metrics = read_metrics(self.folder(number)) or {}
+            if not (self.folder(number) / 'masks' / MASKS).is_file():
+                continue
+            sure = list(read_masks(self.folder(number) / 'masks').sure.values())
+            miou = f'{metrics["mIoU"]:.1f}' if 'mIoU' in metrics else ''
+            rows.append([str(number), str(len(sure)), f'{sum(sure) / len(sure):.0%}', miou])
+        header = ['round', 'images labelled', 'pixels that teach', 'mIoU of the student, %']
+        page = render(
+            'studies/self_training.md.jinja',
+            teacher=self.teacher,
+            student=self.student,
+            results=Table(header, rows),
+            masks={number: f'{self.folder(int(number)).name}/masks' for number, *_ in rows},
+        )
+        write_text(self.out / 'self_training.md', page)
+        return self.out / 'self_training.md'
 
 
 def unlabeled_images(config: Config, place: str) -> Unlabeled:

@@ -8,10 +8,12 @@ from dataclasses import asdict
 import cv2
 import numpy as np
 import pytest
+from markdown_it import MarkdownIt
 
 from mmseg_cct.analysis.finished_runs import Evaluation
 from mmseg_cct.analysis.plots import plot_class_iou
 from mmseg_cct.analysis.report import Report, _shown, hardest, write_report
+from mmseg_cct.analysis.scores import Score, score_table
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.templates import Table, render
 
@@ -49,6 +51,8 @@ def test_report_of_two_trainings(compared, tmp_path, checkpoints_read):
     assert f' supervised={work_dirs["supervised"]} CCT=' in command and len(tests) == 2
     assert json.loads((out / 'report.json').read_text()) == json.loads(json.dumps(asdict(report)))
 
+    text = (out / 'report.md').read_text()
+    assert report.verdict in text and text.count('> **Note.**') == len(report.notes)
     page = (out / 'report.html').read_text()
     assert 'test set of 3 images' in page
     assert page.count('class="compare"') == 3  # two hard images and the one that is left
@@ -79,6 +83,25 @@ def test_names_with_markup_are_text():
         sections={name: [dict(name=name, image='', truth='', predictions={name: ''})]},
     )
     assert name not in page and page.count('&lt;script&gt;alert(1)&lt;/script&gt;') > 10
+
+
+def test_names_are_no_markdown():
+    names = ['<script>alert(1)</script>', '![x](http://example.invalid/x.png)', 'a\n\n# b | c']
+    scores = [Score(name, [1.0]) for name in names]
+    table = Table(['', names[0]], [[names[1], names[2]]])
+    report = Report(
+        *(names[1], '2026-11-30', '1', ['python -m x "<b>"\n# y'], names[0], names, names[:1]),
+        *(table, 3, scores, [table], {}),
+    )
+    scores = score_table(scores, names[:1])
+    page = render('analysis/report.md.jinja', report=report, scores=scores)
+    tokens = MarkdownIt('commonmark').enable('table').parse(page)
+    parts = [part for token in tokens for part in token.children or ()]
+    assert not [token for token in tokens if token.type == 'html_block']
+    assert {part.type for part in parts} == {'text', 'strong_open', 'strong_close'}
+    assert [token.type for token in tokens].count('heading_open') == 4  # none of a name
+    texts = [token.content for token in tokens if token.type == 'inline']
+    assert texts.count('a # b | c') == 3  # one cell in each table
 
 
 def test_runs_with_different_test_sets_are_refused(compared, changed, tmp_path):

@@ -23,16 +23,16 @@ def test_masks_are_stale_once_an_image_changes(teacher, tmp_path, monkeypatch, c
     config.dump(tmp_path / 'setting.py')
     file, setting = teacher / 'teacher/iter_3.pth', str(tmp_path / 'setting.py')
     training = SelfTraining(str(file), setting, {}, tmp_path / 'out', tta=False, held_out=0)
-    assert not training.is_drawn()
-    training.draw()
-    assert training.is_drawn()
+    assert not training.is_drawn(1)
+    training.draw(1)
+    assert training.is_drawn(1)
     for image in (tmp_path / 'images').iterdir():
         os.utime(image, ns=(1, 2))
-    assert not training.is_drawn()
-    (training.out / 'train').mkdir()
+    assert not training.is_drawn(1)
+    (training.folder(1) / 'train').mkdir()
     told = []
     monkeypatch.setattr('mmseg_cct.studies.self_training.warn', told.append)
-    assert training.is_drawn() and 'images have changed since their masks were drawn' in told[0]
+    assert training.is_drawn(1) and 'images have changed since their masks were drawn' in told[0]
 
 
 def test_a_damaged_record_is_one_line(teacher, tmp_path):
@@ -44,14 +44,14 @@ def test_a_damaged_record_is_one_line(teacher, tmp_path):
         tta=False,
         held_out=1,
     )
-    training.draw()
-    masks = training.masks
+    training.draw(1)
+    masks = training.folder(1) / 'masks'
     assert '| right of those that teach |' in (masks / 'report.md').read_text()
     (masks / 'masks.json').write_text('{}')
     with pytest.raises(UserError, match=r'masks\.json: damaged, .*: remove it, and they are drawn'):
-        training.prepare()
+        training.prepare(1)
     (masks / 'masks.json').unlink()
-    assert training.draw().skipped and training.prepare()
+    assert training.draw(1).skipped and training.prepare(1)
 
 
 def test_images_are_read_as_the_teacher_reads_them(teacher, tmp_path):

@@ -35,13 +35,14 @@ def executed(monkeypatch):
     return trainings
 
 
-def test_masks_and_a_student(teacher, executed, capsys):
-    assert self_train(teacher, '--drop', '0.4') == 0
+def test_two_rounds_of_masks_and_students(teacher, executed, capsys):
+    arguments = ('--rounds', '2', '--drop', '0.4')
+    assert self_train(teacher, *arguments) == 0
     said = capsys.readouterr().out
     assert '| predicted class | pixels | of these teach | surer than | right |' in said
-    assert '\nstudent: mIoU ' in said
     out = teacher / 'out'
-    masks = out / 'masks'
+    assert '| 2 | 5 |' in (out / 'self_training.md').read_text()
+    masks = out / 'round1/masks'
     assert (masks / 'pictures.png').is_file()
     record = json.loads((masks / 'masks.json').read_text())
     for name, sure in record['sure'].items():
@@ -52,17 +53,19 @@ def test_masks_and_a_student(teacher, executed, capsys):
         unsure = levels < np.array(record['cuts'])[seen]
         assert (drawn == np.where(unsure, 255, seen)).all()
         assert sure == pytest.approx(1 - unsure.mean())
-    assert Config.fromfile(out / 'config.py').model.type == 'SelfTrainingSegmentor'
+
+    first, second = (Config.fromfile(out / f'round{number}/config.py') for number in (1, 2))
+    assert first.model.type == second.model.type == 'SelfTrainingSegmentor'
 
     # a second call finds all done; other settings are refused
-    assert executed == ['student']
-    assert self_train(teacher, '--drop', '0.4') == 0 and len(executed) == 1
+    assert executed == ['student 1 of 2', 'student 2 of 2']
+    assert self_train(teacher, *arguments) == 0 and len(executed) == 2
     with pytest.raises(SystemExit):
-        self_train(teacher, '--drop', '0.3')
+        self_train(teacher, '--rounds', '2', '--drop', '0.3')
     assert 'out was made with dropped=0.4' in capsys.readouterr().err
     os.utime(teacher / 'teacher/iter_6.pth', (1, 1))  # another teacher
     with pytest.raises(SystemExit):
-        self_train(teacher, '--drop', '0.4')
+        self_train(teacher, *arguments)
     assert 'made with checkpoint=' in capsys.readouterr().err
 
 
@@ -76,7 +79,7 @@ def test_masks_come_right_after_the_image():
         with_masks(world.AUGMENT, 'images', 'masks')
 
 
-def test_masks_are_drawn_by_the_last_checkpoint_and_its_settings(teacher, tmp_path, monkeypatch):
+def test_a_round_is_drawn_by_the_last_checkpoint_and_its_settings(teacher, tmp_path, monkeypatch):
     given = {}
     monkeypatch.setattr(
         'mmseg_cct.studies.self_training.draw_masks',
@@ -85,7 +88,7 @@ def test_masks_are_drawn_by_the_last_checkpoint_and_its_settings(teacher, tmp_pa
     SelfTraining(
         str(teacher / 'teacher'), str(teacher / 'setting.py'), {}, tmp_path / 'out',
         0.4, tta=False, held_out=2,
-    ).draw()  # fmt: skip
+    ).draw(1)  # fmt: skip
     assert os.path.basename(given['file']) == 'iter_6.pth'
     assert (given['dropped'], given['tta']) == (0.4, False)
     # two of three, evenly spaced
