@@ -66,9 +66,9 @@ class PerturbedDecoderBank(BaseModule):
             in each iteration. Below 1 the losses are unbiased estimates, cheaper in time and
             memory.
         memory_budget: Size of the largest temporary tensor in bytes; None picks it by device.
-        compile: 'auto' runs the decoders by a native kernel on a CPU if there is a compiler and the
-            kernel supports the losses, else by `torch.compile`; True always uses `torch.compile`,
-            False uses neither.
+        compile: 'auto' runs the decoders by a native kernel on a CPU, if there is a compiler and
+            the kernel has the losses, and by `torch.compile` on a GPU; True always uses
+            `torch.compile`, False uses neither.
         final_activation: Whether the decoders end in a ReLU, as in the public code.
         kernel_init: Initialisation of the sub-pixel convolutions, as in `PixelShuffleHead`.
         log_terms: Whether to log L_u of each perturbation, the agreement with the main prediction

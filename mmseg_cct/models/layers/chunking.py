@@ -4,7 +4,6 @@ All chunks have one shape, the last one padded. If there are several, the shape 
 image size nor batch size, so a function compiles once.
 """
 
-import shutil
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
@@ -12,7 +11,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from mmengine.logging import MessageHub, print_log
+from mmengine.logging import print_log
 from torch import Tensor
 
 # Bytes of the largest temporary, in general one chunk's logits. A CPU gains most from chunks that
@@ -22,11 +21,6 @@ GPU_MEMORY_BUDGET = 512 * 2**20
 # Every chunk reads the weights of its decoders. Where many decoders or classes leave room for fewer
 # positions than this, a chunk takes only some of the decoders.
 MIN_POSITIONS = 32
-
-# Seconds that torch.compile takes in a fresh installation, and FLOPs of matrix products per thread
-# for which the compiled decoders save a second: docs/performance.md.
-COMPILE_SECONDS = 20
-FLOPS_PER_SECOND_SAVED = 45e9
 
 
 def split_positions(maps: Tensor, size: int) -> list[Tensor]:
@@ -40,8 +34,8 @@ class Chunking:
     """Chunk size and compilation.
 
     `memory_budget` is the size of the largest temporary in bytes; None picks it by device.
-    `compile` is 'auto' to compile where a compiler is found and compiling pays, True for always,
-    False for never; only 'auto' tries `native_chain` first.
+    `compile` is 'auto' for `native_chain` on a CPU and `torch.compile` on a GPU, each where it is
+    possible; True for `torch.compile` always, False for neither.
     """
 
     def __init__(self, memory_budget: int | None = None, compile: bool | str = 'auto') -> None:
@@ -94,42 +88,27 @@ class Chunking:
         default = GPU_MEMORY_BUDGET if projected.is_cuda else CPU_MEMORY_BUDGET
         return (default if self.memory_budget is None else self.memory_budget) // 4
 
-    def prepare(self, function: Callable, device: torch.device, flops: float) -> Callable:
+    def prepare(self, function: Callable, device: torch.device) -> Callable:
         """Compiles a pure, hashable function of tensors as `compile` says.
 
-        `flops` are those of the matrix products of an iteration, over all calls. Returns the
-        function or its compiled version, the same object at every call.
+        Returns the function or its compiled version, the same object at every call.
         """
-        if self.compile == 'auto':
-            if not _compiler_found(device.type) or not _compiling_pays(device.type, flops):
-                return function
-            return _compiled_if_possible(function)
-        return _compiled(function) if self.compile else function
+        if self.compile != 'auto':
+            return _compiled(function) if self.compile else function
+        # on a CPU 20 seconds of compiling are more than most trainings win back
+        if device.type == 'cpu':
+            _log_once(
+                'PerturbedDecoderBank: the auxiliary decoders run uncompiled, as the native kernel '
+                'lacks their losses or is not possible (auxiliary_head.compile=True compiles them, '
+                'which pays in a long training)'
+            )
+            return function
+        return _compiled_if_possible(function) if _triton_found() else function
 
 
 @cache
 def _log_once(message: str) -> None:
     print_log(message, logger='current')
-
-
-def _compiling_pays(device_type: str, flops: float) -> bool:
-    """Whether training is so long that compiled code saves more time than compiling takes.
-
-    The estimate uses the work, not the clock, so the same training always gets the same answer. It
-    is True on a GPU and outside training, where the length is unknown.
-    """
-    iterations = MessageHub.get_current_instance().get_info('max_iters')
-    if device_type != 'cpu' or iterations is None:
-        return True
-    saved = iterations * flops / (torch.get_num_threads() * FLOPS_PER_SECOND_SAVED)
-    if saved >= COMPILE_SECONDS:
-        return True
-    _log_once(
-        'PerturbedDecoderBank: the auxiliary decoders run uncompiled, as compiling takes about '
-        f'{COMPILE_SECONDS} s and would save {saved:.0f} s in {iterations} iterations '
-        '(auxiliary_head.compile=True compiles all the same)'
-    )
-    return False
 
 
 @cache
@@ -190,19 +169,17 @@ def _compiled_if_possible(function: Callable) -> Callable:
 
 
 @cache
-def _compiler_found(device_type: str) -> bool:
-    """Whether torch.compile has the compiler it needs; logs a line if not."""
-    if device_type == 'cuda':
-        found = torch.cuda.get_device_capability() >= (7, 0)
-        try:
-            import triton  # noqa: F401
-        except ImportError:
-            found = False
+def _triton_found() -> bool:
+    """Whether torch.compile has what it needs on a GPU; logs a line if not."""
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        found = False
     else:
-        found = any(shutil.which(name) for name in ('g++', 'clang++'))
+        found = torch.cuda.get_device_capability() >= (7, 0)
     if not found:
         _log_once(
-            f'PerturbedDecoderBank: no compiler for {device_type} found, the auxiliary decoders '
-            'run uncompiled (the same result, about half as fast)'
+            'PerturbedDecoderBank: no triton, or a GPU too old for it: the auxiliary decoders run '
+            'uncompiled (the same result, about half as fast)'
         )
     return found

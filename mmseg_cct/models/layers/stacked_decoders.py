@@ -44,13 +44,6 @@ class Chain(NamedTuple):
         outputs = (weight.shape[1] * 4**level for level, weight in enumerate(self.weights))
         return max(outputs, default=1)
 
-    def flops(self, num_positions: int) -> int:
-        """Operations, two per multiply-add, of one forward pass over feature positions."""
-        return sum(
-            2 * weight.numel() * 4**level * num_positions
-            for level, weight in enumerate(self.weights)
-        )
-
     def select(self, decoders: slice) -> 'Chain':
         """Selects some of the decoders."""
         return Chain(

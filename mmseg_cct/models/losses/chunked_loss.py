@@ -296,7 +296,7 @@ def chunked_loss(
         term's value by decoder, unweighted and detached: their sum is the term; and the share of
         the K decoders that choose the target's class, `(s², P)` in sub-pixel layout, or None.
     """
-    # the native kernel if it has these losses, else PyTorch, compiled where that pays
+    # the native kernel if it has these losses, else PyTorch
     scale = _common_scale(terms)
     step = ChunkStep(
         tuple(term.distance for term in terms),
@@ -313,8 +313,7 @@ def chunked_loss(
     else:
         divisible = all(term.decoders is None for term in terms)
         together, size = chunking.shape(projected, chain.values_per_position, divisible)
-        # forward, backward to the features and to the weights
-        run = chunking.prepare(step, projected.device, 3 * chain.flops(projected.shape[-1]))
+        run = chunking.prepare(step, projected.device)
 
     plan = _ChunkPlan(run, _cut_targets(targets, terms, scale, size), scale.float(), together, size)
     loss, agreeing, *sums = _LossFromChunks.apply(plan, projected, *chain.weights, *chain.biases)

@@ -133,10 +133,7 @@ class IntermediateVAT(Perturbation):
             return u.unflatten(2, (n, num_positions)).transpose(1, 2)
         _, size = decoders.chunking.shape(clean, decoders.chain.values_per_position)
         chain = decoders.chain
-        # forward, its tangent, and back
-        flops = 3 * chain.flops(clean.shape[-1])
-        product = FisherProduct(chain.final_activation)
-        step = decoders.chunking.prepare(product, clean.device, flops)
+        step = decoders.chunking.prepare(FisherProduct(chain.final_activation), clean.device)
         u = [
             step(x, v, tuple(chain.weights), tuple(chain.biases))
             for x, v in zip(split_positions(clean, size), split_positions(tangent, size))

@@ -1,9 +1,6 @@
-import math
 import os
-import shutil
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,13 +9,6 @@ from mmseg_cct.models.layers import chunking
 from mmseg_cct.models.layers.chunking import Chunking, split_positions
 
 CPU = torch.device('cpu')
-
-
-@pytest.fixture(autouse=True)
-def outside_of_a_training(monkeypatch):
-    """Forgets the length of a training that an earlier test of this process has left."""
-    hub = SimpleNamespace(get_info=lambda key: None)
-    monkeypatch.setattr(chunking.MessageHub, 'get_current_instance', lambda: hub)
 
 
 @pytest.mark.parametrize(
@@ -85,34 +75,12 @@ def test_shape_is_at_least_one_decoder_and_position():
     )
 
 
-@pytest.fixture
-def no_compiler(monkeypatch):
-    chunking._compiler_found.cache_clear()
-    monkeypatch.setattr(shutil, 'which', lambda name: None)
-    logged = []
-    monkeypatch.setattr(chunking, 'print_log', lambda message, **kwargs: logged.append(message))
-    yield logged
-    chunking._compiler_found.cache_clear()
-
-
 def add_one(x):
     return x + 1
 
 
 def subtract_one(x):
     return x - 1
-
-
-def test_without_compiler_runs_uncompiled_and_says_so_in_one_line(no_compiler):
-    for _ in range(3):
-        assert Chunking(compile='auto').prepare(add_one, CPU, 1e9) is add_one
-    assert len(no_compiler) == 1
-    assert 'no compiler' in no_compiler[0] and '\n' not in no_compiler[0]
-
-
-def test_compile_false_asks_for_no_compiler(no_compiler):
-    assert Chunking(compile=False).prepare(add_one, CPU, 1e9) is add_one
-    assert no_compiler == []
 
 
 def test_compiles_a_function_once(monkeypatch):
@@ -123,42 +91,10 @@ def test_compiles_a_function_once(monkeypatch):
         return lambda x: function(x)
 
     monkeypatch.setattr(torch, 'compile', compile_)
-    first = Chunking(compile=True).prepare(subtract_one, CPU, 1e9)
-    assert Chunking(compile=True).prepare(subtract_one, CPU, 1e9) is first
+    first = Chunking(compile=True).prepare(subtract_one, CPU)
+    assert Chunking(compile=True).prepare(subtract_one, CPU) is first
     assert first is not subtract_one and first(torch.ones(1)) == 0
     assert len(compiled) == 1 and compiled[0]['dynamic'] is False
-
-
-@pytest.fixture
-def training_of(monkeypatch):
-    """Sets the length of the training; the lines that are logged."""
-
-    def set_iterations(iterations):
-        hub = SimpleNamespace(get_info=lambda key: iterations if key == 'max_iters' else None)
-        monkeypatch.setattr(chunking.MessageHub, 'get_current_instance', lambda: hub)
-        return logged
-
-    logged = []
-    monkeypatch.setattr(chunking, '_compiler_found', lambda device_type: True)
-    monkeypatch.setattr(chunking, '_compiled_if_possible', lambda function: 'compiled')
-    monkeypatch.setattr(chunking, 'print_log', lambda message, **kwargs: logged.append(message))
-    chunking._log_once.cache_clear()
-    yield set_iterations
-    chunking._log_once.cache_clear()
-
-
-def test_auto_compiles_where_it_saves_more_than_it_takes(training_of):
-    before = torch.get_num_threads()
-    saved_each = 22e9 / chunking.FLOPS_PER_SECOND_SAVED / before
-    enough = math.ceil(chunking.COMPILE_SECONDS / saved_each)
-    for iterations in (enough, None):  # None: outside of a training
-        assert training_of(iterations) == []
-        assert Chunking(compile='auto').prepare(add_one, CPU, 22e9) == 'compiled'
-    for _ in range(2):
-        logged = training_of(enough - 1)
-        assert Chunking(compile='auto').prepare(add_one, CPU, 22e9) is add_one
-    assert len(logged) == 1 and f'{enough - 1} iterations' in logged[0]
-    assert Chunking(compile='auto').prepare(add_one, torch.device('cuda'), 1) == 'compiled'
 
 
 SHAPES = """
@@ -207,9 +143,9 @@ def test_runs_uncompiled_where_compiling_fails(monkeypatch):
         return run
 
     monkeypatch.setattr(torch, 'compile', compile_)
-    monkeypatch.setattr(chunking, '_compiler_found', lambda device_type: True)
+    monkeypatch.setattr(chunking, '_triton_found', lambda: True)
     monkeypatch.setattr(chunking, 'print_log', lambda message, **kwargs: logged.append(message))
-    run = Chunking(compile='auto').prepare(negate, CPU, 1e9)
+    run = Chunking(compile='auto').prepare(negate, torch.device('cuda'))
     for length in (2, 3, 3, 2, 4):
         assert torch.equal(run(torch.ones(length)), -torch.ones(length))
     assert attempts == [2, 3, 2, 4]  # a shape that failed is not tried again
@@ -227,8 +163,8 @@ def test_a_full_memory_is_no_failure_of_the_compiler(monkeypatch):
         return run
 
     monkeypatch.setattr(torch, 'compile', compile_)
-    monkeypatch.setattr(chunking, '_compiler_found', lambda device_type: True)
-    run = Chunking(compile='auto').prepare(lambda x: x, CPU, 1e9)
+    monkeypatch.setattr(chunking, '_triton_found', lambda: True)
+    run = Chunking(compile='auto').prepare(lambda x: x, torch.device('cuda'))
     with pytest.raises(torch.cuda.OutOfMemoryError):
         run(torch.ones(2))
 
@@ -247,3 +183,26 @@ def test_chunks_of_the_native_kernel_are_whole_tiles_with_little_padding(num_pos
     # a thread has a tile at least, whatever the budget
     least = Chunking(1).native_size(projected(30, 21, num_positions), 21 * 64, tile=32)
     assert least <= 32 * threads
+
+
+@pytest.fixture
+def logged(monkeypatch):
+    lines = []
+    monkeypatch.setattr(chunking, 'print_log', lambda message, **_: lines.append(message))
+    chunking._log_once.cache_clear()
+    yield lines
+    chunking._log_once.cache_clear()
+
+
+def test_auto_compiles_on_a_gpu_with_triton_alone(logged, monkeypatch):
+    monkeypatch.setattr(chunking, '_compiled_if_possible', lambda function: 'compiled')
+    for _ in range(2):
+        assert Chunking(compile='auto').prepare(add_one, CPU) is add_one
+    assert len(logged) == 1 and 'compile=True' in logged[0] and '\n' not in logged[0]
+    monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda: (8, 0))
+    for triton, expected in ((None, add_one), (sys, 'compiled')):
+        chunking._triton_found.cache_clear()
+        monkeypatch.setitem(sys.modules, 'triton', triton)
+        assert Chunking(compile='auto').prepare(add_one, torch.device('cuda')) == expected
+    chunking._triton_found.cache_clear()
+    assert Chunking(compile=False).prepare(add_one, torch.device('cuda')) is add_one
