@@ -19,6 +19,7 @@ from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.build import require_buildable
 from mmseg_cct.preflight.evaluation_set import build_evaluation_set
 from mmseg_cct.pseudo_labels import teacher_masks
 from mmseg_cct.pseudo_labels.teacher_masks import (
@@ -94,6 +95,7 @@ class SelfTraining:
     def draw(self, number: int, device: str | None = None, pictures: int = 6) -> ImageCounts:
         """Draws the masks of a round; several processes may share the work."""
         run, config = self.teacher_of(number), self.student_config()
+        on_first_process(lambda: require_buildable(config))  # before hours of masks
         unlabeled = unlabeled_images(config, self.student)
         held_out = held_out_images(config, self.student, self.held_out)
         on_first_process(self.record)

@@ -23,6 +23,7 @@ from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.config.walk import leaves
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.build import require_buildable
 from mmseg_cct.utils import rounds
 from mmseg_cct.utils.files import require_outside, write_atomic
 from mmseg_cct.utils.templates import Table
@@ -85,6 +86,9 @@ def prepare_study(
                 number = title_of_labels(labels_name) or "the config's labels"
                 name = f'{method}, {number}, seed {seed}'
                 planned.append((name, folder, run_config))
+    # before any config is written: the last of them may train tomorrow
+    for run_config in {folder.parts[-3]: each for _, folder, each in reversed(planned)}.values():
+        require_buildable(run_config)
     return prepare_runs(planned)
 
 

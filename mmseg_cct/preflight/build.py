@@ -1,0 +1,58 @@
+"""Builds the parts of a training, to find what no run could build."""
+
+import copy
+import logging
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import HOOKS, METRICS, MODELS, PARAM_SCHEDULERS, TRANSFORMS, DefaultScope
+from mmengine.visualization import Visualizer
+
+from mmseg_cct.config.options import schedulers
+from mmseg_cct.config.walk import at, forget_initial_weights, settings_of
+
+from .failures import config_errors_as_one_line
+from .values import hooks_of
+
+
+def require_buildable(config: Config) -> None:
+    """Builds model, optimizer, hooks, pipelines and metrics of a training once, and drops them.
+
+    For what trains many configs, or trains late: a training builds them by itself. The data sets
+    may be on another machine.
+
+    Raises:
+        UserError: A type or an argument does not fit; it names the component.
+    """
+    config = copy.deepcopy(config)
+    forget_initial_weights(config.model)
+    scope = DefaultScope.overwrite_default_scope(config.get('default_scope'))
+    logging.disable(logging.INFO)  # lines that belong to a training
+    try:
+        with config_errors_as_one_line(config), scope, torch.random.fork_rng():
+            _build(config)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _build(config: Config) -> None:
+    optimizer = build_optim_wrapper(MODELS.build(config.model), config.optim_wrapper)
+    for scheduler in schedulers(config):
+        if not scheduler.get('convert_to_iter_based'):  # needs the length of an epoch
+            PARAM_SCHEDULERS.build(scheduler, default_args=dict(optimizer=optimizer))
+    Visualizer.get_instance('build')  # a hook asks for one; this one keeps nothing
+    for _, hook in hooks_of(config):
+        hook.pop('priority', None)  # the runner's
+        HOOKS.build(hook)
+    for split in ('train', 'val', 'test'):
+        for key, part in settings_of(at(config, f'{split}_dataloader.dataset'), 'dataset'):
+            for step in part if key.endswith('.pipeline') else ():
+                TRANSFORMS.build(step)
+        for metric in _as_list(config.get(f'{split}_evaluator')):
+            METRICS.build(metric)
+
+
+def _as_list(part: Any) -> list[Any]:
+    return part if isinstance(part, list) else [part] if part else []
