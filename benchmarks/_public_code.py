@@ -8,10 +8,14 @@ are loaded one by one and patched in memory. No file of the clone is changed.
 import importlib
 import sys
 from dataclasses import dataclass
+from importlib.machinery import FileFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
+from typing import Any
 
 from torch import Tensor, nn
+
+TABS = {'utils/losses.py': {'\t': ' ' * 8}}  # mixed with spaces
 
 
 @dataclass
@@ -69,7 +73,7 @@ def load_public_code(directory: str) -> PublicCode:
     Raises:
         SystemExit: The folder is not such a clone.
     """
-    root = Path(directory)
+    root = Path(directory).resolve()
     needed = ('models/decoders.py', 'models/model.py', 'utils/losses.py', 'base/base_model.py')
     missing = [name for name in needed if not (root / name).is_file()]
     if missing:
@@ -82,7 +86,8 @@ def load_public_code(directory: str) -> PublicCode:
     helpers = ModuleType('utils.helpers')
     helpers.initialize_weights = helpers.set_trainable = None  # type: ignore[attr-defined]
     sys.modules['utils.helpers'] = helpers
-    losses = _load_without_tabs('utils.losses', root / 'utils/losses.py')
+    mend(directory, TABS)
+    losses = importlib.import_module('utils.losses')
     base_model = importlib.import_module('base.base_model')
     packages['base'].BaseModel = base_model.BaseModel  # type: ignore[attr-defined]
     decoders = importlib.import_module('models.decoders')
@@ -97,10 +102,31 @@ def _bare_package(name: str, folder: Path) -> ModuleType:
     return package
 
 
-def _load_without_tabs(name: str, file: Path) -> ModuleType:
-    module = ModuleType(name)
-    module.__file__ = str(file)
-    sys.modules[name] = module
-    source = file.read_text(encoding='utf-8').expandtabs(8)
-    exec(compile(source, str(file), 'exec'), module.__dict__)
-    return module
+def mend(clone: str, mends: dict[str, dict[str, str]], **values: Any) -> None:
+    """Makes the modules of a clone importable, with some of their text replaced.
+
+    Args:
+        clone: Its folder.
+        mends: Old text and new text, by file.
+        **values: What the new text names in braces.
+    """
+    root = Path(clone).resolve()
+
+    class Mended(SourceFileLoader):
+        def get_code(self, fullname: str) -> CodeType:
+            path = Path(self.get_filename(fullname))
+            text = path.read_text(encoding='utf-8')
+            name = path.relative_to(root).as_posix()
+            for old, new in mends.get(name, {}).items():
+                if old not in text:
+                    raise SystemExit(f'error: {path}: no {old!r}; expected the commit named here')
+                text = text.replace(old, new.format(**values))
+            return compile(text, str(path), 'exec', dont_inherit=True)
+
+    def hook(folder: str) -> FileFinder:
+        if not Path(folder).is_relative_to(root):
+            raise ImportError(folder)
+        return FileFinder(folder, (Mended, ['.py']))
+
+    sys.path_hooks.insert(0, hook)
+    sys.path.insert(0, str(root))

@@ -14,10 +14,9 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from importlib import import_module
-from importlib.machinery import FileFinder, SourceFileLoader
 from math import ceil
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 from unittest.mock import MagicMock
 
@@ -25,6 +24,7 @@ import numpy as np
 import torch
 import yaml
 from _measure import PROJECT, process_peak
+from _public_code import TABS, mend
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmengine.runner.loops import ValLoop
@@ -40,7 +40,7 @@ Result = TypeVar('Result')
 
 # Old text and new text, by file of the clone. CCT: github.com/yassouali/CCT, 65d4e5b.
 CCT_MENDS: dict[str, dict[str, str]] = {
-    'utils/losses.py': {'\t': ' ' * 8},  # mixed with spaces
+    **TABS,
     'dataloaders/voc.py': {'self.num_classes = 21': 'self.num_classes = {num_classes}'},
     'models/model.py': {'num_out_ch = 2048': 'num_out_ch = 4 * {channels}'},
     # the backbone's rate; frozen weights are in no parameter group
@@ -141,7 +141,7 @@ def train_cct(options: Namespace, notes: Notes, method: str) -> None:
         channels=config.model.neck.mid_channels * 4,
         backbone=rates['backbone.'] / rates['head.'],
     )
-    _mend(options.cct, CCT_MENDS, values)
+    mend(options.cct, CCT_MENDS, **values)
     _run_on_cpu()
 
     class Encoder(nn.Module):
@@ -222,7 +222,7 @@ def train_unimatch(options: Namespace, notes: Notes, method: str) -> None:
     config, network = _network(options)
     rates = _rates(config)
     decay = config.optim_wrapper.optimizer.weight_decay
-    _mend(options.unimatch, UNIMATCH_MENDS, dict(weight_decay=decay))
+    mend(options.unimatch, UNIMATCH_MENDS, weight_decay=decay)
     _run_on_cpu()
 
     class Network(nn.Module):
@@ -373,31 +373,6 @@ def _steps_per_epoch(config: Config, options: Namespace) -> int:
 
 def _epochs(config: Config, options: Namespace) -> int:
     return max(round(options.iterations / _steps_per_epoch(config, options)), 1)
-
-
-# ---------------------------------------------------------------------------------- mends
-def _mend(clone: str, mends: dict[str, dict[str, str]], values: dict[str, Any]) -> None:
-    """Makes the modules of a clone importable, with some of their text replaced."""
-    root = Path(clone)
-
-    class Mended(SourceFileLoader):
-        def get_code(self, fullname: str) -> CodeType:
-            path = Path(self.get_filename(fullname))
-            text = path.read_text(encoding='utf-8')
-            name = path.relative_to(root).as_posix()
-            for old, new in mends.get(name, {}).items():
-                if old not in text:
-                    raise SystemExit(f'error: {path}: no {old!r}; expected the commit named here')
-                text = text.replace(old, new.format(**values))
-            return compile(text, str(path), 'exec', dont_inherit=True)
-
-    def hook(folder: str) -> FileFinder:
-        if not Path(folder).is_relative_to(root):
-            raise ImportError(folder)
-        return FileFinder(folder, (Mended, ['.py']))
-
-    sys.path_hooks.insert(0, hook)
-    sys.path.insert(0, str(root))
 
 
 def _stand_in(name: str, **attributes: Any) -> None:

@@ -420,7 +420,7 @@ def csv_text(fields: Sequence[str], rows: Sequence[tuple]) -> str:
 
 def _verdict(gains: Sequence[float], corrected: float) -> str:
     said = verdict(gains, corrected)
-    return 'no difference shown' if said.startswith('no') else f'**{said}**'
+    return said if said.startswith('no') else f'**{said}**'
 
 
 def _gain(gains: Sequence[float]) -> str:

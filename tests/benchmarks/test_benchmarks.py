@@ -251,6 +251,8 @@ def test_a_folder_that_is_no_clone_is_named(tmp_path):
 
 
 def test_a_clone_with_mixed_tabs_is_loaded(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    monkeypatch.setattr(sys, 'path_hooks', list(sys.path_hooks))
     for name in (
         'utils',
         'utils.helpers',

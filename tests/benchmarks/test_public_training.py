@@ -10,6 +10,7 @@ import _public_loops as loops
 import public_training
 import pytest
 import torch
+from _public_code import mend
 from PIL import Image, ImageOps
 
 
@@ -27,7 +28,7 @@ def test_a_clone_is_mended_in_memory(imports, tmp_path):
     file = tmp_path / 'some_clone/loop.py'
     file.parent.mkdir()
     file.write_text('RATE = 1 / 10\n')
-    loops._mend(str(tmp_path), {'some_clone/loop.py': {'/ 10': '* {rate}'}}, dict(rate=4))
+    mend(str(tmp_path), {'some_clone/loop.py': {'/ 10': '* {rate}'}}, rate=4)
     assert import_module('some_clone.loop').RATE == 4
     assert file.read_text() == 'RATE = 1 / 10\n'
     assert [path.name for path in file.parent.iterdir()] == ['loop.py']  # no compiled one
@@ -35,7 +36,7 @@ def test_a_clone_is_mended_in_memory(imports, tmp_path):
 
 def test_another_commit_is_named(imports, tmp_path):
     (tmp_path / 'some_clone.py').write_text('RATE = 0.1\n')
-    loops._mend(str(tmp_path), {'some_clone.py': {'/ 10': '* 4'}}, {})
+    mend(str(tmp_path), {'some_clone.py': {'/ 10': '* 4'}})
     with pytest.raises(SystemExit, match=r"some_clone\.py: no '/ 10'; expected the commit"):
         import_module('some_clone')
 
