@@ -1,9 +1,9 @@
 """`classes.json` beside the masks: names, ids and colours of the classes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.files import read_utf8, write_atomic
@@ -57,16 +57,18 @@ def read_table(data: str | Path) -> ClassTable | None:
         listed = [each if isinstance(each, dict) else {'name': each} for each in content['classes']]
         if any(each.get('id', index) != index for index, each in enumerate(listed)):
             raise ValueError('ids out of order')
-        named = {str(each['name']): _colour(each.get('color')) for each in listed}
+        named = {str(each['name']): each.get('color') for each in listed}
         if len(named) < len(listed):
             raise ValueError('a name is there twice')
-        rest = content.get('rest')
+        if wrong := [colour for colour in named.values() if colour and not _is_colour(colour)]:
+            raise ValueError(f'color {wrong[0]}')
+        named = {name: colour and tuple(colour) for name, colour in named.items()}
         renamed = {str(old): new and str(new) for old, new in content.get('renamed', {}).items()}
+        return ClassTable(_coloured(named), content.get('rest'), renamed)
     except UserError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise UserError(str(path), f'damaged ({error})', _EXPECTED) from None
-    return ClassTable(_coloured(named), rest, renamed)
 
 
 def extended(
@@ -86,7 +88,7 @@ def extended(
     for name, colour in found.items():
         if not name or printable(name) != name:
             raise UserError(f'class {name!a}', '', 'a name in one line')
-        if colour is not None and not all(0 <= part <= 255 for part in colour):
+        if colour and not _is_colour(colour):
             raise UserError(f'class {name!a}', f'colour {colour}', 'three numbers from 0 to 255')
         if not (is_background(name) and any(map(is_background, named))):
             named.setdefault(name, colour)
@@ -102,21 +104,16 @@ def write_table(data: str | Path, table: ClassTable) -> None:
         dict(id=index, name=name, color=list(colour))
         for index, (name, colour) in enumerate(table.colours.items())
     ]
-    lines = ',\n'.join(f'    {json.dumps(each, ensure_ascii=False)}' for each in classes)
-    rest = json.dumps(table.rest)
-    text = f'{{\n  "classes": [\n{lines}\n  ],\n  "ignored": 255,\n  "rest": {rest}'
+    lines = ',\n'.join(f'  {json.dumps(each, ensure_ascii=False)}' for each in classes)
+    rest: dict[str, object] = dict(ignored=255, rest=table.rest)
     if table.renamed:
-        text += f',\n  "renamed": {json.dumps(table.renamed, ensure_ascii=False)}'
-    write_atomic(Path(data, TABLE), f'{text}\n}}\n'.encode())
+        rest['renamed'] = dict(table.renamed)
+    text = json.dumps(rest, ensure_ascii=False, indent=1)
+    write_atomic(Path(data, TABLE), f'{{\n "classes": [\n{lines}\n ],{text[1:]}\n'.encode())
 
 
-def _colour(value: Any) -> Colour | None:
-    if value is None:
-        return None
-    red, green, blue = (int(part) for part in value)
-    if not all(0 <= part <= 255 for part in (red, green, blue)):
-        raise ValueError(f'color {value}')
-    return red, green, blue
+def _is_colour(value: Sequence[int]) -> bool:
+    return len(value) == 3 and all(isinstance(part, int) and 0 <= part <= 255 for part in value)
 
 
 def _coloured(named: Mapping[str, Colour | None]) -> dict[str, Colour]:

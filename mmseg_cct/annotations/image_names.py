@@ -58,21 +58,18 @@ class ImageNames:
 
 
 def _find(parts: list[str], names: _Names) -> str | None:
-    found: list[tuple[list[str], str]] = []
+    ranks: dict[tuple[int, bool], list[str]] = defaultdict(list)  # by folders in common
     for own, name in names.get(parts[-1], ()):
         common = min(len(own), len(parts))
         if own[-common:] == parts[-common:]:
-            found.append((own, name))
-    if not found:
+            ranks[common, own == parts].append(name)
+    if not ranks:
         return None
-    most = max(min(len(own), len(parts)) for own, _ in found)
-    best = [(own, name) for own, name in found if min(len(own), len(parts)) == most]
-    best = [(own, name) for own, name in best if own == parts] or best
-    if len(best) > 1:
-        (_, first), (_, second), *_ = best
-        problem = f'stands for {first} and {second}'
+    best, *others = ranks[max(ranks)]
+    if others:
+        problem = f'stands for {best} and {others[0]}'
         raise UserError('/'.join(parts), problem, 'the folder, too')
-    return best[0][1]
+    return best
 
 
 def _composed(name: str) -> str:

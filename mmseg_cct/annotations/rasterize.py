@@ -120,12 +120,7 @@ def scaled(
 def _area(shape: Shape) -> float:
     if shape.mask is not None:
         return float(np.count_nonzero(shape.mask))
-    return sum(abs(_shoelace(ring - ring[0])) for ring in shape.polygons)
-
-
-def _shoelace(ring: np.ndarray) -> float:
-    x, y = ring.T
-    return float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) / 2
+    return sum(cv2.contourArea((ring - ring[0]).astype(np.float32)) for ring in shape.polygons)
 
 
 def _fill(

@@ -6,7 +6,7 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -139,6 +139,11 @@ class Source:
         """Returns the first file with this name in any folder; empty if there is none."""
         return next((name for name in self.names if name.split('/')[-1] == file), '')
 
+    def jsons(self, is_mine: Callable[[Any], bool]) -> dict[str, Any]:
+        """Reads all JSON files and keeps those of one kind: contents by name."""
+        contents = ((name, self.json(name)) for name in self.ending('.json'))
+        return {name: content for name, content in contents if is_mine(content)}
+
     @cached_property
     def sample(self) -> dict[str, Any]:
         """The content of some JSON files by name; damaged ones are left out."""
@@ -155,10 +160,7 @@ class Source:
         return []
 
     def images(self) -> dict[str, str]:
-        """Finds the images of the export: files by name without suffix.
-
-        Two images that differ only in their extension are a `UserError`.
-        """
+        """Finds the images of the export: files by name without suffix, of which each is one."""
         found: dict[str, str] = {}
         for name in self.ending(*IMAGE_SUFFIXES):
             if name in self.masks or set(_NO_IMAGES) & set(name.split('/')[:-1]):
@@ -203,7 +205,7 @@ def read_part(
 ) -> Shape | LeftOut:
     """Makes a shape of a part of an export, or `otherwise` if the part is no region or damaged.
 
-    A part that is damaged and lies nowhere is a `UserError`: its pixels would become background.
+    A part that is damaged and lies nowhere is an error: its pixels would become background.
     """
     try:
         with reading(place, kind):
@@ -214,8 +216,16 @@ def read_part(
         return replace(otherwise, fault=str(error))
 
 
+def read_each(
+    source: Source, names: Iterable[str], kind: str, make: Callable[..., T], *args: Any
+) -> Iterator[T | UserError]:
+    """Calls `make(source, name, *args)` for each of some files, as `attempt` does."""
+    for name in names:
+        yield attempt(source.place(name), kind, make, source, name, *args)
+
+
 def attempt(place: str, kind: str, make: Callable[..., T], *args: Any) -> T | UserError:
-    """Calls `make` for a part of an export; returns a `UserError`, so that other parts go on."""
+    """Calls `make` for a part of an export; returns its error, so that other parts go on."""
     try:
         with reading(place, kind):
             return make(*args)

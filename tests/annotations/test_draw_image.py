@@ -184,25 +184,27 @@ def test_a_rotated_box_of_xanylabeling_is_a_region(done):
     assert abs((names == 'car').sum() - 450) < 25 and not told.told.describe()
 
 
+SWAPPED = [[5, 45], [9, 45], [9, 55]]
+
+
 @pytest.mark.parametrize(
-    ('make', 'guess'),
+    ('form', 'part', 'guess'),
     [
-        (lambda p: yolo(p, yolo_line(0, A), yolo_line(1, B)), 'like pixels; expected shares'),
-        (lambda p: yolo(p, yolo_line(0, np.subtract(A, [4, 4]))), 'like pixels; expected sh'),
-        (
-            lambda p: coco(p, (1, ring_of(np.divide(A, SIZE)))),
-            'like shares of the sides; exp',
-        ),
-        (lambda p: labelme(p, ('car', [[0, 0], [1, 0], [1, 1]], {})), 'like shares of the'),
-        (lambda p: coco(p, (1, ring_of([[5, 45], [9, 45], [9, 55]]))), 'are they swapped?'),
-        (lambda p: cvat(p, cvat_polygon('car', [[5, 45], [9, 45], [9, 55]])), 'are they swapped?'),
-        (lambda p: label_studio(p, ls_polygon('car', np.add(A, 200))), 'from 204,204 to 224,214'),
-        (lambda p: labelme(p, ('car', np.subtract(A, 90).tolist(), {})), 'pixels of this image'),
-        (lambda p: coco(p, (1, ring_of([[5, 5], [9, 9], [7, 7]]))), 'no shape covers a pixel'),
+        (yolo, yolo_line(0, A), 'like pixels; expected shares'),
+        (yolo, yolo_line(0, np.subtract(A, [4, 4])), 'like pixels; expected sh'),
+        (coco, (1, ring_of(np.divide(A, SIZE))), 'like shares of the sides; exp'),
+        (labelme, ('car', [[0, 0], [1, 0], [1, 1]], {}), 'like shares of the'),
+        (coco, (1, ring_of(SWAPPED)), 'are they swapped?'),
+        (cvat, cvat_polygon('car', SWAPPED), 'are they swapped?'),
+        (label_studio, ls_polygon('car', np.add(A, 200)), 'from 204,204 to 224,214'),
+        (labelme, ('car', np.subtract(A, 90).tolist(), {}), 'pixels of this image'),
+        (coco, (1, ring_of([[5, 5], [9, 9], [7, 7]])), 'no shape covers a pixel'),
     ],
 )
-def test_shapes_none_of_which_covers_a_pixel_are_an_error_that_guesses_the_cause(done, make, guess):
-    failed, names = done(make(done.root))
+def test_shapes_none_of_which_covers_a_pixel_are_an_error_that_guesses_the_cause(
+    done, form, part, guess
+):
+    failed, names = done(form(done.root, part))
     assert names is None and guess in str(failed.failed)
 
 
@@ -248,21 +250,23 @@ CORRECTED = ('car', A), ('road', [[2, 2], [28, 2], [28, 18], [2, 18]])
 
 
 @pytest.mark.parametrize(
-    'make',
+    ('form', 'parts'),
     [
-        lambda p, shapes: cvat(p, *(cvat_polygon(*each, z_order=1) for each in shapes)),
-        lambda p, shapes: cvat(p, *(cvat_polygon(*each) for each in shapes)),
-        lambda p, shapes: labelme(p, *((*each, {}) for each in shapes)),
-        lambda p, shapes: label_studio(p, *(ls_polygon(*each) for each in shapes)),
-        lambda p, shapes: label_studio(
-            p,
-            ls_polygon(*shapes[0]),
-            dict(value=dict(rle=brush(region(shapes[1][1])), brushlabels=['road'])),
+        (cvat, [cvat_polygon(*each, z_order=1) for each in CORRECTED]),
+        (cvat, [cvat_polygon(*each) for each in CORRECTED]),
+        (labelme, [(*each, {}) for each in CORRECTED]),
+        (label_studio, [ls_polygon(*each) for each in CORRECTED]),
+        (
+            label_studio,
+            [
+                CAR[label_studio],
+                dict(value=dict(rle=brush(region(CORRECTED[1][1])), brushlabels=['road'])),
+            ],
         ),
     ],
 )
-def test_a_later_shape_covers_a_smaller_one_and_what_it_hides_is_told(done, make):
-    told, names = done(make(done.root, CORRECTED))
+def test_a_later_shape_covers_a_smaller_one_and_what_it_hides_is_told(done, form, parts):
+    told, names = done(form(done.root, *parts))
     assert np.array_equal(names == 'road', region(CORRECTED[1][1])) and 'car' not in names
     assert '| shapes under others of another class | 1 |' in told.describe()
 
@@ -329,26 +333,24 @@ def test_a_percent_encoded_name_and_an_ending_of_all_images_are_found(done):
 
 def test_boxes_that_bound_are_no_regions_unless_they_are_to_be_filled(done):
     triangle = [[4, 4], [24, 4], [4, 14]]
-    inside = '<box label="car" xtl="4" ytl="4" xbr="24" ybr="14"/>'
-    for make in (
-        lambda: cvat(done.root, inside, cvat_polygon('car', triangle)),
-        lambda: coco(done.root, (1, ring_of(A)), (1, ring_of(triangle))),
-        lambda: coco(done.root, (1, dict(bbox=[4, 4, 20, 10])), (1, ring_of(triangle))),
-        lambda: labelme(
-            done.root, ('car', triangle, {}), ('car', [A[0], A[2]], dict(shape_type='rectangle'))
-        ),
-        lambda: yolo(
-            done.root,
+    inside = '<box label="car" xtl="4" ytl="4" xbr="24" ybr="14"/>', cvat_polygon('car', triangle)
+    for form, *parts in (
+        (cvat, *inside),
+        (coco, CAR[coco], (1, ring_of(triangle))),
+        (coco, (1, dict(bbox=[4, 4, 20, 10])), (1, ring_of(triangle))),
+        (labelme, ('car', triangle, {}), ('car', A[::2], dict(shape_type='rectangle'))),
+        (
+            yolo,
             yolo_line(0, np.divide(triangle, SIZE)),
             yolo_line(0, [14 / 60, 9 / 40, 20 / 60, 10 / 40]),
         ),
     ):
-        told, names = done(make())
+        told, names = done(form(done.root, *parts))
         assert 90 <= (names == 'car').sum() <= 110 and '' not in names
         assert '| boxes that bound shapes | 1 | 1: ' in told.describe()
-    _, names = done(cvat(done.root, inside, cvat_polygon('car', triangle)), fill_boxes=True)
+    _, names = done(cvat(done.root, *inside), fill_boxes=True)
     assert np.array_equal(names == 'car', region(A))
-    _, names = done(coco(done.root, (1, ring_of(A)), (2, ring_of(B))))  # two buildings
+    _, names = done(coco(done.root, CAR[coco], (2, ring_of(B))))  # two buildings
     assert np.array_equal(names == 'car', region(A))
 
 

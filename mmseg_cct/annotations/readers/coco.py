@@ -26,8 +26,7 @@ def is_mine(source: Source) -> bool:
 
 def read(source: Source) -> Annotations:
     """Reads all JSON files; categories with the same name are one class."""
-    files = {name: source.json(name) for name in source.ending('.json')}
-    files = {name: content for name, content in files.items() if _is_coco(content)}
+    files = source.jsons(_is_coco)
     classes: dict[str, None] = {}
     for name, content in files.items():
         with reading(source.place(name), TITLE):

@@ -16,7 +16,7 @@ from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 from ..pictures import code_of, colour_of, decode, flat_values, pack, rgb, whole_numbers
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
-from ..source import Source, attempt, reading
+from ..source import Source, read_each, reading
 from .segmentation_mask import VOID
 
 TITLE = 'masks of colours'
@@ -91,9 +91,7 @@ def read_masks(
     source: Source, suffix: str, read: Callable[[Image.Image], Read], values: Collection[str]
 ) -> Iterator[AnnotatedImage | UserError]:
     """Reads all masks whose names have a suffix; `values` are classes by their grey value."""
-    for name in mask_files(source, suffix):
-        image = name[: -len(suffix)] if suffix else posixpath.splitext(name)[0]
-        yield attempt(source.place(name), TITLE, _image, source, name, image, read, values)
+    return read_each(source, mask_files(source, suffix), TITLE, _image, suffix, read, values)
 
 
 def mask_files(source: Source, suffix: str) -> list[str]:
@@ -108,10 +106,11 @@ def mask_files(source: Source, suffix: str) -> list[str]:
 def _image(
     source: Source,
     name: str,
-    image: str,
+    suffix: str,
     read: Callable[[Image.Image], Read],
     values: Collection[str],
 ) -> AnnotatedImage:
+    image = name[: -len(suffix)] if suffix else posixpath.splitext(name)[0]
     picture, own = without_values(decode(source.read(name)), values)
     shapes, notes = read(picture)
     if 'labelIds' in name:  # of Cityscapes

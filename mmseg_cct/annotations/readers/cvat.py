@@ -12,18 +12,8 @@ from ..source import Source, attempt, read_part, reading
 from .geometry import box, colour, ellipse, extent_of, polygon, region
 
 TITLE = 'CVAT for images 1.1'
-_CORNERS = (
-    'tl',
-    'br',
-    'tl1',
-    'tr1',
-    'br1',
-    'bl1',
-    'tl2',
-    'tr2',
-    'br2',
-    'bl2',
-)  # the latter: cuboids
+# Of boxes, then of cuboids
+_CORNERS = 'tl', 'br', *(f'{corner}{face}' for face in '12' for corner in ('tl', 'tr', 'br', 'bl'))
 
 
 def is_mine(source: Source) -> bool:

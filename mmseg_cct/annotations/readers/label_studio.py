@@ -26,8 +26,7 @@ def is_mine(source: Source) -> bool:
 
 def read(source: Source) -> Annotations:
     """Reads all JSON files; classes are sorted by name, because the export gives no order."""
-    files = {name: source.json(name) for name in source.ending('.json')}
-    files = {name: _whole(content) for name, content in files.items() if _is_tasks(content)}
+    files = {name: _whole(tasks) for name, tasks in source.jsons(_is_tasks).items()}
     found: set[str] = set()
     for tasks in files.values():
         for task in tasks:

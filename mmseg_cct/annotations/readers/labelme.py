@@ -2,7 +2,6 @@
 
 import base64
 import posixpath
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from mmseg_cct.errors import UserError
 
 from ..pictures import bitmap
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
-from ..source import Source, attempt, read_part
+from ..source import Source, read_each, read_part
 from .geometry import box, ellipse, extent_of, polygon, region
 
 TITLE = 'labelme'
@@ -40,16 +39,11 @@ def read(source: Source) -> Annotations:
                 continue  # `_images` reports it
         labels = dict.fromkeys(sorted(found))
     labels.pop(_IGNORED, None)
-    return Annotations(labels, _images(source, names))
+    return Annotations(labels, read_each(source, names, TITLE, _image))
 
 
 def _is_labelme(content: Any) -> bool:
     return isinstance(content, dict) and 'imagePath' in content and 'shapes' in content
-
-
-def _images(source: Source, names: list[str]) -> Iterator[AnnotatedImage | UserError]:
-    for name in names:
-        yield attempt(source.place(name), TITLE, _image, source, name)
 
 
 def _image(source: Source, name: str) -> AnnotatedImage:

@@ -1,7 +1,7 @@
 """CVAT's "Segmentation mask 1.1": coloured PNGs and `labelmap.txt`, laid out as in VOC; and VOC."""
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from mmseg.utils import get_classes
@@ -11,7 +11,7 @@ from mmseg_cct.utils.labels import is_background, means_ignored
 
 from ..pictures import code_of, colour_of, decode, pack
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
-from ..source import Source, attempt, reading
+from ..source import Source, read_each, reading
 
 TITLE = 'Segmentation mask 1.1'
 _TABLE = 'labelmap.txt'
@@ -50,7 +50,8 @@ def read(source: Source) -> Annotations:
     by_colour = {0: None, code_of(VOID): _IGNORED}
     by_colour |= {code_of(colours[label]): meaning for label, meaning in meanings.items()}
     by_id = dict(enumerate(meanings.values())) | {255: _IGNORED}
-    return Annotations(classes, _images(source, by_colour, by_id))
+    images = read_each(source, _masks(source), TITLE, _image, by_colour, by_id)
+    return Annotations(classes, images)
 
 
 def _meaning(label: str, colour: Colour) -> str | None:
@@ -84,21 +85,13 @@ def _colours(text: str) -> dict[str, Colour]:
     return colours
 
 
-def _images(
-    source: Source, *tables: Mapping[int, str | None]
-) -> Iterator[AnnotatedImage | UserError]:
-    for name in _masks(source):
-        _, _, image = f'/{_FOLDER}/{posixpath.splitext(name)[0]}'.rpartition(f'/{_FOLDER}/')
-        yield attempt(source.place(name), TITLE, _image, source, name, image, *tables)
-
-
 def _image(
     source: Source,
     name: str,
-    image: str,
     by_colour: Mapping[int, str | None],
     by_id: Mapping[int, str | None],
 ) -> AnnotatedImage:
+    _, _, image = f'/{_FOLDER}/{posixpath.splitext(name)[0]}'.rpartition(f'/{_FOLDER}/')
     picture = decode(source.read(name))
     codes, meanings = pack(np.asarray(picture.convert('RGB'))), by_colour
     if picture.mode == 'P' and not meanings.keys() >= set(np.unique(codes).tolist()):

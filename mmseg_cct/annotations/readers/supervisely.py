@@ -2,7 +2,6 @@
 
 import base64
 import zlib
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from mmseg_cct.errors import UserError
 
 from ..pictures import bitmap
 from ..shapes import MAX_PIXELS, AnnotatedImage, Annotations, LeftOut, Shape
-from ..source import Source, attempt, read_part, reading
+from ..source import Source, read_each, read_part, reading
 from .geometry import box, colour, extent_of, region
 
 TITLE = 'Supervisely'
@@ -32,26 +31,19 @@ def read(source: Source) -> Annotations:
     with reading(source.place(name), TITLE):
         listed = source.json(name)['classes']
         classes = {str(each['title']): colour(each.get('color')) for each in listed}
-    return Annotations(classes, _images(source))
+    names = [name for name in source.ending('.json') if 'ann' in name.split('/')[:-1]]
+    return Annotations(classes, read_each(source, names, TITLE, _image))
 
 
 def _is_annotation(content: Any) -> bool:
     return isinstance(content, dict) and 'objects' in content and 'size' in content
 
 
-def _images(source: Source) -> Iterator[AnnotatedImage | UserError]:
-    for name in source.ending('.json'):
-        parts = name.split('/')
-        if 'ann' not in parts[:-1]:
-            continue
-        folder = max(index for index, part in enumerate(parts) if part == 'ann')
-        image = '/'.join([*parts[:folder], 'img', *parts[folder + 1 :]]).removesuffix('.json')
-        if image not in source.names:  # the images are elsewhere
-            image = '/'.join([*parts[:folder], *parts[folder + 1 :]]).removesuffix('.json')
-        yield attempt(source.place(name), TITLE, _image, source, name, image)
-
-
-def _image(source: Source, name: str, image: str) -> AnnotatedImage:
+def _image(source: Source, name: str) -> AnnotatedImage:
+    head, _, tail = f'/{name}'.removesuffix('.json').rpartition('/ann/')
+    image = f'{head}/img/{tail}'.removeprefix('/')
+    if image not in source.names:  # the images are elsewhere
+        image = f'{head}/{tail}'.removeprefix('/')
     content = source.json(name)
     size = content['size']['width'], content['size']['height']
     parts = [

@@ -1,7 +1,6 @@
 """YOLO-seg: a text file of polygons for each image, and a file that names the classes."""
 
 import posixpath
-from collections.abc import Iterator
 
 import numpy as np
 import yaml
@@ -9,7 +8,7 @@ import yaml
 from mmseg_cct.errors import UserError
 
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
-from ..source import Source, attempt, read_part, reading
+from ..source import Source, read_each, read_part, reading
 from .geometry import extent_of, polygon, region
 
 TITLE = 'YOLO-seg'
@@ -38,8 +37,8 @@ def read(source: Source) -> Annotations:
             if nested := [each for each in names.values() if isinstance(each, (list, dict))]:
                 raise TypeError(f'a class is a {type(nested[0]).__name__}')
             names = {int(index): str(names[index]) for index in sorted(names)}
-    z = 0 if is_ordered else None
-    return Annotations(dict.fromkeys(names.values()), _images(source, names, z))
+    images = read_each(source, _labels(source), TITLE, _image, names, 0 if is_ordered else None)
+    return Annotations(dict.fromkeys(names.values()), images)
 
 
 def _table(source: Source) -> str:
@@ -50,19 +49,8 @@ def _table(source: Source) -> str:
 
 
 def _labels(source: Source) -> list[str]:
-    found = source.ending('.txt')
-    return [
-        name
-        for name in found
-        if 'labels' in name.split('/')[:-1] and posixpath.basename(name) != 'classes.txt'
-    ]
-
-
-def _images(
-    source: Source, names: dict[int, str], z: int | None
-) -> Iterator[AnnotatedImage | UserError]:
-    for name in _labels(source):
-        yield attempt(source.place(name), TITLE, _image, source, name, names, z)
+    folders = ((name, name.split('/')) for name in source.ending('.txt'))
+    return [name for name, (*at, file) in folders if 'labels' in at and file != 'classes.txt']
 
 
 def _image(source: Source, name: str, names: dict[int, str], z: int | None) -> AnnotatedImage:
