@@ -81,20 +81,7 @@ def write_pseudo_labels(
     workers: int = 1,
     batch_size: int = 8,
 ) -> None:
-    """Labels a share of images with a progress bar.
-
-    Args:
-        model: The classifier.
-        settings: Thresholds, CRF and classes.
-        share: The images.
-        out: Output folder.
-        with_crf: Whether a dense CRF refines the labels.
-        workers: Number of worker processes; with 0 this process does the work.
-        batch_size: Maximum number of images of one size in a batch of the classifier.
-
-    Raises:
-        UserError: If a worker process is killed.
-    """
+    """Labels a share of images with a progress bar; the last four as in `make_pseudo_labels`."""
     crf = settings.crf if with_crf else None
     writer = LabelWriter(settings.background, settings.thresholds, crf, settings.colours, out)
     pool = _start_workers(workers)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from xml.sax.saxutils import escape, quoteattr
 
 from ..contours import TracedImage
 from ..rle import runs_of_mask
@@ -11,6 +11,7 @@ from .own_files import OwnFiles
 
 # A `z_order` says what lies on top.
 TRACING = dict(stacked=True)
+_HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<annotations>\n  <version>1.1</version>\n'
 
 
 def write(
@@ -18,45 +19,26 @@ def write(
 ) -> None:
     """Writes `cvat.xml`, image by image."""
     with files.open('cvat.xml') as file:
-        file.write('<?xml version="1.0" encoding="utf-8"?>\n<annotations>\n')
-        file.write('  <version>1.1</version>\n')
-        file.write(_text(_labels(classes)))
+        file.write(f'{_HEAD}  <meta>\n    <task>\n      <labels>\n')
+        for name, colour in classes.items():
+            described = f'<name>{escape(name)}</name><color>#{bytes(colour).hex()}</color>'
+            file.write(f'        <label>{described}<attributes/></label>\n')
+        file.write('      </labels>\n    </task>\n  </meta>\n')
         for index, image in enumerate(images):
-            file.write(_text(_image(index, image)))
+            size = 'width="{}" height="{}"'.format(*image.size)
+            file.write(f'  <image id="{index}" name={quoteattr(image.name)} {size}>\n')
+            file.writelines(f'    {_element(shape)}\n' for shape in image.shapes)
+            file.write('  </image>\n')
         file.write('</annotations>\n')
 
 
-def _text(element: Element) -> str:
-    indent(element, level=1)
-    return f'  {tostring(element, encoding="unicode").rstrip()}\n'
-
-
-def _labels(classes: Mapping[str, Colour]) -> Element:
-    meta = Element('meta')
-    labels = SubElement(SubElement(meta, 'task'), 'labels')
-    for name, colour in classes.items():
-        label = SubElement(labels, 'label')
-        SubElement(label, 'name').text = name
-        SubElement(label, 'color').text = '#{:02x}{:02x}{:02x}'.format(*colour)
-        SubElement(label, 'attributes')
-    return meta
-
-
-def _image(index: int, image: TracedImage) -> Element:
-    width, height = map(str, image.size)
-    element = Element('image', id=str(index), name=image.name, width=width, height=height)
-    for shape in image.shapes:
-        _add(element, shape)
-    return element
-
-
-def _add(image: Element, shape: Shape) -> None:
-    common = dict(label=str(shape.label), source='auto', occluded='0', z_order=str(shape.z))
+def _element(shape: Shape) -> str:
+    label = quoteattr(str(shape.label))
+    common = f'label={label} source="auto" occluded="0" z_order="{shape.z}"'
     if shape.mask is None:
         points = ';'.join(f'{x:g},{y:g}' for x, y in shape.polygons[0].tolist())
-        SubElement(image, 'polygon', common, points=points)
-        return
+        return f'<polygon {common} points="{points}"/>'
     (left, top), (height, width) = shape.offset, shape.mask.shape
-    place = dict(left=left, top=top, width=width, height=height)
+    place = f'left="{left}" top="{top}" width="{width}" height="{height}"'
     runs = ', '.join(map(str, runs_of_mask(shape.mask, 'C')))
-    SubElement(image, 'mask', common, rle=runs, **{key: str(of) for key, of in place.items()})
+    return f'<mask {common} rle="{runs}" {place}/>'

@@ -4,11 +4,11 @@ Regions are polygons, or brushes if they have holes.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from xml.sax.saxutils import quoteattr
 
 from ..contours import TracedImage
 from ..rasterize import draw_whole
@@ -27,7 +27,7 @@ def write(
     The tasks address their images as files of a local storage, relative to its root.
     """
     with files.open('label_studio.xml') as file:
-        file.write(_interface(classes))
+        file.writelines(_interface(classes))
     with files.open('label_studio.json') as file:
         file.write('[')
         for index, image in enumerate(images):
@@ -41,17 +41,14 @@ def write(
         file.write('\n]\n')
 
 
-def _interface(classes: Mapping[str, Colour]) -> str:
-    view = Element('View')
-    SubElement(view, 'Image', name='image', value='$image', zoom='true')
+def _interface(classes: Mapping[str, Colour]) -> Iterator[str]:
+    yield '<View>\n  <Image name="image" value="$image" zoom="true"/>\n'
     for kind, name in (('PolygonLabels', 'polygon'), ('BrushLabels', 'brush')):
-        labels = SubElement(view, kind, name=name, toName='image')
+        yield f'  <{kind} name="{name}" toName="image">\n'
         for label, colour in classes.items():
-            SubElement(
-                labels, 'Label', value=label, background='#{:02x}{:02x}{:02x}'.format(*colour)
-            )
-    indent(view)
-    return tostring(view, encoding='unicode') + '\n'
+            yield f'    <Label value={quoteattr(label)} background="#{bytes(colour).hex()}"/>\n'
+        yield f'  </{kind}>\n'
+    yield '</View>\n'
 
 
 def _region(number: int, shape: Shape, size: tuple[int, int]) -> dict[str, Any]:
