@@ -1,6 +1,7 @@
 """The floor plan: which package may import which; tests mirror the tree."""
 
 import ast
+import graphlib
 import re
 
 import pytest
@@ -54,6 +55,13 @@ ROOMS = {
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},
 }
+# The rooms inside `models`: those of one tier do not know each other, only the tiers before.
+MODEL_TIERS = [
+    {'backbones', 'layers', 'necks'},
+    {'losses', 'perturbations', 'data_preprocessors'},
+    {'heads'},
+    {'segmentors'},
+]
 # Folders of tests that belong to none of the rooms.
 OTHER_TESTS = {'benchmarks', 'docs', 'examples', 'shared', 'tools', 'trust'}
 # Modules without a file of tests of their own name, and where they are tested.
@@ -73,13 +81,11 @@ TESTED_ELSEWHERE = {
 OF_A_ROOM = {
     'engine/test_run_lengths',
     'annotations/readers/test_formats',  # damage in any format
-    'apis/test_tta',
     'interop/test_public_code',
     'models/segmentors/test_auxiliary_heads',
     'models/segmentors/test_unchanged_models',
     'models/test_pinned_losses',
     'models/test_ranges',
-    'models/test_import_order',
     'pseudo_labels/test_weak_configs',
 }
 
@@ -156,6 +162,28 @@ def test_the_plan_has_no_circle():
     for room, allowed in ROOMS.items():  # the table is in order: each after all that it may import
         assert allowed <= known, room
         known.add(room)
+
+
+def test_a_room_of_models_imports_only_from_the_tiers_before_it(imports, project_root):
+    tier = {room: index for index, rooms in enumerate(MODEL_TIERS) for room in rooms}
+    folders = (project_root / 'mmseg_cct' / 'models').iterdir()
+    assert {path.name for path in folders if (path / '__init__.py').exists()} == tier.keys()
+    strays = []
+    for file, *_, name in imports:
+        _, source, room, *_ = *file.split('/'), None
+        target = name.split('.')
+        if source == 'models' and room in tier and target[:2] == ['mmseg_cct', 'models']:
+            if target[2] != room and tier.get(target[2], len(tier)) >= tier[room]:
+                strays.append(f'{file} imports {name}')
+    assert not strays
+
+
+def test_no_modules_import_each_other(imports):
+    modules = {file.replace('/', '.') for file, *_ in imports}
+    edges = {module: set() for module in modules}
+    for file, _, name in imports:
+        edges[file.replace('/', '.')] |= {name, name.rpartition('.')[0]} & modules
+    graphlib.TopologicalSorter(edges).prepare()
 
 
 def test_the_package_imports_nothing_beside_it(imports):

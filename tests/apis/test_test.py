@@ -1,12 +1,14 @@
 import json
+import logging
 import os
 import shutil
 
 import numpy as np
 import pytest
+from mmengine.logging import MMLogger
 from PIL import Image
 
-from mmseg_cct.apis.test import prepare_test
+from mmseg_cct.apis.test import follow_test_size, prepare_test
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.processes import locked_folder
 
@@ -147,3 +149,48 @@ def test_out_refuses_images_that_would_share_a_file(cct, trained, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert any(line.startswith('error: png: ') and 'both become v0.png' in line for line in lines)
     assert not list((cct.folder / 'png').glob('*.png'))
+
+
+LOAD, PACK = dict(type='LoadImageFromFile'), dict(type='PackSegInputs')
+RESIZE = dict(type='Resize', scale=(320, 160), keep_ratio=True)
+FLIPS = [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)]
+
+
+def tta_pipeline(*resizes, before=()):
+    return [LOAD, *before, dict(type='TestTimeAug', transforms=[list(resizes), FLIPS, [PACK]])]
+
+
+@pytest.fixture
+def warnings(monkeypatch):
+    found = []
+    logger = MMLogger.get_current_instance()
+    monkeypatch.setattr(logger, 'log', lambda level, message: found.append((level, message)))
+    return found
+
+
+def test_factors_scale_the_size_of_the_test(warnings):
+    factors = [dict(type='Resize', scale_factor=s) for s in (0.5, 1.5)]
+    pipeline = tta_pipeline(*factors)
+    assert follow_test_size(pipeline, [LOAD, RESIZE, PACK]) == [LOAD, RESIZE, pipeline[1]]
+    assert follow_test_size(pipeline, [LOAD, PACK]) == pipeline
+    resized = tta_pipeline(*factors, before=[RESIZE])
+    assert follow_test_size(resized, [LOAD, RESIZE, PACK]) == resized
+    assert not warnings
+
+
+def test_sizes_much_larger_than_the_test_are_warned_of(warnings):
+    fixed = tta_pipeline(
+        dict(type='Resize', scale=(480, 240)), dict(type='Resize', scale=(640, 320))
+    )
+    assert follow_test_size(fixed, [LOAD, RESIZE, PACK]) == fixed
+    assert not warnings
+    large = tta_pipeline(dict(type='Resize', scale=(1280, 640)))
+    assert follow_test_size(large, [LOAD, RESIZE, PACK]) == large
+    ((level, message),) = warnings
+    assert level == logging.WARNING
+    assert 'longest side of up to 1280 pixels; the test to 320' in message
+
+
+def test_a_pipeline_without_resizes_stays(warnings):
+    assert follow_test_size([LOAD, PACK], [LOAD, RESIZE, PACK]) == [LOAD, PACK]
+    assert follow_test_size(tta_pipeline(), [LOAD, RESIZE, PACK]) == tta_pipeline()
