@@ -170,11 +170,11 @@ def test_a_room_of_models_imports_only_from_the_tiers_before_it(imports, project
     assert {path.name for path in folders if (path / '__init__.py').exists()} == tier.keys()
     strays = []
     for file, *_, name in imports:
-        _, source, room, *_ = *file.split('/'), None
-        target = name.split('.')
-        if source == 'models' and room in tier and target[:2] == ['mmseg_cct', 'models']:
-            if target[2] != room and tier.get(target[2], len(tier)) >= tier[room]:
-                strays.append(f'{file} imports {name}')
+        source, target = (re.match(r'mmseg_cct.models.(\w+)', path) for path in (file, name))
+        if source is None or target is None or source[1] not in tier or source[1] == target[1]:
+            continue
+        if tier.get(target[1], len(tier)) >= tier[source[1]]:
+            strays.append(f'{file} imports {name}')
     assert not strays
 
 

@@ -156,7 +156,7 @@ RESIZE = dict(type='Resize', scale=(320, 160), keep_ratio=True)
 FLIPS = [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)]
 
 
-def tta_pipeline(*resizes, before=()):
+def views(*resizes, before=()):
     return [LOAD, *before, dict(type='TestTimeAug', transforms=[list(resizes), FLIPS, [PACK]])]
 
 
@@ -170,21 +170,19 @@ def warnings(monkeypatch):
 
 def test_factors_scale_the_size_of_the_test(warnings):
     factors = [dict(type='Resize', scale_factor=s) for s in (0.5, 1.5)]
-    pipeline = tta_pipeline(*factors)
+    pipeline = views(*factors)
     assert follow_test_size(pipeline, [LOAD, RESIZE, PACK]) == [LOAD, RESIZE, pipeline[1]]
     assert follow_test_size(pipeline, [LOAD, PACK]) == pipeline
-    resized = tta_pipeline(*factors, before=[RESIZE])
+    resized = views(*factors, before=[RESIZE])
     assert follow_test_size(resized, [LOAD, RESIZE, PACK]) == resized
     assert not warnings
 
 
 def test_sizes_much_larger_than_the_test_are_warned_of(warnings):
-    fixed = tta_pipeline(
-        dict(type='Resize', scale=(480, 240)), dict(type='Resize', scale=(640, 320))
-    )
+    fixed = views(dict(type='Resize', scale=(480, 240)), dict(type='Resize', scale=(640, 320)))
     assert follow_test_size(fixed, [LOAD, RESIZE, PACK]) == fixed
     assert not warnings
-    large = tta_pipeline(dict(type='Resize', scale=(1280, 640)))
+    large = views(dict(type='Resize', scale=(1280, 640)))
     assert follow_test_size(large, [LOAD, RESIZE, PACK]) == large
     ((level, message),) = warnings
     assert level == logging.WARNING
@@ -193,4 +191,4 @@ def test_sizes_much_larger_than_the_test_are_warned_of(warnings):
 
 def test_a_pipeline_without_resizes_stays(warnings):
     assert follow_test_size([LOAD, PACK], [LOAD, RESIZE, PACK]) == [LOAD, PACK]
-    assert follow_test_size(tta_pipeline(), [LOAD, RESIZE, PACK]) == tta_pipeline()
+    assert follow_test_size(views(), [LOAD, RESIZE, PACK]) == views()
