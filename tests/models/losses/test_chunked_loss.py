@@ -503,20 +503,6 @@ def test_no_tensor_grows_with_decoders_times_pixels(channels):
     assert counter.largest < num_decoders * main_prediction * width / 20
 
 
-def test_position_fraction_saves_work():
-    full, half = (
-        make_bank(OBJECT_MASKING, position_fraction=fraction, memory_budget=20_000)
-        for fraction in (1.0, 0.5)
-    )
-    counters = []
-    for bank in (full, half):
-        z, seg_logits, samples = make_batch()
-        with DispatchCounter() as counter:
-            bank.loss((z,), seg_logits, samples)['loss'].backward()
-        counters.append(counter.matrix_products)
-    assert counters[1] < 0.6 * counters[0]
-
-
 COMPILED = """
 import sys
 sys.path[:0] = {folders!r}

@@ -55,11 +55,12 @@ def projected_noise(monkeypatch):
     return drawn
 
 
-def test_noise_has_its_covariance_where_a_decoder_is_wider_than_z():
-    """W Wᵀ is singular where B > D."""
+@pytest.mark.parametrize(('width', 'channels'), [(4, 10), (12, 3)])
+def test_noise_has_the_covariance_of_projected_noise(width, channels):
+    """W Wᵀ, which is singular where a decoder is wider than z."""
     torch.manual_seed(0)
-    weight = torch.randn(1, 12, 3)
-    noise = intermediate_vat._projected_noise(weight, torch.empty(1, 1, 12, 50_000))[0, 0]
+    weight = torch.randn(1, width, channels)
+    noise = intermediate_vat._projected_noise(weight, torch.empty(1, 1, width, 50_000))[0, 0]
     torch.testing.assert_close(noise.cov(), weight[0] @ weight[0].T, rtol=0, atol=0.2)
 
 
@@ -95,18 +96,6 @@ def test_direction_is_the_gradient_by_finite_differences(
         assert (actual[k] - expected).norm() <= 1e-3 * expected.norm()
 
 
-def test_raises_the_divergence_more_than_random_noise():
-    shared, group = tiny.context(), tiny.decoders(K)
-    r = draw(IntermediateVAT(K, epsilon=0.5), shared, group)
-    z = shared.features.double()
-    for k, decoder in enumerate(plain_decoders(group)):
-        adversarial = divergence(decoder, z, r[k])
-        for _ in range(10):
-            noise = torch.randn_like(z)
-            noise *= (0.5 / noise.flatten(1).norm(dim=1)).view(-1, 1, 1, 1)
-            assert (adversarial > 2 * divergence(decoder, z, noise)).all()
-
-
 @pytest.mark.parametrize('num_images', [1, 4])
 @pytest.mark.parametrize('floor_over_norm', [0.2, 5.0])
 def test_norm_floor_gives_the_strength_of_the_public_rule(
@@ -132,17 +121,6 @@ def test_norm_floor_gives_the_strength_of_the_public_rule(
     assert (length < 2.0 / (1 + floor_over_norm / 2)).all()
     actual = draw(setting, shared, group)[0]
     torch.testing.assert_close(actual.flatten(1).norm(dim=1), length, rtol=0.05, atol=0)
-
-
-def test_probing_noise_has_the_covariance_of_projected_noise(projected_noise):
-    # r ~ N(0, I), so W r ~ N(0, W Wᵀ), independent between positions
-    shared, group = tiny.context(num_images=50, size=(20, 20)), tiny.decoders(K)
-    draw(IntermediateVAT(K), shared, group)
-    samples = projected_noise['noise'].double().transpose(1, 2).flatten(2)  # (k, C, 20000)
-    actual = samples @ samples.transpose(1, 2) / samples.shape[-1]
-    weight = group.projection.detach().double()
-    expected = weight @ weight.transpose(1, 2)
-    assert (actual - expected).abs().max() < 0.05 * expected.abs().max()
 
 
 @pytest.mark.parametrize('rows', [[1], [0, 2], [0, 1, 2, 3]])

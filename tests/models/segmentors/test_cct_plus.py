@@ -15,13 +15,25 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.cutmix import paste
 
 N, SIZE = 2, (32, 32)
+FCN = dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=3, dropout_ratio=0)
 STRONG = dict(type='ConfidentCrossEntropy', loss_weight=2.0, threshold=0.4)
 
 
-def make_model(**kwargs):
+def make_model(heads=None, **kwargs):
+    """`heads` are the auxiliary ones, if they are a list."""
     torch.manual_seed(0)
     settings = dict(type='CCTPlusSegmentor', loss_strong=dict(STRONG))
-    return MODELS.build(tiny.model_config(**dict(settings, **kwargs)))
+    config = tiny.model_config(**dict(settings, **kwargs))
+    if heads is not None:  # `update` would merge them
+        config['auxiliary_head'] = copy.deepcopy(heads)
+    return MODELS.build(config)
+
+
+def bank_calls(model):
+    """The arguments of each later call of the auxiliary decoders' loss."""
+    seen, loss = [], model.auxiliary_head.loss
+    model.auxiliary_head.loss = lambda *args: seen.append(args) or loss(*args)
+    return seen
 
 
 def make_batch(num_views=1, size=SIZE):
@@ -124,16 +136,7 @@ def test_the_feature_stream_is_the_weak_view_without_some_channels():
 
 @pytest.mark.parametrize('align_corners', [False, True])
 def test_predictions_of_a_head_at_another_stride_are_resized_as_the_head_does(align_corners):
-    head = dict(
-        type='FCNHead',
-        in_channels=6,
-        channels=4,
-        num_convs=1,
-        dropout_ratio=0,
-        num_classes=3,
-        align_corners=align_corners,
-    )
-    model = make_model(auxiliary_head=None, decode_head=head)
+    model = make_model(auxiliary_head=None, decode_head=dict(FCN, align_corners=align_corners))
     teacher = tiny.with_teacher(model)
     data = prepared(model)
     student = copy.deepcopy(model)
@@ -175,15 +178,17 @@ def test_the_supervised_and_the_auxiliary_losses_are_those_of_cct():
 
 
 @pytest.mark.parametrize('joint_batch', [False, True])
-def test_the_supervised_loss_is_weighted_by_itself(joint_batch):
+def test_the_losses_on_labels_are_weighted_by_themselves(joint_batch):
+    """Those of the main decoder and of MMSeg's auxiliary heads."""
+    heads = [FCN, tiny.model_config()['auxiliary_head']]
     whole, half = (
         losses_of(model, prepared(model))
         for weight in (1.0, 0.5)
-        for model in [make_model(joint_batch=joint_batch, supervised_weight=weight)]
+        for model in [make_model(joint_batch=joint_batch, supervised_weight=weight, heads=heads)]
     )
     for name in whole:
-        expected = whole[name] / 2 if name == 'decode.loss_ce' else whole[name]
-        assert torch.equal(half[name], expected), name
+        on_labels = name in ('decode.loss_ce', 'aux_0.loss_ce')
+        assert torch.equal(half[name], whole[name] / 2 if on_labels else whole[name]), name
 
 
 @pytest.mark.parametrize('bank_on_strong', [False, True])
@@ -197,18 +202,14 @@ def test_the_auxiliary_losses_never_train_the_main_decoder(bank_on_strong):
     assert {name.split('.')[0] for name in trained} == {'backbone', 'neck', 'decode_head'}
 
 
-def test_a_bank_on_the_strong_view_sees_mixed_images_targets_and_validity(monkeypatch):
+def test_a_bank_on_the_strong_view_sees_mixed_images_targets_and_validity():
     model = make_model(bank_on_strong=True)
     model.cutmix = FixedBoxes()
     teacher = tiny.with_teacher(model)
     data = prepared(model)
     size = (32, 24)  # of the first image alone
     data['data_samples']['unlabeled'][0].valid_mask.data[..., size[1] :] = False
-    seen = []
-    loss = model.auxiliary_head.loss
-    monkeypatch.setattr(
-        model.auxiliary_head, 'loss', lambda *args: seen.append(args) or loss(*args)
-    )
+    seen = bank_calls(model)
     losses_of(model, data)
     ((_, target, samples),) = seen
     (boxes,) = model.cutmix.drawn
@@ -318,11 +319,9 @@ def test_mixed_images_keep_their_pseudo_labels():
     labels = torch.randint(0, 3, (N, 1, *SIZE))
     for sample, label in zip(data['data_samples']['unlabeled'], labels):
         sample.pseudo_sem_seg = PixelData(data=label)
-    seen = []
-    loss = model.auxiliary_head.loss
-    model.auxiliary_head.loss = lambda *args: seen.append(args[2]) or loss(*args)
+    seen = bank_calls(model)
     losses = losses_of(model, data)
-    actual = torch.stack([sample.pseudo_sem_seg.data for sample in seen[0]])
+    actual = torch.stack([sample.pseudo_sem_seg.data for sample in seen[0][2]])
     assert torch.equal(actual, paste(labels, model.cutmix.drawn[0]))
     assert losses['aux.weak_ce'] > 0
 
@@ -417,19 +416,14 @@ def test_partners_of_a_second_batch_are_predicted_in_eval_mode(taught):
 
 def test_in_a_joint_batch_each_head_gets_its_own_images():
     """The auxiliary decoders z of the weak views, MMSeg's heads that of the labelled images."""
-    head = dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=3)
-    config = tiny.model_config(type='CCTPlusSegmentor', loss_strong=dict(STRONG), joint_batch=True)
-    config['auxiliary_head'] = [dict(head, dropout_ratio=0), config['auxiliary_head']]
-    model = MODELS.build(config)
+    model = make_model([FCN, tiny.model_config()['auxiliary_head']], joint_batch=True)
     data = prepared(model)
     student = copy.deepcopy(model)
-    seen = []
-    loss = model.auxiliary_head.loss
-    model.auxiliary_head.loss = lambda z, *args: seen.append(z[-1]) or loss(z, *args)
+    seen = bank_calls(model)
     losses = losses_of(model, data)
     images = torch.cat([data['inputs']['labeled'], data['inputs']['unlabeled']])
     labeled, weak = student.extract_feat(images)[0].split(N)
-    torch.testing.assert_close(seen, [weak])
+    torch.testing.assert_close(seen[0][0][-1], weak)
     samples = data['data_samples']['labeled']
     expected = student.supervised_heads[0].loss((labeled,), samples, None)
     torch.testing.assert_close(losses['aux_0.loss_ce'], expected['loss_ce'])
@@ -503,9 +497,7 @@ def test_a_bank_on_the_strong_view_sees_the_partners_targets_and_validity():
     teacher = tiny.with_teacher(model)
     model.cutmix = FixedBoxes()
     data = with_partners(prepared(model))
-    seen = []
-    loss = model.auxiliary_head.loss
-    model.auxiliary_head.loss = lambda *args: seen.append(args) or loss(*args)
+    seen = bank_calls(model)
     losses_of(model, data)
     ((_, target, samples),) = seen
     (box,) = model.cutmix.drawn
@@ -513,16 +505,3 @@ def test_a_bank_on_the_strong_view_sees_the_partners_targets_and_validity():
     torch.testing.assert_close(target, torch.where(box, partners[0], own[0]))
     valid = torch.stack([sample.valid_mask.data for sample in samples])
     assert torch.equal(valid, torch.where(box, partners[1], own[1]))
-
-
-def test_each_kind_of_labelled_loss_is_weighted():
-    """Those of MMSeg's auxiliary heads too."""
-    model = make_model(auxiliary_head=None)
-    head = dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=3)
-    model.supervised_heads.append(MODELS.build(dict(head, dropout_ratio=0)))
-    data = prepared(model)
-    half = copy.deepcopy(model)
-    half.supervised_weight = 0.5
-    expected, actual = losses_of(model, data), losses_of(half, data)
-    for name in ('decode.loss_ce', 'aux_0.loss_ce'):
-        assert torch.equal(actual[name], expected[name] / 2)
