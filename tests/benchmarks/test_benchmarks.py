@@ -84,35 +84,18 @@ def test_bank_and_plain_compute_one_loss():
 @pytest.mark.slow
 def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_path, capsys):
     config = project_root / 'configs/cct/cct_mbv2_camvid_50.py'
+    options = '--size 32 32 --repeats 1 --threads 1 --no-compile --variants merged+fused'
+    figures = tmp_path / 'figures.json'
     run(
-        train_step,
-        monkeypatch,
-        '--config',
-        config,
-        '--size',
-        32,
-        32,
-        '--repeats',
-        1,
-        '--threads',
-        1,
-        '--no-compile',
-        '--variants',
-        'merged+fused',
-        'channels_last+bfloat16',
-        '--json',
-        tmp_path / 'figures.json',
+        *(train_step, monkeypatch, '--config', config, *options.split()),
+        *('channels_last+bfloat16', '--json', figures),
     )
     assert 'cct_mbv2_camvid_50, 2+2 images of 32×32' in capsys.readouterr().out
-    steps = json.loads((tmp_path / 'figures.json').read_text())['steps']
+    steps = json.loads(figures.read_text())['steps']
     assert list(steps) == [
-        'CCT',
-        'supervised',
-        'baseline',
-        'CCT, merged+fused',
-        'supervised, merged+fused',
-        'CCT, channels_last+bfloat16',
-        'supervised, channels_last+bfloat16',
+        *('CCT', 'supervised', 'baseline'),
+        *('CCT, merged+fused', 'supervised, merged+fused'),
+        *('CCT, channels_last+bfloat16', 'supervised, channels_last+bfloat16'),
     ]
 
 
@@ -126,15 +109,8 @@ def test_an_unknown_variant_is_named(monkeypatch, capsys):
 def test_the_mix_keeps_the_papers_shares(num_decoders):
     mix = dict(branch.paper_mix(num_decoders))
     assert sum(mix.values()) == num_decoders
-    paper = dict(
-        vat=2,
-        dropout=6,
-        guided_cutout=6,
-        context_masking=2,
-        object_masking=2,
-        feature_drop=6,
-        feature_noise=6,
-    )
+    paper = {name: p['num_decoders'] for name, p in branch.SETTING.perturbations.items()}
+    assert list(paper.values()) == [2, 6, 6, 2, 2, 6, 6]
     assert all(abs(mix.get(name, 0) - n * num_decoders / 30) < 1 for name, n in paper.items())
 
 
@@ -253,16 +229,9 @@ def test_a_folder_that_is_no_clone_is_named(tmp_path):
 def test_a_clone_with_mixed_tabs_is_loaded(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, 'path', list(sys.path))
     monkeypatch.setattr(sys, 'path_hooks', list(sys.path_hooks))
-    for name in (
-        'utils',
-        'utils.helpers',
-        'utils.losses',
-        'base',
-        'base.base_model',
-        'models',
-        'models.decoders',
-        'models.model',
-    ):
+    packages = dict(utils=['helpers', 'losses'], base=['base_model'], models=['decoders', 'model'])
+    modules = [f'{package}.{name}' for package, names in packages.items() for name in names]
+    for name in (*packages, *modules):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
         monkeypatch.delitem(sys.modules, name)  # what is loaded goes again after the test
     files = {
