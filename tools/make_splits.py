@@ -16,7 +16,6 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
     from mmseg_cct.datasets.splits import Split
 
-_VOC_IMAGES = 'JPEGImages', 'SegmentationClass', 'SegmentationClassAug'
 VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
 
 
@@ -148,10 +146,16 @@ def write_splits(
 ) -> None:
     """Writes splits and prints a line for each; a list without images is left out.
 
-    Without `force`, an existing list that differs is a `UserError`; one of the `inputs` always is.
+    Raises:
+        UserError: The folder holds images or is read, or holds another list of that name and
+            `force` is not set.
     """
+    from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
     from mmseg_cct.utils.image_lists import require_listable, write_list
 
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.suffix.lower() in IMAGE_SUFFIXES:
+            raise UserError('--out', f'{folder} holds {path.name}', 'a folder without images')
     lists = {
         folder / f'{number}_{part}.txt': getattr(split, part)
         for number, split in splits.items()
@@ -181,10 +185,8 @@ def main() -> None:
     """Runs the tool."""
     args = parse_args()
     with running(args):
-        read = args.list, args.images, args.masks
-        if args.voc_root:
-            read += tuple(os.path.join(args.voc_root, name) for name in _VOC_IMAGES)
-        write_splits(make_splits(args), Path(args.out), args.force, [*filter(None, read)])
+        read = filter(None, (args.list, args.images, args.masks))
+        write_splits(make_splits(args), Path(args.out), args.force, list(read))
 
 
 if __name__ == '__main__':

@@ -48,7 +48,6 @@ TARGETS = ('data/images/l0.png', 'data/images', 'data/images/new', 'data/masks',
 # Where the tool is not told that the folder holds data: it may write there, but replace nothing.
 UNTOLD = {
     ('convert_checkpoint', 'data/images/new'),
-    ('make_splits', 'data/masks'),
     *((tool, 'data/images/new') for tool in ('next_batch', 'report')),  # trained on other data
     *(('publish_model', target) for target in TARGETS),  # the name gets a hash
 }
