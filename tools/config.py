@@ -4,7 +4,6 @@
 Examples:
     python tools/config.py configs/cct/cct_r50_voc_1464.py --method unimatch --labels 183 \\
         --out unimatch_r50_voc_183.py
-    python tools/config.py unimatch_r50_voc_183
 """
 
 import argparse
@@ -18,7 +17,7 @@ _HEADER = '# A whole config, as tools/config.py writes it.\n'
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
-    parser.add_argument('config', help='the config file, or the name of a run')
+    parser.add_argument('config', help='the config file')
     parser.add_argument('--out', metavar='FILE', help='where to write it (default: print it)')
     add_overwrite(parser)
     add_cfg_options(parser)

@@ -99,13 +99,4 @@ axes.text(
     va='center',
     fontsize=9.5,
 )
-axes.text(
-    5.8,
-    0.25,
-    'The name alone works too:  mmseg-cct train unimatch_r50_voc_183',
-    ha='center',
-    va='center',
-    fontsize=10.5,
-    color=INK,
-)
 figure.savefig(Path(__file__).with_suffix('.svg'), metadata={'Date': None})

@@ -43,7 +43,7 @@ def _require_settings(args: argparse.Namespace) -> None:
     """Checks what needs no torch, whose import takes seconds: the files of the config."""
     for name in ('config', 'student'):
         if (config := getattr(args, name, None)) is not None:
-            require_bases(find_setting(config).file)
+            require_bases(find_setting(config))
 
 
 def greet() -> None:

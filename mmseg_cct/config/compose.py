@@ -1,7 +1,7 @@
 """Composes a run: a setting, the overlay of a method, and a number of labels.
 
 A setting is a config of CCT: model, data and schedule. A method is a config with a few dicts that
-are merged over it. `unimatch_r50_voc_183` is UniMatch on `cct_r50_voc_*.py` with 183 labels.
+are merged over it.
 """
 
 import copy

@@ -23,14 +23,15 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     """Reads a setting, and merges a method, a number of labels and options over it.
 
     Args:
-        config_file: The setting, as a path, the short name of a shipped one, or a composed name.
+        config_file: The setting, as a path or the short name of a shipped one.
         options: Settings to override, by dotted key. `method` names a method or is an overlay, and
             `labels` is the number of labelled images.
 
     Returns:
-        The config. Its `filename` is the composed name if a method or labels were given. A file
-        that is missing or does not run, a method that does not fit it, and an option that does not
-        fit it or would do nothing are a `UserError`.
+        The config. Its `filename` is the composed name if a method or labels were given.
+
+    Raises:
+        UserError: A file is missing or does not run, or a method or an option does not fit it.
 
     Examples:
         >>> options = {'method': 'supervised', 'train_cfg.max_iters': 10}
@@ -38,21 +39,21 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
         >>> config.train_cfg.max_iters, config.model.type
         (10, 'EncoderDecoder')
     """
-    setting = find_setting(config_file)
-    config = read_config(setting.file)
+    file = find_setting(config_file)
+    config = read_config(file)
     check_sections(config)
     _forget_old_hooks(config)
     options = dict(options)
-    method, labels = options.pop('method', setting.method), options.pop('labels', setting.labels)
+    method, labels = options.pop('method', None), options.pop('labels', None)
     if method is not None:
         merge_method(config, method)
     if labels is not None:
         set_labels(config, labels)
-    stem = Path(setting.file).stem
+    stem = Path(file).stem
     if (name := composed_name(stem, method, labels)) != stem:
         object.__setattr__(config, '_filename', f'{name}.py')
     old_max_iters = at(config, 'train_cfg.max_iters')
-    merge_options(config, setting.file, options)
+    merge_options(config, file, options)
     check_sections(config)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         move_scheduler_ends(config, old_max_iters)
@@ -76,10 +77,8 @@ def _forget_old_hooks(config: Config) -> None:
 
 def chosen_method(config_file: str, options: Mapping[str, Any]) -> str:
     """Names a run's method by the options, else by the name of the setting's file, else `cct`."""
-    setting = find_setting(config_file)
-    own = Path(setting.file).stem.partition('_')[0]
-    chosen = options.get('method') or setting.method
-    return chosen or (own if own in method_names() else PLAIN)
+    own = Path(find_setting(config_file)).stem.partition('_')[0]
+    return options.get('method') or (own if own in method_names() else PLAIN)
 
 
 def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:

@@ -75,10 +75,11 @@ def test_every_method_takes_a_step_in_float16(simulate):
 
 def test_a_later_step_and_a_validation(simulate):
     """With a scaler, in channels-last (the demo), and of several domains with a discriminator."""
-    names = ['cct/cct_r50_voc_1464', 'unimatch_r50_voc_1464', 'demo/cct_shapes']
-    names.append('cct-adv_mbv2-jpu_camvid-idd_20')
-    rows = simulate(names, '--amp', 'float16', '--validate')
-    assert [Path(row['config']).stem for row in rows] == [Path(name).stem for name in names]
+    names = ['cct/cct_r50_voc_1464', 'demo/cct_shapes']
+    rows = simulate(names, '--amp', 'float16', '--validate', methods=['cct', 'unimatch'])
+    assert len(rows) == 4
+    names = ['multi_domain/cct_mbv2-jpu_camvid-idd_20']
+    rows += simulate(names, '--amp', 'float16', '--validate', methods=['cct-adv'])
     for row in rows:
         check(row, scaled=True)
 

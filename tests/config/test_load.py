@@ -43,7 +43,6 @@ def test_a_method_is_known_by_option_or_name(tmp_path, options, method):
     file = tmp_path / 'cct-strong_net_mine.py'
     file.write_text("model = dict(type='A')")
     assert chosen_method(str(file), options) == method
-    assert chosen_method('unimatch_r50_voc_183', {}) == 'unimatch'
     assert chosen_method(str(file.rename(tmp_path / 'mine.py')), {}) == 'cct'
 
 

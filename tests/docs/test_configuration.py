@@ -28,7 +28,7 @@ def test_every_registered_component_is_on_the_page(page):
 
 
 def test_the_papers_symbols_are_where_the_page_says(page):
-    config = load_config('cct-abce_r50_camvid_50', {})
+    config = load_config('cct_r50_camvid_50', {'method': 'cct-abce'})
     table = rows(page.partition("## The paper's symbols")[2].partition('\n## ')[0])
     assert len(table) > 15
     for _, _, key, value in table:
@@ -51,8 +51,8 @@ def test_the_page_on_runs_lists_the_methods_and_the_named_hooks(project_root):
 
     hooks = page.partition('\n| name in')[2].partition('\n\n')[0]
     named = {name for row in rows(hooks) for name in re.findall('`([^`]+)`', row[0])}
-    runs = ('cct-abce_mbv2-jpu_idd-lite_20', 'cct-strong_r50_voc_183')
-    present = [load_config(name, {}).default_hooks.keys() for name in runs]
+    runs = {'cct_r50_voc_1464': 'cct-strong', 'cct_mbv2-jpu_idd-lite_20': 'cct-abce'}
+    present = [load_config(name, {'method': m}).default_hooks.keys() for name, m in runs.items()]
     assert named - {'default_hooks'} <= set().union(*present)
 
 
