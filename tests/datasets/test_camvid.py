@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets import CamVidDataset, PairDraw, SemiSegDataset
+from mmseg_cct.datasets import PairDraw, SemiSegDataset
 from mmseg_cct.preflight.files import check_pairs
 
 PIPELINE = [
@@ -39,31 +39,11 @@ def test_void_is_ignored(root):
     assert mask[0, 0].tolist() == [*range(11), 255]
 
 
-def test_eleven_classes_with_a_colour_each():
-    assert CamVidDataset.METAINFO['classes'] == (
-        'Sky', 'Building', 'Pole', 'Road', 'Pavement', 'Tree', 'SignSymbol', 'Fence', 'Car',
-        'Pedestrian', 'Bicyclist',
-    )  # fmt: skip
-    assert len({tuple(colour) for colour in CamVidDataset.METAINFO['palette']}) == 11
-
-
 def test_some_of_the_classes(root):
     dataset = DATASETS.build(_config(root, metainfo=dict(classes=('Car', 'Road'))))
     mask = dataset[0]['data_samples'].gt_sem_seg.data
     assert mask[0, 0].tolist() == [1 if i == 3 else 0 if i == 8 else 255 for i in range(12)]
     assert dataset.metainfo['palette'] == [[64, 0, 128], [128, 64, 128]]
-
-
-def test_list_in_the_working_directory(root, tmp_path_factory, monkeypatch):
-    folder = tmp_path_factory.mktemp('project')
-    (folder / 'some.txt').write_text('a\n')
-    monkeypatch.chdir(folder)
-    assert len(DATASETS.build(_config(root, ann_file='some.txt'))) == 1
-
-
-def test_list_in_the_data_root(root):
-    (root / 'train.txt').write_text('a\n')
-    assert len(DATASETS.build(_config(root, ann_file='train.txt'))) == 1
 
 
 def test_checks_know_that_void_is_allowed(root):

@@ -6,7 +6,7 @@ from mmseg.registry import DATASETS
 from PIL import Image
 from world import run_tool
 
-from mmseg_cct.datasets.sun_rgbd import CLASSES, FROM_37, SUNRGBDDataset, to_13_classes
+from mmseg_cct.datasets.sun_rgbd import CLASSES, FROM_37, to_13_classes
 from mmseg_cct.errors import UserError
 
 # The column "Eigen et al./SceneNet Mapping" of SceneNet's table for the labels 1 to 37, and its
@@ -82,20 +82,6 @@ def test_masks_of_other_content_are_kept(sun, capsys):
         capsys.readouterr().err,
     )
     assert mask.read_bytes() == before
-
-
-def test_classes_and_palette_belong_together():
-    meta = SUNRGBDDataset.METAINFO
-    assert len(meta['classes']) == len({tuple(colour) for colour in meta['palette']}) == 13
-
-
-def test_a_list_names_the_images(sun):
-    convert(sun)
-    (sun / 'list.txt').write_text('img-000002\n')
-    dataset = SUNRGBDDataset(
-        ann_file=str(sun / 'list.txt'), data_root=str(sun / 'sun'),
-        data_prefix=dict(img_path='images/train', seg_map_path='masks/train'))  # fmt: skip
-    assert [info['img_path'][-14:] for info in dataset] == ['img-000002.jpg']
 
 
 @pytest.mark.parametrize(

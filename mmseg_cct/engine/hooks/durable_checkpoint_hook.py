@@ -33,7 +33,7 @@ class DurableCheckpointHook(CheckpointHook):
     """
 
     _default_greater_keys = [*CheckpointHook._default_greater_keys, 'IoU', 'F1', 'recall']
-    file_backend: Any
+    file_backend: Any = None  # until a training begins
     interval: Any
 
     def __init__(self, interval: int | None = None, **kwargs: Any) -> None:

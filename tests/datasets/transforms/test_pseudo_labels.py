@@ -89,13 +89,6 @@ def test_resize_takes_the_nearest_label(tree, labels):
     assert np.array_equal(pseudo[0].numpy(), expected)
 
 
-def test_no_mask_travels_with_them(tree, labels):
-    for name in tree.unlabeled_names:
-        tree.mask(name).unlink()
-    _, pseudo = image_and_labels(build(tree, labels), 0)
-    assert pseudo.shape == (1, 16, 24)
-
-
 def test_labels_of_subfolders(tree, labels):
     load = LoadPseudoLabels(str(tree.root / 'images'), str(labels))
     path = load.path_of(str(tree.root / 'images/city/a.b.jpg'))

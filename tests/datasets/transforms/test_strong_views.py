@@ -2,7 +2,6 @@
 
 import colorsys
 
-import cv2
 import numpy as np
 import pytest
 import torch
@@ -160,10 +159,10 @@ def test_comes_after_packing(image):
         StrongViews()(dict(img=image))
 
 
-def with_views(tree, pack='PackSegInputs', **kwargs):
+def with_views(tree, **kwargs):
     steps = tree.config('unlabeled')['pipeline'][:-1]
     views = dict(type='StrongViews', num_views=2, **kwargs)
-    return tree.config('unlabeled', pipeline=[*steps, dict(type=pack), views])
+    return tree.config('unlabeled', pipeline=[*steps, dict(type='PackSegInputs'), views])
 
 
 class TestBranches:
@@ -187,20 +186,6 @@ class TestBranches:
         samples = SemiSegDataset(tree.config('labeled'), with_views(tree))[DRAW]['data_samples']
         samples['unlabeled_strong_0'].set_metainfo(dict(img_shape=(1, 1)))
         assert samples['unlabeled'].img_shape == samples['unlabeled_strong_1'].img_shape == (12, 12)
-
-    def test_carry_pseudo_labels(self, tree):
-        folder = tree.root / 'pseudo'
-        folder.mkdir()
-        for name in tree.unlabeled_names:
-            cv2.imwrite(str(folder / f'{name}.png'), np.ones((16, 24), np.uint8))
-        load = dict(
-            type='LoadPseudoLabels', image_dir=str(tree.root / 'images'), label_dir=str(folder)
-        )
-        config = with_views(tree, 'PackPseudoLabels')
-        config['pipeline'].insert(1, load)
-        samples = SemiSegDataset(tree.config('labeled'), config)[DRAW]['data_samples']
-        for name in ('unlabeled', 'unlabeled_strong_0', 'unlabeled_strong_1'):
-            assert samples[name].pseudo_sem_seg.shape == (12, 12)
 
     def test_belong_to_the_unlabeled_pipeline(self, tree):
         pipeline = [*tree.config('labeled')['pipeline'], dict(type='StrongViews')]
