@@ -193,7 +193,8 @@ def _logged_values(file: Path) -> Iterator[dict]:
             for key, value in values.items():
                 if not isinstance(value, int if key == 'step' else (int, float)):
                     raise ValueError(f'{key} is {value!r}')
-        except (ValueError, RecursionError) as error:
+                float(value)  # of any number of digits
+        except (ValueError, OverflowError, RecursionError) as error:
             if number == len(lines):  # no line end after it
                 warn(f'{file}, line {number}: cut off in the middle; left out')
                 return

@@ -8,6 +8,8 @@ where predictions are flat, which is where they are often wrong.
 """
 
 import functools
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -108,7 +110,7 @@ def rank_images(
     """
     pipeline = image_pipeline(model.cfg)
     stamps = {name: file_stamp(info.get('img_path') or '') for name, info in listed.items()}
-    done = set(_scores_of(listed, stamps, out))
+    done = set(_scores_of(listed, stamps, out, model))
     gather(None)  # all processes have read the old scores before one writes
     share = SharedImages([name for name in listed if name not in done], len(done))
     scores = Path(out, SCORES, f'{get_rank()}.jsonl')
@@ -136,7 +138,7 @@ def rank_images(
                 append_line(scores, asdict(image))
                 share.written()
     failed = share.total().failed
-    return Ranking(sorted(_scores_of(listed, stamps, out).values(), reverse=True), failed)
+    return Ranking(sorted(_scores_of(listed, stamps, out, model).values(), reverse=True), failed)
 
 
 def to_rgb(data: Mapping[str, Any]) -> np.ndarray:
@@ -145,7 +147,7 @@ def to_rgb(data: Mapping[str, Any]) -> np.ndarray:
 
 
 def _scores_of(
-    listed: Mapping[str, Any], stamps: Mapping[str, Any], out: str | Path
+    listed: Mapping[str, Any], stamps: Mapping[str, Any], out: str | Path, model: Any
 ) -> dict[str, ScoredImage]:
     """Returns the scores, by name, of the listed images as they are now.
 
@@ -155,8 +157,18 @@ def _scores_of(
         image.name: image
         for file in sorted(Path(out, SCORES).glob('*.jsonl'))
         for image in read_lines(file, ScoredImage)
-        if image.name in listed and image.stamp == stamps[image.name]
+        if image.name in listed and image.stamp == stamps[image.name] and _is_whole(image, model)
     }
+
+
+def _is_whole(image: ScoredImage, model: Any) -> bool:
+    """Whether a score is what this model gives; an edited one is made again."""
+    return (
+        all(map(math.isfinite, (image.score, *image.by_perturbation.values(), *image.z)))
+        and list(image.by_perturbation) == list(_decoders(model))
+        and len(image.z) == model.auxiliary_head.proj.shape[-1]
+        and re.fullmatch('[0-9a-f]{64}', image.fingerprint) is not None
+    )
 
 
 def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> Prediction:
@@ -225,11 +237,13 @@ def _require_auxiliary_decoders(model: Any, content: Mapping[str, Any], checkpoi
             )
 
 
+def _decoders(model: Any) -> dict[str, int]:
+    """Numbers of decoders by perturbation, of those that have any."""
+    perturbations = model.auxiliary_head.perturbations.items()
+    return {name: item.num_decoders for name, item in perturbations if item.num_decoders}
+
+
 def _by_perturbation(model: Any, maps: Tensor) -> dict[str, float]:
-    perturbations = {
-        name: item.num_decoders
-        for name, item in model.auxiliary_head.perturbations.items()
-        if item.num_decoders
-    }
-    parts = maps.mean((1, 2)).split(list(perturbations.values()))
-    return {name: float(part.mean()) for name, part in zip(perturbations, parts)}
+    numbers = _decoders(model)
+    parts = maps.mean((1, 2)).split(list(numbers.values()))
+    return {name: float(part.mean()) for name, part in zip(numbers, parts)}

@@ -296,24 +296,25 @@ def _settings(runs: Sequence[Run]) -> Table:
         'labelled images': [_labelled(run) for run in runs],
         'unlabelled images': [_unlabelled(run) for run in runs],
         'iterations': [at(run.config, 'train_cfg.max_iters') for run in runs],
-        'seed': [run.config.get('randomness', {}).get('seed') for run in runs],
+        'seed': [at(run.config, 'randomness.seed') for run in runs],
         'median seconds per iteration': [_seconds_per_iteration(run) for run in runs],
     }
     header = ['', *(run.name for run in runs)]
-    return Table(header, [[name, *map(str, values)] for name, values in rows.items()])
+    cells = (['' if value is None else str(value) for value in values] for values in rows.values())
+    return Table(header, [[name, *values] for name, values in zip(rows, cells)])
 
 
-def _labelled(run: Run) -> int:
+def _labelled(run: Run) -> int | None:
     if recorded := labels_of(run):  # more masks may be there by now
         return len(recorded.labeled)
-    dataset = run.config.train_dataloader.dataset
-    return _length(branch_settings(dataset, 'labeled') or dataset)
+    dataset = at(run.config, 'train_dataloader.dataset')
+    return dataset and _length(branch_settings(dataset, 'labeled') or dataset)
 
 
 def _unlabelled(run: Run) -> int:
     if recorded := labels_of(run):
         return recorded.unlabeled
-    dataset = branch_settings(run.config.train_dataloader.dataset, 'unlabeled')
+    dataset = branch_settings(at(run.config, 'train_dataloader.dataset') or {}, 'unlabeled')
     return _length(dataset) if dataset else 0
 
 

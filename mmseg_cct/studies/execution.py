@@ -95,9 +95,9 @@ def read_metrics(folder: Path) -> dict[str, float] | None:
 
     The mIoU of several domains is their average.
     """
-    # folders are named by date and time
+    # Folders are named by date and time. A test that was killed left a part of its file.
     for file in sorted(folder.glob('test/*/*.json'), reverse=True):
-        with suppress(ValueError, TypeError, AttributeError, RecursionError):  # cut by a kill
+        with suppress(ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
             metrics = json.loads(file.read_bytes())
             average = {'mIoU': metrics['mIoU_avg']} if 'mIoU_avg' in metrics else {}
             return {key: float(value) for key, value in {**metrics, **average}.items()}

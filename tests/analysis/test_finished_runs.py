@@ -48,7 +48,11 @@ def test_a_last_line_that_a_kill_has_cut_off_is_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(
-    'line', ['{"step": 2, "l', '3', '\ufffd', '{"step": "a"}', '{"lr": [1]}', '[' * 10**5]
+    'line',
+    [
+        *('{"step": 2, "l', '3', '\ufffd', '{"step": "a"}', '{"lr": [1]}', '[' * 10**5),
+        f'{{"step": 1{"0" * 400}}}',
+    ],
 )
 def test_a_damaged_line_of_a_log_is_named(tmp_path, line):
     write_log(tmp_path, '20260101_000000', [dict(step=1, lr=1)])

@@ -1,6 +1,7 @@
 """Scores, their files and order, and whether they find what a model gets wrong."""
 
 import json
+import math
 import os
 import shutil
 from dataclasses import asdict
@@ -18,7 +19,6 @@ from mmseg_cct.analysis import ranking
 from mmseg_cct.analysis.listed_images import images_in
 from mmseg_cct.analysis.ranking import (
     SCORES,
-    ScoredImage,
     _by_perturbation,
     disagreement,
     load_training_model,
@@ -26,7 +26,6 @@ from mmseg_cct.analysis.ranking import (
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.publish import publish_checkpoint
-from mmseg_cct.utils.files import read_lines
 
 
 @pytest.fixture(scope='module')
@@ -72,14 +71,32 @@ def test_an_image_that_was_replaced_is_scored_again(trained, model, tmp_path):
     assert scores['u1.png'] != scores['u2.png']
 
 
-def test_torn_and_foreign_scores_are_left_out(tmp_path):
-    good = ScoredImage(0.5, 'a.png', dict(VAT=0.25), [1.0], 'f')
-    lines = [json.dumps(asdict(good)), '[1]', '3', 'null', '{"a": 1}', '[' * 9999, '{"score": 0.']
-    for key, value in dict(score='x', name=3, by_perturbation=[1], z='x', fingerprint=1).items():
-        lines.append(json.dumps({**asdict(good), key: value}))
-    (tmp_path / SCORES).mkdir()
-    (tmp_path / SCORES / '0.jsonl').write_bytes(b'\xff\n' + '\n'.join(lines).encode())
-    assert [*read_lines(tmp_path / SCORES / '0.jsonl', ScoredImage)] == [good]
+EDITED = dict(
+    score=['x', math.nan, 3],
+    name=[3],
+    by_perturbation=[[1], {'x': 0.5}],
+    z=['x', [1.0], []],
+    fingerprint=[1, 'f', 'g' * 64],
+    stamp=['x', [1, 2]],
+)
+
+
+@pytest.mark.parametrize(
+    'damage',
+    [
+        *('[1]', '3', 'null', '{"a": 1}', '[' * 9999, '{"score": 0.', '\ud800'),
+        *({key: value} for key, values in EDITED.items() for value in values),
+    ],
+    ids=lambda damage: repr(damage)[:20],
+)
+def test_torn_foreign_and_edited_scores_are_made_again(trained, model, tmp_path, damage):
+    images = dict([*images_in(str(trained.images)).items()][:1])
+    expected = rank_images(model, images, tmp_path)
+    file = tmp_path / SCORES / '0.jsonl'
+    if isinstance(damage, dict):
+        damage = json.dumps({**asdict(expected.images[0]), **damage})
+    file.write_bytes(b'\xff\n' + damage.encode(errors='surrogatepass'))
+    assert rank_images(model, images, tmp_path) == expected
 
 
 def test_corrupt_images_are_reported(trained, model, tmp_path):

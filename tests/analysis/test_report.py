@@ -114,3 +114,10 @@ def test_pictures_of_the_page_keep_their_colours():
     url = _shown(np.full((2, 3, 3), (200, 100, 50), np.uint8))
     png = np.frombuffer(base64.b64decode(url.partition(',')[2]), np.uint8)
     assert cv2.imdecode(png, cv2.IMREAD_COLOR)[0, 0].tolist() == [50, 100, 200]  # BGR
+
+
+def test_a_run_whose_config_has_lost_its_training_is_reported(changed, tmp_path):
+    parts = dict.fromkeys(('train_dataloader', 'train_cfg', 'val_dataloader', 'randomness'))
+    run = changed(lambda config: config.update(parts))
+    report = write_report(dict(a=run), tmp_path / 'out', num_pictures=1)
+    assert [row[1] for row in report.settings.rows][:4] == ['', '0', '', '']

@@ -182,7 +182,14 @@ def test_the_iterations_come_from_the_config(tmp_path):
 
 
 def test_the_latest_whole_metrics_count(tmp_path):
-    damaged = '{"mIoU": 3', '[1]', '{"mIoU": "x"}', '{"mIoU": null}', '[' * 9999
+    damaged = (
+        '{"mIoU": 3',
+        '[1]',
+        '{"mIoU": "x"}',
+        '{"mIoU": null}',
+        '[' * 9999,
+        f'{{"mIoU": 1{"0" * 400}}}',
+    )
     for time_, text in enumerate(('{"mIoU": 10}', '{"mIoU": 20}', *damaged), 1):
         (tmp_path / 'test' / str(time_)).mkdir(parents=True)
         (tmp_path / 'test' / str(time_) / f'{time_}.json').write_text(text)
