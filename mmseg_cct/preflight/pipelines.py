@@ -62,7 +62,6 @@ def check_unlabeled_pipeline(dataset: Any) -> None:
 def mask_loading_problems(dataset: Any) -> Iterator[Problem]:
     """Checks that masks are loaded in full, before anything moves their images."""
     for leaf in leaf_datasets(dataset):
-        classes = leaf.metainfo.get('classes') or ()
         moving = None
         for transform in transforms_of(leaf):
             if isinstance(transform, _LOADING_MASKS) and moving:
@@ -70,10 +69,6 @@ def mask_loading_problems(dataset: Any) -> Iterator[Problem]:
                 yield Problem('labeled.pipeline', found, f'{_name(transform)} before it')
             if isinstance(transform, _MIXING_IDS):
                 yield Problem('labeled.pipeline', *_MIXED)
-            # a subclass may read more than the 8 bits that these do
-            if _name(transform) == 'LoadAnnotations' and len(classes) > 256:
-                found = f'{len(classes)} classes'
-                yield Problem('labeled', found, 'at most 256, which LoadAnnotations tells apart')
             moving = moving or (_name(transform) if isinstance(transform, _MOVING) else None)
 
 

@@ -15,7 +15,6 @@ from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.samplers import EndlessSampler
 from mmseg_cct.engine.hooks import DurableCheckpointHook, RampUpHook, TeacherHook
 from mmseg_cct.errors import Problem
-from mmseg_cct.utils.ranges import finite
 
 from .components import class_of, is_a
 
@@ -79,18 +78,12 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
 
 
 def _hook_problems(config: Any) -> Iterator[Problem]:
-    """Checks that no two hooks do the same, and that ramps of loss weights have no negative end."""
+    """Checks that no two hooks do the same: of two, at best the last would count."""
     there: dict[str, str] = {}
     for key, settings in hooks_of(config):
         for role in _roles(settings):
             if (first := there.setdefault(role, key)) != key:
                 yield Problem(key, f'a second {role} after {first}', 'one')
-        if not str(settings.get('attribute')).endswith('loss_weight'):
-            continue
-        for name in ('start', 'end'):
-            value = settings.get(name)
-            if finite.allows(value) and value < 0:
-                yield Problem(f'{key}.{name}={value}', '', 'a loss weight from 0')
 
 
 def hooks_of(config: Any) -> Iterator[tuple[str, Any]]:
@@ -104,7 +97,7 @@ def hooks_of(config: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _roles(hook: Any) -> Iterator[str]:
-    """Yields what only one hook can do; of two, at best the last would count."""
+    """Yields what only one hook can do."""
     is_teacher = is_a(hook, HOOKS, TeacherHook)
     if is_a(hook, HOOKS, RampUpHook):
         yield f'RampUpHook of {hook.get("attribute")}'

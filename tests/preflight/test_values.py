@@ -100,10 +100,6 @@ PAIRS = dict(
             'custom_hooks.0: a second hook that validates averaged weights after default_hooks.t',
         ),
         ({'default_hooks.teacher': _TEACHER, 'custom_hooks': [_EMA]}, None),
-        (
-            {'custom_hooks': [dict(_RAMP, end=-5)]},
-            'custom_hooks.0.end=-5: expected a loss weight from 0',
-        ),
     ],
 )
 def test_parts_of_a_training_go_together(changes, expected):
