@@ -111,7 +111,8 @@ def _lines_of(error: Exception) -> str | None:
         return str(error)
     if said := lacking(error):
         return said
-    if 'failed to map segment' in str(error):  # an import, by the linker
+    # an import, by the linker or by C code that got no memory
+    if any(sign in str(error) for sign in ('failed to map segment', 'without exception set')):
         return 'a library cannot be loaded; expected more address space (ulimit -v)'
     if isinstance(error, BlockingIOError):  # of fork
         return 'no process can be started; expected room for some (ulimit -u)'

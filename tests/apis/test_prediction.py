@@ -147,12 +147,6 @@ def test_a_run_stopped_between_the_files_of_an_image_does_that_image_again(
     assert len(list((tmp_path / 'out' / 'overlays').rglob('*.png'))) == 4
 
 
-def test_nothing_to_do_builds_no_model(trained, photos, tmp_path, monkeypatch):
-    predict(trained, photos, tmp_path / 'out')
-    monkeypatch.delattr('mmseg_cct.apis.prediction.load_model')
-    assert predict(trained, photos, tmp_path / 'out').skipped == 4
-
-
 def test_predictions_of_two_models_never_share_a_folder(trained, photos, tmp_path):
     out = tmp_path / 'out'
     predict(trained, photos / 'a.jpg', out)
@@ -188,16 +182,6 @@ def test_more_classes_than_a_palette_holds_are_refused(trained, photos, tmp_path
     arguments = str(tmp_path / 'many.pth'), str(photos), str(tmp_path / 'out')
     with pytest.raises(UserError, match=r'257 classes; a palette PNG holds at most 256'):
         predict_images(str(tmp_path / 'many.py'), *arguments)
-
-
-def test_the_command_line(trained, photos, tmp_path, capsys):
-    arguments = (trained.file, trained.checkpoint, photos, '--out', tmp_path / 'out')
-    assert trained.run('predict', *arguments, '--device', 'cpu') == 0
-    assert '4 written' in capsys.readouterr().out
-    with pytest.raises(SystemExit) as stop:
-        trained.run('predict', *arguments, '--opacity', '1.5')
-    assert stop.value.code == 2
-    assert 'expected a number in [0, 1]' in capsys.readouterr().err
 
 
 def test_masks_become_annotations_for_a_tool_and_edited_ones_stay(

@@ -133,11 +133,6 @@ def test_no_thread_of_the_group_outlives_a_distributed_run(trained, here):
     assert left and 'gloo' not in left
 
 
-def test_the_config_is_not_overwritten(cct, trained):
-    with pytest.raises(UserError, match=r': holds .*tiny.py, which the run would'):
-        prepare_test(str(cct.file), str(trained.checkpoint), work_dir=str(cct.folder))
-
-
 def test_out_refuses_images_that_would_share_a_file(cct, trained, capsys):
     for kind in ('val_images', 'val_masks'):
         folder = cct.data / kind

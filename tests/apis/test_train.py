@@ -46,11 +46,6 @@ def test_a_config_without_training_is_named(cct):
         prepare_training(str(cct.write()))
 
 
-def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(cct, capsys):
-    assert cct.tool('train', 'none.py') == 2
-    assert capsys.readouterr().err == 'error: none.py: no such config file\n'
-
-
 @pytest.mark.parametrize('options', [{}, {'model.decode_head.num_classes': 7}])
 def test_a_finished_training_is_not_overwritten(cct, finished, options):
     files = [path for path in finished.rglob('*') if path.is_file()]

@@ -91,6 +91,7 @@ def test_what_does_not_fit_into_memory_is_a_line(allocate, capsys):
         (MemoryError(), 'MemoryError; try a smaller batch_size'),
         (RuntimeError('could not create a primitive'), 'RuntimeError: could .*; try a smaller'),
         (BlockingIOError(11, 'x'), r'no process can be started; .* \(ulimit -u\)'),
+        (SystemError('error return without exception set'), r'a library cannot be loaded'),
         (ImportError('x.so: failed to map segment'), r'a library cannot be .* \(ulimit -v\)'),
     ],
 )
