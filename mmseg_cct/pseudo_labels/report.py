@@ -1,13 +1,13 @@
 """Report on pseudo labels: coverage by class, agreement with ground truth, pictures."""
 
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from mmseg_cct.datasets.leaves import infos_of, read_truth
 from mmseg_cct.errors import UserError
@@ -24,6 +24,8 @@ from mmseg_cct.visualization.label_maps import class_legend
 from .settings import PseudoLabelSettings, WeakImage
 from .thresholds import strongest
 from .writer import BEFORE_CRF, LABELS, maps_of
+
+Rows = dict[str, list[Any]]  # pictures `(H, W, 3)` uint8, RGB, or None, by the name of the row
 
 
 class LabelStatistics(NamedTuple):
@@ -75,8 +77,8 @@ def write_report(
     statistics = {kind: count(images, Path(out, kind), settings, truths) for kind in kinds}
     shown = images[:: max(len(images) // max(num_pictures, 1), 1)][:num_pictures]
     if shown:
-        figure = plot_pictures(model, settings, shown, out, truths)
-        write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
+        rows = _rows(model, settings, shown, out, truths)
+        write_pictures(out, rows, settings.classes, settings.palette)
     page = render(
         'pseudo_labels/report.md.jinja',
         num_images=counted(len(images), 'image'),
@@ -188,40 +190,45 @@ def class_table(counts: LabelStatistics, classes: Sequence[str]) -> Table:
     return Table(header, rows)
 
 
-def plot_pictures(
+def write_pictures(
+    out: str, rows: Rows, classes: Sequence[str], palette: Sequence[Sequence[int]] | np.ndarray
+) -> None:
+    """Writes ``pictures.png``: rows of pictures, one image per column, above a legend."""
+    images = next(iter(rows.values()))
+    figure = picture_grid(rows, max(image.shape[0] / image.shape[1] for image in images))
+    outer_legend(figure, class_legend(classes, palette, ignored=True))
+    write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
+
+
+def _rows(
     model: Any,
     settings: PseudoLabelSettings,
     images: Sequence[WeakImage],
     out: str,
     truths: dict[str, dict],
-) -> Figure:
-    """Plots images, maps, labels and ground truth, one image per column, above a legend.
+) -> Rows:
+    """Makes pictures of images, maps, labels and ground truth.
 
     Ignored pixels are white; in the maps, the brightness of a pixel is its highest score.
     """
     colours = settings.colours
-    rows: dict[str, list[np.ndarray | None]] = {}
+    rows: Rows = defaultdict(list)
     for image in images:
         pixels = read_image(image.path)
         first, score = strongest(*maps_of(model, settings, [(image, pixels)]))
         ids = [settings.label_ids[index] for index in image.class_ids]
         by_map = colours[[settings.background or 0, *ids]][first]
-        rows.setdefault('image', []).append(pixels[..., ::-1])
-        rows.setdefault('maps', []).append((by_map * score[..., None]).astype(np.uint8))
+        rows['image'].append(pixels[..., ::-1])
+        rows['maps'].append((by_map * score[..., None]).astype(np.uint8))
         for kind in (BEFORE_CRF, LABELS):
             if Path(out, kind).is_dir():
-                rows.setdefault(kind.replace('_', ' '), []).append(
-                    colours[read_labels(Path(out, kind), image)]
-                )
+                painted = colours[read_labels(Path(out, kind), image)]
+                rows[kind.replace('_', ' ')].append(painted)
         info = truths.get(image.path)
-        truth = None if info is None else colours[read_truth(info)]
-        rows.setdefault('truth', []).append(truth)
-    if not any(picture is not None for picture in rows['truth']):
+        rows['truth'].append(None if info is None else colours[read_truth(info)])
+    if all(picture is None for picture in rows['truth']):
         del rows['truth']
-
-    figure = picture_grid(rows, pixels.shape[0] / pixels.shape[1])
-    outer_legend(figure, class_legend(settings.classes, settings.palette, ignored=True))
-    return figure
+    return rows
 
 
 def _title(kind: str) -> str:

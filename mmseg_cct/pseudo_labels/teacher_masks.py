@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.dist import get_rank
 from PIL import Image
@@ -31,7 +30,7 @@ from mmseg_cct.evaluation.sureness import (
 )
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.failures import first_image_guards
-from mmseg_cct.utils.files import read_record, write_atomic, write_record, write_text
+from mmseg_cct.utils.files import read_record, write_record, write_text
 from mmseg_cct.utils.image_files import as_rgb, read_mask, write_png
 from mmseg_cct.utils.images import check_image
 from mmseg_cct.utils.labels import IGNORE_INDEX
@@ -39,9 +38,9 @@ from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, gather, own_share
 from mmseg_cct.utils.templates import render
 from mmseg_cct.utils.text import counted
-from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
-from mmseg_cct.visualization.label_maps import class_legend, full_palette, paint
+from mmseg_cct.visualization.label_maps import full_palette, paint
 
+from .report import Rows, write_pictures
 from .teacher import Teacher
 from .writer import LABELS
 
@@ -268,8 +267,8 @@ def _write_report(
 ) -> None:
     names = list(unlabeled.paths)[:: max(len(unlabeled.paths) // max(num_pictures, 1), 1)]
     if shown := names[:num_pictures]:
-        figure = _plot(unlabeled, out, shown, teacher)
-        write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
+        rows, meta = _rows(unlabeled, out, shown, teacher), teacher.dataset_meta
+        write_pictures(out, rows, meta['classes'], meta['palette'])
     pixels, cuts = np.array(record.pixels), np.array(record.cuts)
     page = render(
         'pseudo_labels/masks.md.jinja',
@@ -280,13 +279,10 @@ def _write_report(
     write_text(Path(out, 'report.md'), page)
 
 
-def _plot(unlabeled: Unlabeled, out: str, names: Sequence[str], teacher: Teacher) -> Figure:
-    """Plots images, predictions and masks, one image per column; unsure pixels are white."""
-    meta = teacher.dataset_meta
-    rows = dict(image=[as_rgb(teacher.load(unlabeled.paths[name])) for name in names])
+def _rows(unlabeled: Unlabeled, out: str, names: Sequence[str], teacher: Teacher) -> Rows:
+    """Makes pictures of images, predictions and masks; unsure pixels are white."""
+    rows: Rows = dict(image=[as_rgb(teacher.load(unlabeled.paths[name])) for name in names])
     for title, folder in dict(prediction=PREDICTIONS, teaches=LABELS).items():
         masks = (read_mask(_file(out, folder, name)) for name in names)
-        rows[title] = [paint(mask, meta['palette']) for mask in masks]
-    figure = picture_grid(rows, max(image.shape[0] / image.shape[1] for image in rows['image']))
-    outer_legend(figure, class_legend(meta['classes'], meta['palette']))
-    return figure
+        rows[title] = [paint(mask, teacher.dataset_meta['palette']) for mask in masks]
+    return rows
