@@ -78,6 +78,7 @@ def trace_shapes(
     top fill its holes. Other regions with holes become masks or, without `masks`, polygons of
     several rings.
     """
+    # The regions, larger ones first: those inside others come later
     labels = _without_specks(labels, min_area)
     drawn = [index for index in np.unique(labels) if index < len(names) and index != rest]
     regions = [region for index in drawn for region in _regions(labels, index)]
@@ -86,6 +87,8 @@ def trace_shapes(
     for index, region in enumerate(regions):
         own = region.filled & (region.within(labels) == region.class_id)
         region.within(owner)[own] = index  # regions inside it come later
+
+    # Their outlines; what covers the holes of a region goes one layer up
     outlines = _Outlines(labels, owner, regions, tolerance)
     layers = np.zeros(labels.shape, np.int32)
     shapes = []

@@ -40,17 +40,23 @@ class Drawer(NamedTuple):
     @property
     def undrawn(self) -> int:
         """The id of pixels that no shape covers."""
-        background = self.table.background
-        return (
-            self.table.ids[background] if self.rest == BACKGROUND and background else IGNORE_INDEX
-        )
+        name = self.table.background if self.rest == BACKGROUND else None
+        return self.table.ids[name] if name else IGNORE_INDEX
 
     def draw(self, annotated: AnnotatedImage, image: Path | bytes) -> np.ndarray:
         """Draws the mask of an image, as the image is shown.
 
-        A size or a class that does not fit, and shapes of which none lies in the image, are a
-        `UserError`.
+        Args:
+            annotated: What somebody drew on it.
+            image: Its file, or what that holds.
+
+        Returns:
+            Class ids `(H, W)` uint8.
+
+        Raises:
+            UserError: If a size or a class does not fit, or no shape lies in the image.
         """
+        # The frame of the coordinates: the image as shown, or as stored where EXIF turns it
         ids = self._ids(annotated.shapes)
         stored, orientation = size_of(image)
         shown = stored[::-1] if orientation > 4 else stored
@@ -66,6 +72,8 @@ class Drawer(NamedTuple):
             frame, read_as = stored, 'read as stored, and turned'
         if orientation > 1:
             self.told.add('photos turned by EXIF', read_as, annotated.name)
+
+        # What is a region: in pixels, because boxes may miss what they bound by a few
         if not self.fill_boxes:
             bounding = bounding_boxes(parts)
             parts = [part for part in parts if part not in bounding]
@@ -73,6 +81,8 @@ class Drawer(NamedTuple):
             self.told.add('boxes that bound shapes', fate, annotated.name, len(bounding))
         shapes = [part for part in parts if isinstance(part, Shape)]
         left_out = [part for part in parts if isinstance(part, LeftOut)]
+
+        # What became of it
         extents = [part.extent for part in left_out if part.extent is not None]
         drawing = rasterize(shapes, frame, ids, self.undrawn, extents)
         _require_inside(shapes, drawing, frame)

@@ -57,6 +57,8 @@ class ImagePool:
                 require_outside(out, [export.path], '--out')
             self.origin = str(export.path)
             self._files |= {name: export.file(file) or file for name, file in images.items()}
+
+        # A ZIP may hold names that no file system takes
         self.refused = [_long(name) for name, file in self._files.items() if _is_long(str(file))]
         self._files = {name: file for name, file in self._files.items() if not _is_long(str(file))}
         if self._is_new:
@@ -78,7 +80,7 @@ class ImagePool:
         if not target.exists():
             write_atomic(target, data)
             self._added += 1
-        elif target.read_bytes() != data:
+        elif not _is_same(data, target):
             raise UserError(str(target), 'another image', f'that of {annotated.name}')
         return image_stem(annotated.name)
 
@@ -110,17 +112,17 @@ class ImagePool:
             if isinstance(file, str):
                 _require_harmless(file)
             target = self._target(name)
-            if os.path.lexists(target) and not self._is_same(name, target):
+            if os.path.lexists(target) and not _is_same(self[name], target):
                 problems.append(Problem(str(target), f'another image than {file}', 'another --out'))
         return problems
 
-    def _is_same(self, name: str, target: Path) -> bool:
-        content = self[name]
-        if not target.is_file():
-            return False
-        if isinstance(content, bytes):
-            return target.read_bytes() == content
-        return target.samefile(content) or filecmp.cmp(target, content, shallow=False)
+
+def _is_same(image: Path | bytes, target: Path) -> bool:
+    if not target.is_file():
+        return False
+    if isinstance(image, bytes):
+        return target.read_bytes() == image
+    return target.samefile(image) or filecmp.cmp(target, image, shallow=False)
 
 
 def _is_long(name: str) -> bool:

@@ -48,6 +48,7 @@ def rasterize(
     cover large ones. `rest` is the id where there is no shape; it is ignored in the extents of what
     is `unknown` and of shapes without a pixel.
     """
+    # Shapes are drawn from below; each takes pixels from those that it covers
     owner = np.zeros(size[::-1], np.int32)  # 0, or the number of a shape from 1
     labels = [IGNORE_INDEX if shape.label is None else ids[shape.label] for shape in shapes]
     table = np.array([rest, *labels], np.uint8)
@@ -68,12 +69,16 @@ def rasterize(
         seen -= covered
         inside[number] = seen[number] = covered.sum()
     mask = table[owner]
+
+    # What became of each: a shape under others of its own class is in the mask all the same
     is_lost = np.array([not n and shape.has_area for n, shape in zip(inside[1:], shapes)], bool)
     is_hidden = (inside[1:] > 0) & (seen[1:] == 0)
     for index in np.flatnonzero(is_hidden).tolist():
         region, (left, top) = draw(shapes[index], size)
         part = mask[top : top + region.shape[0], left : left + region.shape[1]]
         is_hidden[index] = (part[region] != table[index + 1]).any()
+
+    # An object is where something was left out, so that is no background
     for extent in (*unknown, *(shapes[index].extent for index in np.flatnonzero(is_lost).tolist())):
         first = np.floor(extent[0])
         ends = np.maximum(np.ceil(extent[1]), first + 1)  # a point is a pixel
