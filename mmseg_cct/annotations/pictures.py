@@ -2,13 +2,14 @@
 
 import io
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import ORIENTATION, decode_channels, require_file
 from mmseg_cct.utils.text import one_line
 
@@ -76,8 +77,7 @@ def flat_values(values: np.ndarray) -> dict[int, int]:
 
 def pack(pixels: np.ndarray) -> np.ndarray:
     """Packs uint8 RGB `(H, W, 3)` into one number per pixel."""
-    wide = pixels.astype(np.uint32)
-    return wide[..., 0] << 16 | wide[..., 1] << 8 | wide[..., 2]
+    return pixels @ np.array([1 << 16, 1 << 8, 1], np.uint32)
 
 
 def code_of(colour: Colour) -> int:
@@ -96,26 +96,19 @@ def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
         if isinstance(image, Path):
             require_file(image)
         file = io.BytesIO(image) if isinstance(image, bytes) else image
-        with Image.open(file, formats=_FORMATS) as opened:
+        with suppress(UnidentifiedImageError), Image.open(file, formats=_FORMATS) as opened:
             size = opened.size
             if isinstance(opened, TiffImageFile):  # its `size` is turned already
                 size = opened.tag_v2[IMAGEWIDTH], opened.tag_v2[IMAGELENGTH]
             return size, opened.getexif().get(ORIENTATION, 1)
-    except UnidentifiedImageError:
-        pass  # other decoders may know it
-    except Exception as error:
-        raise UserError(_unreadable(image, error)) from None
-    try:
+        # other decoders may know it
         data = image if isinstance(image, bytes) else image.read_bytes()
         height, width = decode_channels(data).shape[:2]
+        return (width, height), 1
     except Exception as error:
-        raise UserError(_unreadable(image, error)) from None
-    return (width, height), 1
-
-
-def _unreadable(image: Path | bytes, error: Exception) -> Problem:
-    place = 'the image in the annotation' if isinstance(image, bytes) else str(image)
-    return Problem(place, f'cannot be read ({one_line(error, 100)})', 'a readable image')
+        place = 'the image in the annotation' if isinstance(image, bytes) else str(image)
+        found = f'cannot be read ({one_line(error, 100)})'
+        raise UserError(place, found, 'a readable image') from None
 
 
 def turned(mask: np.ndarray, orientation: int) -> np.ndarray:
