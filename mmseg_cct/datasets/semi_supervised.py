@@ -213,19 +213,6 @@ class SemiSegDataset(Dataset):
 def _require_ground_truth(labeled: dict) -> None:
     if 'gt_sem_seg' not in labeled['data_samples']:
         raise UserError('labeled.pipeline', 'gives no ground truth', 'LoadAnnotations in it')
-    mask, image = labeled['data_samples'].gt_sem_seg.data, labeled['inputs']
-    if mask.shape != (1, *image.shape[1:]):
-        raise UserError(
-            'labeled.pipeline',
-            f'gives a mask of {tuple(mask.shape)} for an image of {tuple(image.shape)}',
-            'LoadAnnotations of one channel, before what crops',
-        )
-    if 'strong_views' in labeled:
-        raise UserError(
-            'labeled.pipeline',
-            'StrongViews adds views that no loss looks at',
-            'it in unlabeled.pipeline alone',
-        )
 
 
 def _require_known_ids(sample: Any, num_classes: int) -> None:

@@ -46,27 +46,24 @@ def _expected(root, *names):
     ]
 
 
-def test_all(root):
-    assert _files(_build(root)) == _expected(root, 'a.jpg', 'b.PNG', 'sub/c.d.bmp')
-
-
-def test_labeled_are_those_with_a_mask(root):
-    assert _files(_build(root, subset='labeled')) == _expected(root, 'b.PNG', 'sub/c.d.bmp')
-
-
-def test_unlabeled_are_those_without(root):
-    assert _files(_build(root, subset='unlabeled')) == _expected(root, 'a.jpg')
+@pytest.mark.parametrize(
+    ('options', 'names'),
+    [
+        ({}, ['a.jpg', 'b.PNG', 'sub/c.d.bmp']),
+        (dict(subset='labeled'), ['b.PNG', 'sub/c.d.bmp']),
+        (dict(subset='unlabeled'), ['a.jpg']),
+        (dict(ann_file='list.txt'), ['sub/c.d.bmp', 'b.PNG']),
+    ],
+)
+def test_images_of_a_subset_or_a_list(root, options, names):
+    (root / 'list.txt').write_text('sub/c.d\nb.PNG\n')
+    assert _files(_build(root, **options)) == _expected(root, *names)
 
 
 def test_no_masks_at_all(root):
     expected = [(path, None) for path, _ in _files(_build(root))]
     for subset in ('unlabeled', 'all'):
         assert _files(_build(root, mask_dir=None, subset=subset)) == expected
-
-
-def test_list_names_the_images(root):
-    (root / 'list.txt').write_text('sub/c.d\nb.PNG\n')
-    assert _files(_build(root, ann_file='list.txt')) == _expected(root, 'sub/c.d.bmp', 'b.PNG')
 
 
 def test_listed_image_may_be_unlabeled_in_spite_of_its_mask(root):

@@ -346,12 +346,6 @@ class TestErrors:
         with pytest.raises(UserError, match=r'labeled\.pipeline: gives no ground truth'):
             SemiSegDataset(tree.config('labeled', pipeline=pipeline))[DRAW]
 
-    def test_masks_of_three_channels(self, tree):
-        for path in tree.root.glob('masks/l*.png'):
-            cv2.imwrite(str(path), np.zeros((16, 24, 3), np.uint8))
-        with pytest.raises(UserError, match=r'gives a mask of \(12, 12, 3\) for an image of'):
-            SemiSegDataset(tree.config('labeled'))[DRAW]
-
     def test_unlabeled_pipeline_that_makes_masks(self, tree):
         class _Inventor:
             def __call__(self, results):

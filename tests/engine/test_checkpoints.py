@@ -1,5 +1,3 @@
-import zipfile
-
 import pytest
 import torch
 
@@ -33,35 +31,28 @@ class TestFindResumable:
         (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'iter_10.pth'))
         return tmp_path
 
-    def test_the_named_one(self, work_dir, messages):
-        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_10.pth')
-        assert messages == []
-
-    def test_a_truncated_one_gives_way_to_the_one_before(self, work_dir, messages):
-        path = work_dir / 'iter_10.pth'
-        path.write_bytes(path.read_bytes()[:-30])
-        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_4.pth')
-        (message,) = messages
-        assert message.startswith(f'{path}: not a whole checkpoint, {path.stat().st_size} bytes')
-        assert message.endswith('trying the checkpoint before it')
-
-    def test_a_changed_byte_is_noticed(self, work_dir, messages):
-        path = work_dir / 'iter_10.pth'
-        data = bytearray(path.read_bytes())
-        data[data.index(bytes(36)) + 5] ^= 1  # in the nine zeros
-        path.write_bytes(data)
-        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_4.pth')
-        assert 'does not have its checksum' in messages[0]
-
-    def test_several_damaged_ones(self, work_dir, messages):
-        (work_dir / 'iter_10.pth').write_bytes(b'')
-        (work_dir / 'iter_4.pth').write_text('text')
-        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_2.pth')
-        assert len(messages) == 2
-
-    def test_an_empty_archive_gives_way_too(self, work_dir, messages):
-        zipfile.ZipFile(work_dir / 'iter_10.pth', 'w').close()
-        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_4.pth')
+    @pytest.mark.parametrize(
+        ('damages', 'expected', 'message'),
+        [
+            ({}, 10, ''),
+            ({10: lambda data: data[:-30]}, 4, 'iter_10.pth: not a whole checkpoint, '),
+            # in the nine zeros
+            ({10: lambda data: data.replace(bytes(36), bytes(35) + b'1')}, 4, 'its checksum'),
+            ({10: lambda _: b'PK\5\6' + bytes(18)}, 4, 'without data.pkl'),  # an empty archive
+            ({10: lambda _: b'', 4: lambda _: b'text'}, 2, 'not a whole checkpoint, 4 bytes'),
+            (dict.fromkeys((10, 4, 2), lambda _: b''), None, 'iter_2.pth: not a whole'),
+        ],
+    )
+    def test_a_damaged_one_gives_way_to_the_one_before(
+        self, work_dir, messages, damages, expected, message
+    ):
+        for number, damage in damages.items():
+            path = work_dir / f'iter_{number}.pth'
+            path.write_bytes(damage(path.read_bytes()))
+        path = expected and str(work_dir / f'iter_{expected}.pth')
+        assert find_resumable(str(work_dir)) == path
+        assert len(messages) == len(damages) and message in ''.join(messages[-1:])
+        assert all(line.endswith('; trying the checkpoint before it') for line in messages)
 
     def test_names_of_the_hook_count_and_a_best_one_only_where_there_is_no_other(self, tmp_path):
         for name in ('ck_3.pth', 'ck_20.pth', 'iter_4.pth', 'best_x_iter_50.pth', 'y-12345678.pth'):
@@ -72,11 +63,8 @@ class TestFindResumable:
         assert newest_checkpoint(str(tmp_path)) == str(tmp_path / 'best_x_iter_50.pth')
         assert find_resumable(str(tmp_path)) is None
 
-    def test_none_left(self, work_dir, messages):
-        for number in (2, 4, 10):
-            (work_dir / f'iter_{number}.pth').write_bytes(b'')
-        assert find_resumable(str(work_dir)) is None
-        assert find_resumable(str(work_dir / 'nowhere')) is None
+    def test_nothing_in_a_folder_that_is_not_there(self, tmp_path):
+        assert find_resumable(str(tmp_path / 'nowhere')) is None
 
     @pytest.mark.parametrize('content', [b'', b'\xff\0', None])
     def test_a_list_that_a_kill_has_emptied(self, work_dir, messages, content):

@@ -187,12 +187,6 @@ class TestBranches:
         samples['unlabeled_strong_0'].set_metainfo(dict(img_shape=(1, 1)))
         assert samples['unlabeled'].img_shape == samples['unlabeled_strong_1'].img_shape == (12, 12)
 
-    def test_belong_to_the_unlabeled_pipeline(self, tree):
-        pipeline = [*tree.config('labeled')['pipeline'], dict(type='StrongViews')]
-        dataset = SemiSegDataset(tree.config('labeled', pipeline=pipeline))
-        with pytest.raises(UserError, match=r'labeled\.pipeline: StrongViews adds views that no'):
-            dataset[DRAW._replace(unlabeled=None)]
-
 
 @pytest.mark.parametrize('shift', [-0.25, -0.1, 0.0, 0.2])
 def test_a_hue_shift_of_more_than_8_bits_is_exact(image, shift):
