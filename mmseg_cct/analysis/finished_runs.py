@@ -59,7 +59,7 @@ class Run:
 
     @cached_property
     def test_loader(self) -> DataLoader:
-        """The test set, image by image; a `UserError` names a bad file."""
+        """The test set, image by image, whose files are checked."""
         loader = self.config.test_dataloader
         dataset = build_evaluation_set(loader.dataset, f'{self.name}: test_dataloader.dataset')
         saved = ((self.content or {}).get('meta') or {}).get('dataset_meta')
@@ -100,9 +100,17 @@ class Picture:
 
 
 def find_run(name: str, work_dir: Path) -> Run:
-    """Reads a training's config, checkpoint and log from its work directory or a checkpoint in it.
+    """Reads a training's config, checkpoint and log.
 
-    A `UserError` says if the checkpoint is missing or damaged, or has no config with a test set.
+    Args:
+        name: Name of the run in messages and reports.
+        work_dir: Its work directory, or a checkpoint in it.
+
+    Returns:
+        The run.
+
+    Raises:
+        UserError: If the checkpoint is missing or damaged, or has no config with a test set.
     """
     checkpoint: str | None
     if work_dir.is_file():
@@ -167,8 +175,15 @@ def _imports(config_file: Path) -> Any:
 def read_scalars(work_dir: Path) -> list[dict]:
     """Reads the logged values of a training across resumes, sorted by `step`.
 
-    A last line that a kill has cut off is left out, with a warning: the resumed training logs that
-    iteration again. Any other damage is a `UserError`.
+    Args:
+        work_dir: The work directory.
+
+    Returns:
+        The values of each logged iteration.
+
+    Raises:
+        UserError: If a line is damaged. A last one that a kill has cut off is left out, with a
+            warning: the resumed training logs that iteration again.
     """
     by_step: dict[tuple[int, bool], dict] = {}
     # one folder per start, named by time
@@ -206,7 +221,17 @@ def _logged_values(file: Path) -> Iterator[dict]:
 
 @torch.no_grad()
 def evaluate(run: Run) -> Evaluation:
-    """Evaluates a run on its whole test set; a `UserError` says if nothing in it is labelled."""
+    """Evaluates a run on its whole test set.
+
+    Args:
+        run: The run.
+
+    Returns:
+        Its IoU.
+
+    Raises:
+        UserError: If nothing in the test set is labelled.
+    """
     num_classes = len(run.test_loader.dataset.metainfo['classes'])
     areas: list[tuple[Tensor, ...]] = []
     test_step = fused_test_step(run.model)

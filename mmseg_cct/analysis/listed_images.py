@@ -35,7 +35,7 @@ def images_in(folder: str) -> Listed:
 
 
 def unlabeled_images(config: Config, origin: str) -> Listed:
-    """Lists the config's unlabelled set; `origin` names the config in a `UserError`."""
+    """Lists the config's unlabelled set; `origin` names the config in messages."""
     settings = branch_settings(_training_set(config), 'unlabeled')
     if settings is None:
         raise UserError(origin, 'no train_dataloader.dataset.unlabeled', 'one, or --images DIR')

@@ -136,8 +136,17 @@ def next_batch(request: BatchRequest) -> Batch:
     """Scores images, chooses a batch and writes it.
 
     Each score is kept as soon as it is known: a second run computes only missing ones. Connected
-    processes share the images. A `UserError` says that the training is missing or has no auxiliary
-    decoders, that no image is left, or that the folder holds a batch or something else.
+    processes share the images.
+
+    Args:
+        request: The options.
+
+    Returns:
+        The batch; in all processes but the first, an empty one.
+
+    Raises:
+        UserError: If the training is missing or has no auxiliary decoders, no image is left, or the
+            folder holds a batch or something else.
     """
     run, out, images = request.run, Path(request.out), request.images
     found = find_run(run, Path(run))

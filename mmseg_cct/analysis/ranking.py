@@ -198,8 +198,17 @@ def load_training_model(
 ) -> Any:
     """Builds a model in evaluation mode with its auxiliary decoders.
 
-    `content` is that of the checkpoint, if it has been read already. A checkpoint or config without
-    auxiliary decoders is a `UserError`, and so are two that do not fit each other.
+    Args:
+        config: Config of the training.
+        checkpoint: Path of its checkpoint.
+        device: By default the GPU of this process, if any.
+        content: That of the checkpoint, if it has been read already.
+
+    Returns:
+        The model.
+
+    Raises:
+        UserError: If checkpoint or config has no auxiliary decoders, or they do not fit each other.
     """
     content = read_checkpoint(checkpoint) if content is None else content
     model = load_model(config, checkpoint, device, content=content)

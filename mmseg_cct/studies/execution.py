@@ -146,6 +146,7 @@ def execute(
     return failures
 
 
+@dataclass
 class _Active:
     """A run on a slot, which one process after the other works on.
 
@@ -157,10 +158,11 @@ class _Active:
         outcome: What came of the run, in one line.
     """
 
-    def __init__(self, run: StudyRun, slot: Mapping[str, str], work: _Work) -> None:
-        self.run, self.slot, self.work = run, slot, work
-        self.process: subprocess.Popen | None = None
-        self.outcome = ''
+    run: StudyRun
+    slot: Mapping[str, str]
+    work: _Work
+    process: subprocess.Popen | None = None
+    outcome: str = ''
 
     def goes_on(self) -> bool:
         """Starts the next process if the last one has ended; False if none is left."""

@@ -57,10 +57,19 @@ class Answer:
 def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -> dict[str, Labels]:
     """Draws nested subsets of a config's labelled images, different ones for each seed.
 
-    By default the sizes are an eighth, a quarter, a half and all of the images. The unlabelled set
-    stays as it is: images that lose their labels are not used at all. Returns a setter of the
-    subset for each size. A size out of range, a config that already takes a subset, or one that a
-    study cannot train is a `UserError`.
+    The unlabelled set stays as it is: images that lose their labels are not used at all.
+
+    Args:
+        base: Path of the config.
+        options: Settings to override.
+        numbers: Sizes; by default an eighth, a quarter, a half and all of the images.
+
+    Returns:
+        A setter of the subset for each size.
+
+    Raises:
+        UserError: If a size is out of range, the config takes a subset already, or a study cannot
+            train it.
     """
     config = study_config(base, options)
     require_one_domain(config, base)

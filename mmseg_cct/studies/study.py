@@ -61,9 +61,21 @@ def prepare_study(
 ) -> list[StudyRun]:
     """Writes the configs of all runs, seed by seed, so that a stopped study has complete seeds.
 
-    `methods` are names or overlays by the names of the runs, or None for what the config trains by
-    itself; `labels` are the setters of the labelled images by set. A `UserError` says that a study
-    cannot train the config, a method does not fit it, or a folder holds a run of another config.
+    Args:
+        out: Folder of the study.
+        base: Path of the config.
+        methods: Names or overlays by the names of the runs; None for what the config trains by
+            itself.
+        labels: Setters of the labelled images by set.
+        seeds: Seeds; one that is named twice counts once.
+        options: Settings to override.
+
+    Returns:
+        The runs.
+
+    Raises:
+        UserError: If a study cannot train the config, a method does not fit it, or a folder holds a
+            run of another config.
     """
     config = study_config(base, {**options, 'method': PLAIN})
     require_outside(out, data_folders(config), '--out')
@@ -119,11 +131,21 @@ def lists_of(
     folder: str | None = None,
     seeds: Sequence[int] = (0,),
 ) -> dict[str, Labels]:
-    """Finds the lists of labelled and unlabelled images, as setters by labelled set.
+    """Finds the lists of labelled and unlabelled images.
 
-    Without numbers the config keeps its own lists. The name of the folder may contain `{seed}` and,
-    for several domains, must contain `{domain}`; by default it is each set's `split_dir`. A missing
-    list is a `UserError`.
+    Args:
+        base: Path of the config.
+        options: Settings to override.
+        numbers: Numbers of labelled images; without any, the config keeps its own lists.
+        folder: Folder of the lists, whose name may contain `{seed}` and, for several domains, must
+            contain `{domain}`; by default each set's `split_dir`.
+        seeds: Seeds that the study will use.
+
+    Returns:
+        Setters of the images by labelled set.
+
+    Raises:
+        UserError: If a list is missing.
     """
     if not numbers:
         if folder is not None:
