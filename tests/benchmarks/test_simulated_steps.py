@@ -21,7 +21,7 @@ pytestmark = [
     ),
 ]
 
-BOXES = 'copy to the host: mmseg_cct/models/perturbations/boxes.py bounding_boxes'
+BOXES = 'copy to the host: mmseg_cct/models/perturbations/base.py bounding_boxes'
 VERDICT = 'event: mmseg_cct/engine/hooks/non_finite_loss_hook.py is_finite'
 # of heads of MMSeg, twice each time
 ACCURACY = r'nonzero: mmseg/models/losses/accuracy\.py accuracy.*'
