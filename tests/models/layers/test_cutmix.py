@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 import torch
 
@@ -10,19 +12,15 @@ SIZE = (48, 64)
 def naive_masks(boxes, size):
     masks = torch.zeros(len(boxes), 1, *size, dtype=torch.bool)
     for mask, (left, top, right, bottom) in zip(masks, boxes.tolist()):
-        for y in range(top, bottom):
-            for x in range(left, right):
-                mask[0, y, x] = True
+        for y, x in itertools.product(range(top, bottom), range(left, right)):
+            mask[0, y, x] = True
     return masks
 
 
 def naive_paste(values, masks):
     mixed = values.clone()
-    for i in range(len(values)):
-        for y in range(values.shape[-2]):
-            for x in range(values.shape[-1]):
-                if masks[i, 0, y, x]:
-                    mixed[i, ..., y, x] = values[len(values) - 1 - i, ..., y, x]
+    for i, _, y, x in masks.nonzero().tolist():
+        mixed[i, ..., y, x] = values[len(values) - 1 - i, ..., y, x]
     return mixed
 
 

@@ -19,15 +19,11 @@ def make_inputs():
 
 def naive(seg_logits, label, threshold, class_weight=(1,) * C):
     values = []
-    for n in range(N):
-        for y in range(H):
-            for x in range(W):
-                true = label[n, y, x].item()
-                if true == 255:
-                    continue
-                probability = seg_logits[n, :, y, x].softmax(0)[true]
-                if probability < threshold:
-                    values.append(-class_weight[true] * probability.log())
+    for n, y, x in (label != 255).nonzero().tolist():
+        true = label[n, y, x].item()
+        probability = seg_logits[n, :, y, x].softmax(0)[true]
+        if probability < threshold:
+            values.append(-class_weight[true] * probability.log())
     return sum(values) / len(values)
 
 

@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 import tiny
 import torch
@@ -10,11 +12,9 @@ def naive_foreground(seg_logits, context_classes):
     """`(N, H, W)`, pixel by pixel."""
     n, _, height, width = seg_logits.shape
     mask = torch.zeros(n, height, width)
-    for image in range(n):
-        for y in range(height):
-            for x in range(width):
-                winner = seg_logits[image, :, y, x].tolist()
-                mask[image, y, x] = winner.index(max(winner)) not in context_classes
+    for image, y, x in itertools.product(range(n), range(height), range(width)):
+        scores = seg_logits[image, :, y, x].tolist()
+        mask[image, y, x] = scores.index(max(scores)) not in context_classes
     return mask
 
 
