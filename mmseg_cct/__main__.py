@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def _run(name: str, *rest: str) -> None:
-    """Runs a tool by name; a `UserError` says that there is no such tool."""
+    """Runs a tool by name."""
     known = commands()
     called = 'python -m mmseg_cct' if Path(sys.argv[0]).suffix == '.py' else Path(sys.argv[0]).stem
     if name == '--version':

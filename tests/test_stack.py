@@ -1,4 +1,3 @@
-import os
 import subprocess
 import sys
 from importlib import metadata
@@ -80,19 +79,6 @@ def test_stacks_that_work_pass(installed, versions):
             "needs torch>=2.4,<3, but 2.3.1 is installed; run: pip install 'torch>=2.4,<3'",
         ),
         (
-            {**ONEDL, 'onedl-mmsegmentation': '1.3.0'},
-            'needs onedl-mmsegmentation>=1.4.2,<1.5, but 1.3.0 is installed; '
-            "run: pip install 'onedl-mmsegmentation>=1.4.2,<1.5'",
-        ),
-        (
-            {**FIRST, 'numpy': '2.1.0'},
-            "needs numpy<2, but 2.1.0 is installed; run: pip install 'numpy<2'",
-        ),
-        (
-            {**FIRST, 'torch': '2.6.0'},
-            "needs torch>=2.1,<2.6, but 2.6.0 is installed; run: pip install 'torch>=2.1,<2.6'",
-        ),
-        (
             {**FIRST, 'mmcv': '2.2.0'},
             'needs mmcv>=2.0.0,<2.2.0, but 2.2.0 is installed; '
             "run: pip install 'mmcv>=2.0.0,<2.2.0'",
@@ -101,11 +87,6 @@ def test_stacks_that_work_pass(installed, versions):
             {**without(FIRST, 'mmcv'), 'mmcv-lite': '2.1.0'},
             'mmsegmentation does not import with mmcv-lite; '
             "run: pip uninstall -y mmcv-lite && pip install 'mmcv>=2.0.0,<2.2.0'",
-        ),
-        (
-            without(FIRST, 'mmsegmentation'),
-            'needs mmsegmentation>=1.2.2,<1.3, which is not installed; '
-            "run: pip install 'mmsegmentation>=1.2.2,<1.3'",
         ),
     ],
 )
@@ -116,7 +97,7 @@ def test_a_distribution_that_does_not_fit_is_named_with_the_command(installed, v
     assert str(error.value) == f'mmseg_cct: {problem}'
 
 
-@pytest.mark.parametrize('original', ['mmcv', 'mmcv-lite', 'mmengine', 'mmpretrain'])
+@pytest.mark.parametrize('original', ['mmcv', 'mmpretrain'])
 def test_both_families_together_are_refused(installed, original):
     installed({**ONEDL, original: '2.1.0'})
     problem = find_problem()
@@ -156,18 +137,6 @@ def test_torchvision_operators_that_do_not_load_are_explained(installed):
     assert explain_import_failure(RuntimeError('something else')) is None
 
 
-def test_the_import_itself_stops_with_the_line():
-    code = (
-        'from importlib import metadata; real = metadata.version\n'
-        "metadata.version = lambda name: '1.13.1' if name == 'torch' else real(name)\n"
-        'import mmseg_cct.plugin'
-    )
-    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
-    assert done.returncode != 0
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith('mmseg_cct.stack.StackError: mmseg_cct: needs torch')
-
-
 def test_a_tool_says_it_in_one_line(project_root):
     code = (
         'import runpy, sys; from importlib import metadata; real = metadata.version\n'
@@ -181,37 +150,21 @@ def test_a_tool_says_it_in_one_line(project_root):
     assert line.startswith('error: mmseg_cct: needs torch')
 
 
-@pytest.mark.slow
-def test_a_file_that_another_rank_has_not_filled_yet_is_read_again(tmp_path):
-    environment = {**os.environ, 'XDG_CACHE_HOME': str(tmp_path)}
+def test_a_file_that_another_rank_has_not_filled_yet_is_read_again(monkeypatch):
+    waited, contents = [], iter([EOFError, EOFError, None])
 
-    def run(code):
-        command = [sys.executable, '-c', code]
-        return subprocess.run(command, capture_output=True, text=True, env=environment)
+    def import_module(name):
+        if (error := next(contents)) is not None:
+            raise error(name)
 
-    run('import yapf.yapflib.yapf_api')
-    (file,) = tmp_path.rglob('Grammar*.pickle')
-    file.write_bytes(b'')
-    done = run(
-        'import pathlib, time\n'
-        f'filled = lambda seconds: print("waited", seconds, pathlib.Path({str(file)!r}).unlink())\n'
-        'time.sleep = filled\n'
-        'import mmseg_cct.plugin'
-    )
-    assert (done.returncode, done.stdout) == (0, 'waited 0.1 None\n'), done.stderr
-
-
-def test_a_file_that_stays_empty_is_an_error(monkeypatch):
-    waited = []
-
-    def fail(name):
-        raise EOFError(name)
-
-    monkeypatch.setattr(stack.importlib, 'import_module', fail)
+    monkeypatch.setattr(stack.importlib, 'import_module', import_module)
     monkeypatch.setattr(stack.time, 'sleep', waited.append)
+    stack.import_formatter()
+    assert waited == [0.1, 1.0]
+    contents = iter([EOFError] * 9)  # it stays empty
     with pytest.raises(EOFError):
         stack.import_formatter()
-    assert len(waited) == 3
+    assert len(waited) == 5
 
 
 def test_setup_declares_the_maintained_stack(project_root):

@@ -33,8 +33,10 @@ def add_launcher(parser: argparse.ArgumentParser) -> None:
 def set_ranks(args: argparse.Namespace) -> None:
     """Sets the variables that torchrun sets, whatever launcher started the process.
 
-    Call it before anything is printed or downloaded, which only one process should do. A wrong
-    launcher is a `UserError`.
+    Call it before anything is printed or downloaded, which only one process should do.
+
+    Raises:
+        UserError: Another launcher started the process.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     if args.launcher == 'none':

@@ -37,9 +37,10 @@ _OWN_HOOKS = {'runtime_info', 'timer', 'sampler_seed', 'logger', 'param_schedule
 
 
 def read_method(method: str) -> dict[str, Any]:
-    """Reads the overlay of a method, given by its name or by the path of a custom file.
+    """Reads the overlay of a method, by its name or the path of a custom file; `cct` has none.
 
-    It is empty for `cct`. An unknown method is a `UserError`.
+    Raises:
+        UserError: There is no such method.
     """
     if method == PLAIN:
         return {}
@@ -66,8 +67,10 @@ def merge_method(config: Config, method: str | Mapping[str, Any]) -> None:
 
     Dicts are merged key by key, and everything else is replaced. Two parts have no fixed place:
     `model.auxiliary_head` means the auxiliary decoders, which may be in a list with
-    MMSegmentation's own heads, and `train_dataloader.dataset` means the set of each domain. A
-    method that does not fit is a `UserError`.
+    MMSegmentation's own heads, and `train_dataloader.dataset` means the set of each domain.
+
+    Raises:
+        UserError: The method does not fit.
     """
     overlay = read_method(method) if isinstance(method, str) else method
     name = method if isinstance(method, str) else 'of this study'

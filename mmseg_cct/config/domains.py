@@ -1,13 +1,13 @@
 """The domains of a config: which one is meant, and what its settings are."""
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
-from mmengine.config import Config, ConfigDict
+from mmengine.config import Config
 
 from mmseg_cct.errors import UserError
 
+from .compose import merged
 from .walk import at
 
 
@@ -33,7 +33,8 @@ def require_one_domain(config: Config, name: str) -> None:
 def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
     """Finds the pipeline of the test set, or of a domain's test set; it is not copied.
 
-    A missing pipeline, or a domain that does not fit, is a `UserError`.
+    Raises:
+        UserError: There is none, or the domain does not fit.
     """
     require_domain(config, domain)
     key = 'test_dataloader.dataset' + (f'.domains.{domain}' if domain else '')
@@ -47,8 +48,10 @@ def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str
     """Merges settings of a domain's decoders, preprocessing and tests over the common ones.
 
     The result has `data_preprocessor`, `decode_head`, `auxiliary_head` and `test_cfg`; other keys
-    of `common` are left out. An unknown key in `own`, or another number of auxiliary heads, is a
-    `UserError`.
+    of `common` are left out.
+
+    Raises:
+        UserError: `own` has another key or number of auxiliary heads.
     """
     shared = dict(
         data_preprocessor=common.get('data_preprocessor') or dict(type='BranchPreprocessor'),
@@ -69,18 +72,18 @@ def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str
 def merge_settings(common: Any, own: Any, key: str) -> Any:
     """Merges a domain's own settings into those that all domains share.
 
-    `common` may be a list of settings; `own` must then be one of the same length, else it is a
-    `UserError`. None in `common` switches the component off, None in `own` changes nothing. `key`
-    is their place, for the message.
+    `common` may be a list of settings; `own` must then be one of the same length. None in `common`
+    switches the component off, None in `own` changes nothing. `key` is their place, for messages.
+
+    Raises:
+        UserError: One is a list and the other is not, or their lengths differ.
     """
     if common is None:
         return None
     if not isinstance(common, (list, tuple)):
         if isinstance(own, (list, tuple)):
             raise UserError(key, 'a list', 'the settings of one, as in the model')
-        merged = Config(copy.deepcopy(dict(common)))
-        merged.merge_from_dict(dict(own or {}))
-        return ConfigDict(merged.to_dict())
+        return merged(common, own or {})
     if own is None:
         own = [{}] * len(common)
     if not isinstance(own, (list, tuple)) or len(own) != len(common):

@@ -82,9 +82,10 @@ def chosen_method(config_file: str, options: Mapping[str, Any]) -> str:
 
 
 def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:
-    """Reads a config file; one that does not run is a `UserError`.
+    """Reads a config file, and imports its `custom_imports` if asked to.
 
-    `import_custom_modules` tells whether to import what it names in `custom_imports`.
+    Raises:
+        UserError: The file does not run.
     """
     register_packages()
     try:

@@ -13,8 +13,10 @@ def read_config_text(text: str, name: str) -> Config:
     """Reads the text of a config that mmengine dumped into a checkpoint, without running it.
 
     `Config.fromstring` runs the text as Python, so a checkpoint from elsewhere would run code.
-    Anything but assignments of literals and of `dict(key=value)` is a `UserError`. Messages call
-    the text `name`.
+    Messages call the text `name`.
+
+    Raises:
+        UserError: The text has more than assignments of literals and of `dict(key=value)`.
     """
     try:
         return Config(dict(_assignment(statement) for statement in ast.parse(text).body))

@@ -16,8 +16,10 @@ from .files import look_at_evaluation_data
 def build_evaluation_set(settings: Any, key: str) -> Any:
     """Builds a set and validates its files, as is done before training and testing.
 
-    Its pipeline names the image that it fails on. A missing set, a set that cannot be built or a
-    bad file is a `UserError`; `key` is the set's place in the config.
+    Its pipeline names the image that it fails on. `key` is the set's place in the config.
+
+    Raises:
+        UserError: There is no set, it cannot be built, or a file is bad.
     """
     if settings is None:
         raise UserError(key, 'missing', 'a labelled data set')

@@ -44,12 +44,13 @@ def check_pairs(pairs: SemiSegDataset) -> None:
     """Validates the pipelines, images and masks of a training.
 
     Decodes labelled images, masks and pseudo labels in full. Of unlabelled images it reads only the
-    header and the last bytes, and it never opens their masks. A `UserError` names the files that
-    are missing, unreadable, of the wrong size, or have an unknown label id, or it says that the
-    masks leave nothing to learn from. In a distributed run only rank 0 reads files; every rank
-    raises its error.
-    """
+    header and the last bytes, and it never opens their masks. In a distributed run only rank 0
+    reads files; every rank raises its error.
 
+    Raises:
+        UserError: Files are missing, unreadable or of the wrong size, or masks have an unknown id
+            or leave nothing to learn from.
+    """
     labeled, unlabeled = pairs.labeled, pairs.unlabeled
     if unlabeled is not None:
         check_unlabeled_pipeline(unlabeled)

@@ -16,10 +16,10 @@ from mmseg_cct.utils.rounds import LABELS, Labels, read_labels, record_labels
 
 
 def keep_labeled_images(runner: Runner) -> None:
-    """Records the labelled images of a training that begins.
+    """Records the labelled images of a training that begins; warns of files replaced since.
 
-    Resuming it with other labelled images is a `UserError`: the result would be neither the old
-    training nor a new one. Files that were replaced since are a warning.
+    Raises:
+        UserError: It resumes with other labelled images: neither the old training nor a new one.
     """
     dataset = runner.train_dataloader.dataset
     if not isinstance(dataset, SemiSegDataset):

@@ -24,8 +24,9 @@ def classes_of_folder(
 
     Given ones must go on from those of a table; with `force`, not if no import has used it.
 
-    A folder that is still an export of a labelling tool is a `UserError` with the command that
-    imports it.
+    Raises:
+        UserError: There are no names, they differ from the table, or the folder is still an export
+            of a labelling tool.
     """
     if Path(data).is_dir() and not Path(data, 'masks').is_dir():
         _require_masks(data)
@@ -86,7 +87,8 @@ def context_of_classes(classes: Sequence[str], given: Sequence[str] | None) -> t
 def require_meant(data: str, classes: Sequence[str], context: Sequence[str] | None) -> None:
     """Asks whether classes are meant that are named like pixels without a label.
 
-    A `UserError` has the command that ignores them, unless an import or `context` means them.
+    Raises:
+        UserError: A class is, and neither an import nor `context` names it.
     """
     meant = {*(context or ()), *(table.colours if (table := read_table(data)) else ())}
     if asked := [name for name in classes if means_ignored(name) and name not in meant]:

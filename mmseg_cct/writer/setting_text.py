@@ -63,8 +63,9 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]], str]:
 def write_setting(file: Path, text: str) -> None:
     """Writes a setting to `file`, if it can be trained; its bases may be relative to the file.
 
-    A text that does not load, in which mmengine would replace a name, or whose parts do not fit is
-    a `UserError`.
+    Raises:
+        UserError: The text does not load, mmengine would replace a name in it, or its parts do not
+            fit.
     """
     if replaced := re.search(r'\{\{.*', text):
         raise UserError(replaced[0], 'mmengine would replace it', 'names without {{')

@@ -15,8 +15,10 @@ def pipeline_without_masks(dataset: Any, image: str) -> tuple[list[Any], list[st
     """Makes the pipeline of unlabelled images from that of a labelled set.
 
     It also returns the types of the transforms left out because they mix images of the set. The
-    pipeline is tried on the unlabelled image `image`: a transform that needs a mask, or a pipeline
-    that gives no inputs, is a `UserError`.
+    pipeline is tried on the unlabelled image `image`.
+
+    Raises:
+        UserError: A transform needs a mask, or the pipeline gives no inputs.
     """
     labeled = _labeled_pipeline(dataset)
     pipeline = _without_masks(labeled, marks=False)
