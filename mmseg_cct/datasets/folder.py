@@ -120,6 +120,7 @@ class FolderDataset(BaseSegDataset):
         """Lists the images of the subset, with ``seg_map_path`` for those that have a mask."""
         images = self._find_images()
         masks = self._find_masks(images)
+        # A list says which images there are, otherwise the masks do.
         if self.ann_file:
             names = self._listed_names(self.ann_file, images)
         elif self.subset == 'all':
@@ -127,6 +128,7 @@ class FolderDataset(BaseSegDataset):
         else:
             with_mask = self.subset == 'labeled'
             names = [name for name in images if (name in masks) == with_mask]
+        # what validates must not be trained on
         if self.exclude:
             excluded = set(self._listed_names(self.exclude, images))
             names = [name for name in names if name not in excluded]
@@ -138,6 +140,7 @@ class FolderDataset(BaseSegDataset):
                 f'{expected} (masks are looked for in {self.data_prefix.get("seg_map_path")} as '
                 f'NAME{self.seg_map_suffix})',
             )
+        # A mask's path goes along only where its subset may read it.
         infos = []
         for name in names:
             info = dict(

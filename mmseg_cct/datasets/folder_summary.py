@@ -70,13 +70,16 @@ def summarize_folder(
     images, masks = Path(data, 'images'), Path(data, 'masks')
     found = find_images(images)
     labeled = _masks_by_name(found, images, masks, mask_suffix)
+    # how to load the images, from a sample of them: masks are compared with what the loader gives
     paths = list(found.values())
     sample = paths[:: -(-len(paths) // _SIZES)]
     values = measure_images(sample, channels, bits)
     loader = None if values is None else TRANSFORMS.build(values.loader)
+    # every mask, since one wrong id ends a training
     widths = ObjectWidths(classes)
     labels, counts = _count_classes(found, labeled, len(classes), loader, widths)
     validation: dict[str, frozenset[int]] = {}
+    # a folder of validation images has masks for all of them
     if Path(data, 'val').is_dir():
         images, masks = Path(data, 'val', 'images'), Path(data, 'val', 'masks')
         own = find_images(images)

@@ -77,6 +77,7 @@ def _choose(
         is_beside = np.zeros(len(blocks), bool)
         is_beside[1:] |= held[:-1] & is_next
         is_beside[:-1] |= held[1:] & is_next
+        # What each block would cost: classes on one side, shares, size, and a place of its own.
         cost = _UNTRAINED * (seen == total).sum(1) + _UNSEEN * (seen == 0).sum(1)
         cost += np.abs(seen / total - SHARE).sum(1) / max(len(classes), 1)
         cost += np.abs(sizes[held].sum() + sizes - number) / number + _APART * ~is_beside

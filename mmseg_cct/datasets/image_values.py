@@ -53,6 +53,7 @@ def measure_images(
     plain = not has_nodata and all(each.is_plain for each in formats.values())
     if channels is None and bits is None and plain:
         return None
+    # One loader reads all images, so they are of one kind.
     for path, other in formats.items():
         if (other.channels, other.bits, other.kind) != (found.channels, found.bits, found.kind):
             raise UserError(
@@ -73,6 +74,7 @@ def measure_images(
             f'{first} has {found.describe()}',
             f'numbers from 0 to {found.channels - 1}',
         )
+    # The statistics are those of the values that the network gets: after the stretching.
     pixels = [_pixels_of(path, chosen, each.nodata) for path, each in formats.items()]
     values = np.concatenate(pixels).astype(np.float64)
     if not len(values):

@@ -94,6 +94,7 @@ class SemiSegDataset(Dataset):
             lists = dict(split_dir=split_dir, num_labeled=num_labeled)
             labeled = branch_settings(dict(labeled=labeled, **lists), 'labeled')
             unlabeled = branch_settings(dict(unlabeled=unlabeled, **lists), 'unlabeled')
+        # Wrappers have no pipeline: the views go to each set that loads images.
         if strong_views is not None and unlabeled is not None:
             if isinstance(unlabeled, Dataset):
                 raise UserError('unlabeled', 'built already', 'a config, for strong_views')
@@ -102,6 +103,7 @@ class SemiSegDataset(Dataset):
                 leaf['pipeline'] = [*leaf.get('pipeline', ()), strong_views]
         self.partners = partners
         self.labeled_per_unlabeled = labeled_per_unlabeled
+        # The labelled set names the classes.
         self.labeled = _build(labeled, 'labeled')
         self.unlabeled = None
         if not self.metainfo.get('classes'):
@@ -111,6 +113,7 @@ class SemiSegDataset(Dataset):
                 'metainfo=dict(classes=(...)) in the order of the label ids',
             )
         self.classes = tuple(self.metainfo['classes'])
+        # Its masks may be on disk, and no training may depend on them.
         if unlabeled is not None:
             self.unlabeled = _build(copy.deepcopy(unlabeled), 'unlabeled')
             _forget_masks(self.unlabeled)
@@ -162,10 +165,12 @@ class SemiSegDataset(Dataset):
                     f'gave {draw!r} as index',
                     "sampler=dict(type='PairSampler'), whose draws SemiSegDataset takes",
                 )
+        # The first draws of a batch have unlabelled images, the others labelled ones alone.
         ratio = 1 if self.unlabeled is None else self.labeled_per_unlabeled
         number = len(draws) // ratio
         without = [draw._replace(unlabeled=None, partner=None) for draw in draws[number:]]
         items = [self[draw] for draw in (*draws[:number], *without)]
+        # collating needs the same keys in every item
         for item in items[number:]:
             for key, branches in item.items():
                 item[key] = {**dict.fromkeys(items[0][key]), **branches}

@@ -74,6 +74,7 @@ def _of_windows(segmentor: Any, divisor: int, image: Tensor, sample: SegDataSamp
     total = next(segmentor.parameters()).new_zeros(segmentor.out_channels, height, wide)
     count = torch.zeros_like(total[0])
     tops = [*_starts(high, height, down)]
+    # A row of windows at a time: `total` is the strip of the image that it covers.
     for top, below in zip(tops, [*tops[1:], high]):
         data = dict(inputs=[image[:, top : top + height]], data_samples=[sample])
         strip = segmentor.data_preprocessor(data, False)['inputs']
@@ -85,6 +86,7 @@ def _of_windows(segmentor: Any, divisor: int, image: Tensor, sample: SegDataSamp
         done = below - top  # rows that no later window reaches
         logits = total[:, :done].div_(count[:done])
         ids.append(_ids(segmentor, logits, dict(ori_shape=logits.shape[1:])))
+        # The next row starts lower: what it shares with this one moves up.
         for each in (total, count):
             each[..., : height - done, :] = each[..., done:, :].clone()
             each[..., height - done :, :] = 0

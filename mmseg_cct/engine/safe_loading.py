@@ -68,6 +68,7 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
     if not isinstance(file, io.BytesIO) and not os.path.isfile(file):
         raise UserError(name, 'no such checkpoint file')
     try:
+        # torch does not compare checksums: a flipped bit would be a weight like any other
         damage = find_damage(file)
         if damage is not None:
             raise UserError(name, f'cannot be read ({damage})', 'a whole file')

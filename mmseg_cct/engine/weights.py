@@ -163,12 +163,14 @@ def _of_file_and_module(
             checkpoint, f'cannot be read ({error_line(error, 120)})', 'a checkpoint'
         ) from error
     require_finite_weights(found, checkpoint)
+    # Built without weights: only names and shapes are compared.
     bare = copy.deepcopy(dict(module))
     forget_initial_weights(bare)
     built = MODELS.build(bare)
     expected = built.state_dict()
     if prefix:
         found = _below(found, prefix.rstrip('.') + '.')
+    # A whole network's file has its backbone below a prefix, which init_cfg must name.
     ends = ((name, other) for name in expected for other in found if other.endswith(f'.{name}'))
     beginning = ''
     if not found.keys() & expected.keys():

@@ -73,10 +73,12 @@ class MultiDomainSampler(EndlessSampler):
 
     def draw(self, position: int) -> MultiDomainDraw:
         """Returns the pair at a position from 0 of the stream that all ranks share."""
+        # A turn is a batch of all ranks, a cycle the turns of all domains.
         pairs_per_turn = self.batch_size * self.world_size
         turns, place = divmod(position, pairs_per_turn)
         cycles, turn = divmod(turns, len(self.cycle))
         domain = self.cycle[turn]
+        # The domain's own stream stood still in the turns of the others.
         turns_before = cycles * self.cycle.count(domain) + self.cycle[:turn].count(domain)
         pair = self.samplers[domain].draw(turns_before * pairs_per_turn + place)
         return MultiDomainDraw(domain, pair)

@@ -50,6 +50,7 @@ class DurableCheckpointHook(CheckpointHook):
             self.interval = runner.train_loop.val_interval
         if isinstance(self.file_backend, LocalBackend) and is_main_process():
             remove_parts(self.out_dir)
+        # mmengine removes before it writes: from here on removals wait for `_remove_outdated`
         self.file_backend = _RemovesLater(self.file_backend)
         keep_to_own_best(self)
 

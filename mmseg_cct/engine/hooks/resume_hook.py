@@ -68,14 +68,17 @@ class ResumeHook(Hook):
         """Checks the checkpoint, and replaces its settings by those of the config."""
         if not runner._resume:
             return
+        # What does not fit ends the run before anything is restored.
         model, name = unwrap_model(runner.model), runner._load_from
         require_matching_weights(model, checkpoint, name, training=True)
         _require_same_optimizer(runner, checkpoint, name)
         _require_iterations_left(runner, checkpoint, name)
+        # mmengine restores the checkpoint after this hook: change there what shall not come back.
         earlier = _earlier_settings(checkpoint, name)
         _log_differences(earlier, runner.cfg.to_dict())
         _go_back_to_a_step(runner, checkpoint, earlier)
         _follow_new_settings(runner, checkpoint)
+        # What no checkpoint holds is told.
         if not any(isinstance(hook, IterationSeedHook) for hook in runner.hooks):
             warn(
                 '--resume: custom_hooks has no IterationSeedHook, so perturbations and dropout '
@@ -90,6 +93,7 @@ class ResumeHook(Hook):
             return
         if isinstance(runner.optim_wrapper, OptimWrapper):
             _lay_out_as_the_weights(runner.optim_wrapper.optimizer)
+        # The best checkpoint may lie in the folder that this run was resumed from.
         for hook in runner.hooks:
             if isinstance(hook, CheckpointHook):
                 keep_to_own_best(hook)

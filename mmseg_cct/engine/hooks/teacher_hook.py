@@ -65,6 +65,7 @@ class TeacherHook(EMAHook):
                 f'TeacherHook with a {type(self.src_model).__name__}',
                 'a segmentor that takes a teacher, such as CCTSegmentor or MeanTeacherSegmentor',
             )
+        # The targets come from it in eval mode, whatever the student's mode.
         teacher = self.ema_model.module
         if self.ema_model.steps == 0:
             # it was copied before the runner initialised the weights

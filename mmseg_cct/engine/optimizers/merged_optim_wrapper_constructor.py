@@ -45,6 +45,7 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         is_dcn_module: int | float | None = None,
     ) -> None:
         """Adds a module's parameters as mmengine does; merges the groups of the whole model."""
+        # mmengine calls this for every module; the groups are complete at the outermost one.
         if prefix:
             super().add_params(params, module, prefix, is_dcn_module)
             return

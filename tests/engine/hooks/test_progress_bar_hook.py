@@ -37,9 +37,7 @@ def test_it_counts_from_the_resumed_iteration_and_shows_the_loss(capsys):
 def test_other_ranks_show_none(monkeypatch):
     monkeypatch.setattr(progress_bar_hook, 'is_main_process', lambda: False)
     runner, hook = make_runner(), ProgressBarHook()
-    hook.before_train(runner)
+    for step in (hook.before_train, hook.before_val, hook.after_val, hook.after_train):
+        step(runner)
     hook.after_train_iter(runner, 0)
-    hook.before_val(runner)
-    hook.after_val(runner)
-    hook.after_train(runner)
     assert hook.bar is None

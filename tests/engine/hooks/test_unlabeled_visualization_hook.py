@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import tiny
 import torch
+import world
 from mmengine.config import Config
-from mmengine.hooks import Hook
-from mmengine.runner import Runner
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
@@ -23,45 +22,28 @@ PALETTE = [[10, 20, 30], [200, 0, 0], [0, 200, 0]]
 MAX_ITERS = 5
 
 
-class Recorder(Hook):
-    """Keeps every logged value, bit by bit, and the modes of the modules."""
-
-    def __init__(self):
-        self.logged, self.modes = [], []
+class Recorder(world.Recorder):
+    """Keeps the modes of the modules too; some are frozen by hand."""
 
     def before_run(self, runner):
-        runner.model.backbone.layer1.eval()  # frozen by hand: `model.train()` would thaw it
-
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
-        self.logged.append({key: value.item() for key, value in outputs.items()})
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        super().before_run(runner)
         runner.model.backbone.layer1.eval()
 
-    def after_train(self, runner):
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        runner.model.backbone.layer1.eval()  # `model.train()` thaws it
+
+    def after_train_iter(self, runner, *args, **kwargs):
+        super().after_train_iter(runner, *args, **kwargs)
         self.modes = [module.training for module in runner.model.modules()]
 
 
-def train(trained, work_dir, hooks, max_iters=MAX_ITERS, **changes):
+def train(trained, work_dir, hooks, max_iters=MAX_ITERS):
     """A training whose random draws depend on all that was drawn before."""
-    recorder = Recorder()
-    config = Config.fromfile(str(trained.file))
-    config.merge_from_dict(changes)
-    config.update(
-        work_dir=str(work_dir),
-        train_cfg=dict(type='IterBasedTrainLoop', max_iters=max_iters),
-        default_hooks=dict(logger=None, checkpoint=None),
-        custom_hooks=hooks,
-        **dict.fromkeys(('val_dataloader', 'val_cfg', 'val_evaluator')),
-        log_processor=dict(by_epoch=False),
-        experiment_name=work_dir.name,
-    )
-    config.visualizer.name = work_dir.name
-    runner = Runner.from_cfg(config)
-    runner.register_hook(recorder)
-    runner.train()
+    recorder, config = Recorder(), Config.fromfile(str(trained.file))
+    config.default_hooks, config.custom_hooks = dict(logger=None, checkpoint=None), hooks
+    _, weights = world.run(config, work_dir, recorder, **{'train_cfg.max_iters': max_iters})
     states = torch.get_rng_state(), np.random.get_state()[1], random.getstate()
-    return recorder, runner.model.state_dict(), states
+    return recorder, weights, states
 
 
 HOOK = dict(type='UnlabeledVisualizationHook', interval=2, num_images=2)
