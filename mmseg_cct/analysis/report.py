@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -292,7 +293,7 @@ def _test_command(run: Run) -> str | None:
 
 def _settings(runs: Sequence[Run]) -> Table:
     """Lists the settings of the runs that show whether the comparison is fair."""
-    rows = {
+    rows: dict[str, list[Any]] = {
         'labelled images': [_labelled(run) for run in runs],
         'unlabelled images': [_unlabelled(run) for run in runs],
         'iterations': [at(run.config, 'train_cfg.max_iters') for run in runs],

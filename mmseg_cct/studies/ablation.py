@@ -25,9 +25,20 @@ from .study import (
     select,
     write_csv,
 )
-from .titles import FULL, METHODS, PERTURBATIONS, grid_place, group_title, title_of, title_of_labels
 from .validation_curves import plot_validations, read_validations
-from .variants import Overlay, full, full_abce, only, perturbations_of
+from .variants import (
+    FULL,
+    PERTURBATIONS,
+    Overlay,
+    full,
+    full_abce,
+    grid_place,
+    group_title,
+    only,
+    perturbations_of,
+    title_of,
+    title_of_labels,
+)
 
 BASELINE, ABCE_BASELINE = 'supervised', 'supervised-abce'
 
@@ -85,15 +96,13 @@ def write_ablation(out: Path) -> Path:
 
 def ordered_methods(results: Sequence[Result]) -> list[str]:
     """Lists methods in the paper's order: baselines, perturbations by K, full, then others."""
-    groups, titled = _groups(results), list(METHODS)
+    groups = _groups(results)
 
     def key(method: str) -> tuple[int, int, int, str]:
         group, k = grid_place(method)
         if method in (BASELINE, ABCE_BASELINE):
             return (0, 0, 0, method)
-        if group is not None:
-            return (1, groups.index(group), k, method)
-        return (2, titled.index(method) if method in titled else len(titled), 0, method)
+        return (2, 0, 0, method) if group is None else (1, groups.index(group), k, method)
 
     return sorted({result.method for result in results}, key=key)
 

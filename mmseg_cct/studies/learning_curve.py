@@ -25,7 +25,6 @@ from mmseg_cct.visualization.figures import png_bytes
 from .holm import MIN_PAIRS
 from .study import Labels, Result, collect, interval, results_table, write_csv
 from .study_config import require_one_domain, study_config
-from .titles import title_of
 from .validation_curves import Curves, read_validations
 
 BASELINE = 'supervised'
@@ -170,7 +169,7 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> Answer:
     `rising` are the numbers of labels whose networks are barely trained.
     """
     methods = compared(results)
-    title = title_of(methods[1])
+    title = methods[1]
     supervised, other = (_by_seed(results, method) for method in methods)
     lines: list[str] = []
     verdicts: dict[str, list[int]] = {}
@@ -207,7 +206,7 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
             for n, by_seed in by_number.items()
         }
         means = list(map(mean, points.values()))
-        axes.plot(list(points), means, 'o-', color=f'C{index}', label=title_of(method))
+        axes.plot(list(points), means, 'o-', color=f'C{index}', label=method)
         for n, values in points.items():
             beside = n * (0.96, 1.04)[index]
             axes.scatter([beside] * len(values), values, 12, color=f'C{index}', alpha=0.5)

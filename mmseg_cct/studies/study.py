@@ -32,8 +32,7 @@ from mmseg_cct.utils.text import counted, signed
 from .execution import StudyRun, prepare_runs, read_metrics
 from .holm import verdicts
 from .study_config import keep_last_checkpoint, study_config
-from .titles import title_of_labels
-from .variants import Overlay
+from .variants import Overlay, title_of_labels
 
 # Sets the labelled images of a config for a seed, in place.
 Labels = Callable[[Config, int], None]

@@ -4,7 +4,6 @@ import pytest
 
 from mmseg_cct.studies.ablation import write_ablation
 from mmseg_cct.studies.study import Result
-from mmseg_cct.studies.titles import METHODS
 from mmseg_cct.studies.validation_curves import plot_validations, read_validations
 
 RUNS = [
@@ -57,11 +56,11 @@ def test_a_validation_that_one_seed_lacks_leaves_the_others():
 
 
 def test_every_method_has_a_look_and_its_name_in_the_legend():
-    titles = {method: f'a method, {method}' for method in METHODS}
-    figure = plot_validations({(method, '5'): [[(1, 2.0)]] for method in METHODS}, titles)
+    titles = {f'm{number}': f'a method, {number}' for number in range(24)}
+    figure = plot_validations({(method, '5'): [[(1, 2.0)]] for method in titles}, titles)
     (axes,) = figure.axes
     looks = {(line.get_color(), line.get_linestyle()) for line in axes.lines}
-    assert len(looks) == len(METHODS) > 10
+    assert len(looks) == 24
     figure.draw_without_rendering()
     box = figure.legends[0].get_window_extent()
     assert 0 <= box.x0 < box.x1 <= figure.bbox.width

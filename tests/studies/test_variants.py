@@ -11,8 +11,7 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import grid_methods
-from mmseg_cct.studies.titles import PERTURBATIONS
-from mmseg_cct.studies.variants import full, full_abce, only
+from mmseg_cct.studies.variants import PERTURBATIONS, full, full_abce, only
 
 BASE = 'cct/cct_r50_camvid_50'
 DEMO = 'demo/cct_shapes'  # the student itself is the teacher, in eval mode
