@@ -319,18 +319,6 @@ def test_each_region_of_label_studio_is_on_its_own_image(done):
         assert names is None and 'expected' in failed.failed[0]
 
 
-def test_a_percent_encoded_name_and_an_ending_of_all_images_are_found(done):
-    save(done.root / 'photos/b c_rgb.png', (done.root / 'photos/a.png').read_bytes())
-    (done.root / 'photos/a.png').rename(done.root / 'photos/a_rgb.png')
-    source = coco(done.root, (1, ring_of(A)))
-    content = json.loads(source.read_text())
-    content['images'].append(dict(content['images'][0], id=2, file_name='b%20c_rgb.png'))
-    content['annotations'].append(dict(content['annotations'][0], id=9, image_id=2))
-    write(source, content)
-    told, _ = done(source)
-    assert (told.new, told.missing) == (2, [])
-
-
 def test_boxes_that_bound_are_no_regions_unless_they_are_to_be_filled(done):
     triangle = [[4, 4], [24, 4], [4, 14]]
     inside = '<box label="car" xtl="4" ytl="4" xbr="24" ybr="14"/>', cvat_polygon('car', triangle)

@@ -1,4 +1,3 @@
-import json
 import os
 import shutil
 import zipfile
@@ -6,22 +5,12 @@ from pathlib import Path
 
 import exports
 import pytest
-from exports import save, write
+from exports import save
 from importing import labelme
 from PIL import Image
 
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
-
-
-def test_paths_of_windows_are_found(tmp_path, photos):
-    source = exports.coco(tmp_path)
-    content = json.loads(source.read_text())
-    for image in content['images']:
-        image['file_name'] = 'C:\\photos\\' + image['file_name'].replace('/', '\\')
-    write(source, content)
-    done = import_masks(source, tmp_path / 'out', images=photos, rest='ignore')
-    assert (done.new, done.missing) == (2, [])
 
 
 @pytest.mark.parametrize(

@@ -266,21 +266,6 @@ def test_a_class_that_earlier_masks_do_not_know_is_told(tmp_path, photos):
     ) in import_masks(file, out, rest='background').describe()
 
 
-@pytest.mark.parametrize('encoding', ['utf-8-sig', 'utf-16', 'windows-1251'])
-def test_text_is_read_in_the_encoding_that_it_names(tmp_path, photos, encoding):
-    text = exports.zipfile.ZipFile(exports.cvat(tmp_path)).read('annotations.xml').decode()
-    name = encoding.removesuffix('-sig')
-    text = text.replace('utf-8', name).replace('road', 'дорога')
-    save(tmp_path / 'x.xml', text.encode(encoding))
-    done = import_masks(tmp_path / 'x.xml', tmp_path / 'out', images=photos, rest='ignore')
-    assert not done.failed and 'дорога' in done.table.ids
-    if 'utf' in encoding:
-        content = labelme(tmp_path / 'y.json', 'дорога', imagePath='a/1.jpg').read_text()
-        save(tmp_path / 'y.json', content.encode(encoding))
-        done = import_masks(tmp_path / 'y.json', tmp_path / 'y', images=photos, rest='ignore')
-        assert not done.failed and 'дорога' in done.table.ids
-
-
 def test_masks_beside_photos_are_no_photos(tmp_path):
     pixels = np.zeros((HEIGHT, WIDTH), np.uint8)
     pixels[:8, :8] = 255

@@ -6,9 +6,7 @@ from exports import save
 from importing import labelme
 
 from mmseg_cct.annotations.importer import import_masks
-from mmseg_cct.annotations.readers import (
-    require_reader,
-)
+from mmseg_cct.annotations.readers import require_reader
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
@@ -32,20 +30,14 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path):
         require_reader(Source(tmp_path / 'cut.zip'))
 
 
-def test_what_is_no_region_is_counted(tmp_path, photos):
-    for export, kind in (
-        (exports.cvat, 'polyline'),
-        (exports.yolo, 'box'),
-        (exports.label_studio, 'other annotation'),
-    ):
-        done = import_masks(
-            export(tmp_path), tmp_path / export.__name__, images=photos, rest='ignore'
-        )
-        assert done.told[kind] == 2
-    assert done.bare == 2
-    assert (
-        '| other annotation | 2 | 2: photos/a/1.jpg, photos/b/1.jpg | nothing |' in done.describe()
-    )
+@pytest.mark.parametrize('encoding', ['utf-8-sig', 'utf-16', 'windows-1251'])
+def test_text_is_read_in_the_encoding_that_it_names(tmp_path, encoding):
+    declared = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?><a>дорога</a>'
+    save(tmp_path / 'x.xml', declared.encode(encoding))
+    assert Source(tmp_path / 'x.xml').xml('x.xml').text == 'дорога'
+    if 'utf' in encoding:
+        save(tmp_path / 'y.json', '{"label": "дорога"}'.encode(encoding))
+        assert Source(tmp_path).json('y.json') == dict(label='дорога')
 
 
 def test_an_export_may_become_the_data_folder_itself(tmp_path, photos):

@@ -67,6 +67,8 @@ def test_a_task_of_label_studio_that_nobody_finished_is_told_from_an_empty_one(t
     assert image([dict(task, annotations=[])]) == (False, [])
     assert image([dict(task, annotations=[dict(empty, was_cancelled=True)])]) == (False, [])
     assert image([dict(task, annotations=[empty, dict(empty, updated_at='2')])]) == (True, [])
+    drawn = dict(result=[dict(value=dict(points=[[0, 0]], polygonlabels=['car']))])
+    assert image([dict(task, annotations=[drawn, empty])]) == (True, ['other annotation'])
 
 
 @pytest.mark.parametrize(
