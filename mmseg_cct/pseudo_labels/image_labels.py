@@ -108,7 +108,7 @@ def labels_from_masks(
     Raises:
         UserError: If a mask is missing or unreadable, or has an unknown id.
     """
-    found = {}
+    found, label_ids = {}, [mask_classes.index(name) for name in classes]
     for name in names:
         path = Path(masks, f'{name}.png')
         ids = read_mask(path)
@@ -122,12 +122,7 @@ def labels_from_masks(
         pixels: Counter[int] = Counter()  # by class: a label map may merge ids
         for raw, count in zip(*(a.tolist() for a in np.unique(ids, return_counts=True))):
             pixels[label_of[raw]] += count
-        names_present = {
-            mask_classes[label]
-            for label, count in pixels.items()
-            if label != 255 and count >= min_pixels
-        }
-        found[name] = [index for index, label in enumerate(classes) if label in names_present]
+        found[name] = [i for i, label in enumerate(label_ids) if pixels[label] >= min_pixels]
     return found
 
 
