@@ -24,7 +24,7 @@ export OMP_NUM_THREADS=1
 
 echo "== ruff";      python -m ruff check . && python -m ruff format --check .
 echo "== mypy";      python -m mypy
-echo "== pydoclint"; python .ci/pydoclint.py --quiet mmseg_cct tools
+echo "== pydoclint"; python .ci/docstrings.py --quiet mmseg_cct tools
 if [ -n "$fast" ]; then
     set -- -m 'not slow' "$@"
 else
