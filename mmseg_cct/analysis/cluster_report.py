@@ -111,6 +111,7 @@ def write_cluster_report(request: ClusterRequest) -> list[Path]:
         layers = ['neck', 'backbone'] if with_neck else ['backbone']
     modules = {name: _find_module(model, name) for name in layers}
 
+    # One image after the other: the maps are large, so only their sums are kept.
     shown: list[Analysis] = []
     contrasts: dict[str, dict[str, Tensor]] = {}
     total: dict[str, Tensor] = {}

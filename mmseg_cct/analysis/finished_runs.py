@@ -121,6 +121,7 @@ def find_run(name: str, work_dir: Path) -> Run:
         raise UserError(
             work_dir, 'no checkpoint in it', 'the work directory of a training that has written one'
         )
+    # The folder may hold configs of other trainings; the checkpoint's own is the one that fits.
     content = read_checkpoint(checkpoint)
     config = _trained_config(content, checkpoint, work_dir)
     if (config.get('test_dataloader') or {}).get('dataset') is None:
@@ -249,6 +250,7 @@ def evaluate(run: Run) -> Evaluation:
         raise UserError(
             run.name, 'test_dataloader.dataset: no pixel with a class', 'labelled images'
         )
+    # By image to find the hard ones, over all images for the scores; what no mask shows has none.
     by_image = intersection / union
     shown = in_truth > 0
     image_miou = torch.where(shown, by_image, 0).sum(1) / shown.sum(1)

@@ -170,6 +170,7 @@ def _write_batch(request: BatchRequest, model: Any, sets: '_Sets', ranking: Rank
     out = Path(request.out)
     pipeline, classes = image_pipeline(model.cfg), model.dataset_meta['classes']
     palette = model.dataset_meta['palette']
+    # Choose: by rank, without near-duplicates of what the result is measured on.
     ranked = [image for image in ranking.images if image.name in sets.candidates]
     prints, unreadable = _fingerprints(sets.evaluated, pipeline)
     twins = find_twins({image.name: image.fingerprint for image in ranked}, prints)
@@ -184,6 +185,7 @@ def _write_batch(request: BatchRequest, model: Any, sets: '_Sets', ranking: Rank
     for info in sets.candidates.values():  # a run that was stopped may have chosen others
         for left in (_image_in(out, info), _mask_in(out, info)):
             left.unlink(missing_ok=True)
+    # Predict, with pictures small enough for the page.
     for image in tqdm(chosen, desc='batch', unit='image'):
         info = sets.candidates[image.name]
         picture = read(_put_image(info, _image_in(out, info), request.link, pipeline))
@@ -203,6 +205,7 @@ def _write_batch(request: BatchRequest, model: Any, sets: '_Sets', ranking: Rank
                 windows=windows,
             )
         )
+    # Write; the page is what tells a finished batch.
     places = {image.name: number for number, image in enumerate(chosen, 1)}
     write_text(out / 'ranking.csv', _csv(ranked, places, twins))
     result = Batch(batch, len(ranked), sets.left_out, twins, ranking.failed + unreadable)

@@ -112,6 +112,7 @@ def write_report(
     for name in work_dirs:
         if name.splitlines() != [name]:
             raise UserError(f'run {name!r}', 'more than one line', 'a name on one line')
+    # All that can be refused is, before the first evaluation, which takes minutes.
     runs = [find_run(name, Path(work_dir)) for name, work_dir in work_dirs.items()]
     _check_same_test_set(runs)
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
@@ -133,6 +134,7 @@ def write_report(
     ]
     report = _compare(runs, evaluations, commands, sections)
 
+    # The same content three times: to look at, to paste, to compute with.
     tables = dict(report=report, scores=score_table(report.scores, report.runs))
     write_text(out / 'report.md', render('analysis/report.md.jinja', **tables))  # without pictures
     page = render(

@@ -125,6 +125,7 @@ def execute(
     with _termination_as_interrupt():
         try:
             while waiting or active:
+                # Fill a free slot, then look which runs have got on.
                 if waiting and free:
                     run, slot = waiting.pop(0), free.pop(0)
                     active.append(_Active(run, slot, _finish(run, tools, slot, processes)))

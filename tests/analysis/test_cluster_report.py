@@ -33,20 +33,8 @@ def read_ratios(file):
 @pytest.fixture(scope='module')
 def report(trained, tmp_path_factory):
     out = tmp_path_factory.mktemp('clusters')
-    trained.run(
-        'analyze_clusters',
-        trained.file,
-        trained.checkpoint,
-        '--out',
-        out,
-        '--layers',
-        'backbone.layer1',
-        'backbone',
-        '--num-images',
-        3,
-        '--boundary-width',
-        2,
-    )
+    options = ('--layers', 'backbone.layer1', 'backbone', '--num-images', 3, '--boundary-width', 2)
+    trained.run('analyze_clusters', trained.file, trained.checkpoint, '--out', out, *options)
     return out
 
 
@@ -109,26 +97,18 @@ def test_without_a_checkpoint_it_is_the_pretrained_backbone(trained, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('layers', 'match'),
+    ('layer', 'match'),
     [
-        (
-            ['backbone.layer9'],
-            r'--layers backbone.layer9: the model has no such module; expected a '
-            r'name like backbone.conv1, ',
-        ),
-        (['nothing'], r'no such module; expected a name like data_preprocessor, backbone'),
-        (
-            ['decode_head.loss_decode'],
-            r'decode_head.loss_decode: gives no output of its own when the model predicts',
-        ),
-        (['decode_head'], r'a layer inside the main decoder, such as decode_head\.conv_seg'),
+        ('backbone.layer9', r'layer9: the model has no such module; .* name like backbone.conv1, '),
+        ('nothing', r'no such module; expected a name like data_preprocessor, backbone'),
+        ('decode_head.loss_decode', r'loss_decode: gives no output of its own when the model pre'),
+        ('decode_head', r'a layer inside the main decoder, such as decode_head\.conv_seg'),
     ],
 )
-def test_a_layer_without_a_map_is_named(trained, tmp_path, layers, match):
+def test_a_layer_without_a_map_is_named(trained, tmp_path, layer, match):
+    run = str(trained.file), str(trained.checkpoint), str(tmp_path)
     with pytest.raises(UserError, match=match):
-        write_cluster_report(
-            ClusterRequest(str(trained.file), str(trained.checkpoint), str(tmp_path), layers=layers)
-        )
+        write_cluster_report(ClusterRequest(*run, layers=[layer]))
 
 
 def test_a_missing_test_set_is_named(trained, tmp_path):
@@ -136,12 +116,3 @@ def test_a_missing_test_set_is_named(trained, tmp_path):
     request = ClusterRequest(str(trained.file), None, str(tmp_path), cfg_options=options)
     with pytest.raises(UserError, match=r'tiny.py: no test_dataloader.dataset; expected labelled'):
         write_cluster_report(request)
-
-
-def test_bad_data_are_named(cct, trained, tmp_path):
-    image = cct.data / 'val_images/v1.png'
-    image.write_bytes(image.read_bytes()[:600])
-    with pytest.raises(UserError, match=r'test_dataloader\.dataset: .*v1\.png'):
-        write_cluster_report(
-            ClusterRequest(str(cct.file), str(trained.checkpoint), str(tmp_path / 'out'))
-        )

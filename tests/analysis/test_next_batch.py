@@ -18,7 +18,8 @@ from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_masks
 
-EVALUATED = 'test_dataloader.dataset'
+EVALUATED, UNLABELED = 'test_dataloader.dataset', 'train_dataloader.dataset.unlabeled'
+CROP = dict(type='RandomCrop', crop_size=(8, 8), cat_max_ratio=0.5)  # looks at the mask
 
 
 @pytest.fixture
@@ -166,12 +167,12 @@ def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
 @pytest.mark.parametrize(
     ('options', 'images', 'match'),
     [
-        ({'train_dataloader.dataset.unlabeled': None}, False, 'no .*unlabeled; expected one, or'),
-        ({'train_dataloader.dataset.unlabeled.image_dir': 'no'}, False, 'no: no such folder'),
+        ({UNLABELED: None}, False, 'no .*unlabeled; expected one, or'),
+        ({f'{UNLABELED}.image_dir': 'no'}, False, 'no: no such folder'),
         (
-            {'train_dataloader.dataset.unlabeled.subset': 'labeled'},
+            {f'{UNLABELED}.subset': 'labeled'},
             False,
-            r'each of the 3 images is labelled, validated on or to be left out; expec',
+            'each of the 3 images is labelled, valid',
         ),
         ({'model.auxiliary_head': None}, True, 'auxiliary_head is no PerturbedDecoderBank'),
         (
@@ -180,13 +181,7 @@ def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
             r'auxiliary_head\.proj is \(7, 3, 6\), expected \(11, 3, 6\)',
         ),
         (
-            {
-                'test_pipeline': [
-                    dict(type='LoadImageFromFile'),
-                    dict(type='RandomCrop', crop_size=(8, 8), cat_max_ratio=0.5),
-                    dict(type='PackSegInputs'),
-                ]
-            },
+            {'test_pipeline': [dict(type='LoadImageFromFile'), CROP, dict(type='PackSegInputs')]},
             True,
             r"fails at the first image \(KeyError: 'gt_seg_map' in .*; expected settings that fit",
         ),

@@ -48,10 +48,6 @@ def test_stopped(study, make_run, capsys, monkeypatch):
     assert (study.out / 'ablation.md').is_file()
 
 
-def test_collect_starts_nothing(study):
-    assert study(None, '--collect') == 0
-
-
 def test_stopped_before_the_first_run(study, capsys):
     def stop():
         study.out.rmdir()

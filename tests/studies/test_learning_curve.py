@@ -202,12 +202,14 @@ def test_the_default_is_up_to_all_labels(demo):
     assert list(nested_subsets(demo, {}, [])) == ['1', '3', '6', '12']
 
 
-@pytest.mark.parametrize('numbers', [[0, 3], [13]])
-def test_a_number_out_of_range_is_an_error(demo, numbers):
-    with pytest.raises(UserError, match='expected numbers from 1 to 12, the labelled images'):
-        nested_subsets(demo, {}, numbers)
-
-
-def test_a_config_that_takes_a_subset_already_is_an_error(demo):
-    with pytest.raises(UserError, match='takes a subset already'):
-        nested_subsets(demo, {'train_dataloader.dataset.labeled.indices': 5}, [3])
+@pytest.mark.parametrize(
+    ('numbers', 'options', 'message'),
+    [
+        ([0, 3], {}, 'expected numbers from 1 to 12, the labelled images'),
+        ([13], {}, 'expected numbers from 1 to 12, the labelled images'),
+        ([3], {'train_dataloader.dataset.labeled.indices': 5}, 'takes a subset already'),
+    ],
+)
+def test_what_cannot_be_drawn_is_an_error(demo, numbers, options, message):
+    with pytest.raises(UserError, match=message):
+        nested_subsets(demo, options, numbers)

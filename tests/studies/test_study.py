@@ -186,12 +186,6 @@ def test_gains_are_those_of_pairs():
     assert gains_table(results[:3], methods, 'supervised') is None
 
 
-def test_a_loss_is_told_apart_too():
-    results = [Result('supervised', 'config', seed, 50.0) for seed in range(3)]
-    results += [Result('cct', 'config', seed, 48.0 + 0.1 * seed) for seed in range(3)]
-    assert gains_table(results, ['cct'], 'supervised').rows[0][-1] == 'behind, 3 pairs'
-
-
 def test_a_config_without_lists_is_an_error(project_root, monkeypatch):
     monkeypatch.chdir(project_root)
     with pytest.raises(UserError, match='dataset has no split_dir'):
