@@ -19,7 +19,11 @@ from mmseg_cct.errors import UserError
 
 
 def num_levels(stride: int) -> int:
-    """Number of ×2 sub-pixel convolutions of a decoder, log2(stride), a power of two."""
+    """Number of ×2 sub-pixel convolutions of a decoder, log2(stride).
+
+    Raises:
+        UserError: If the stride is no power of two.
+    """
     if stride < 1 or stride & (stride - 1):
         raise UserError(
             f'stride={stride}',
@@ -46,6 +50,9 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
     which the ReLU cuts off; with the identity each class keeps its own score. Where a level changes
     the number of channels, `B` to `C`, the identity gives way to a normal kernel that keeps the
     variance.
+
+    Raises:
+        UserError: If `kernel_init` is neither.
     """
     if kernel_init not in KERNEL_INITS:
         raise UserError(f'kernel_init={kernel_init!r}', '', f'one of {", ".join(KERNEL_INITS)}')
@@ -68,7 +75,11 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
 def level_channels(stride: int, num_classes: int, channels: int | None) -> list[tuple[int, int]]:
     """Channels `(B, B), …, (B, C)` of the log2(s) sub-pixel convolutions of a decoder.
 
-    `channels` is B ≥ 1, None for C. At s = 1 no level leads from one to the other, so B is C.
+    `channels` is B, None for C.
+
+    Raises:
+        UserError: If B is below 1, or differs from C at s = 1, where no level leads from one to the
+            other.
     """
     levels = num_levels(stride)
     width = num_classes if channels is None else channels

@@ -20,7 +20,8 @@ def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
 def last_stage(seg_logits: Tensor | Sequence[Tensor]) -> Tensor:
     """Returns the logits that a test predicts with, of a main decoder that returns each stage's.
 
-    A tuple, whose parts are of several branches as in DAHead, is refused.
+    Raises:
+        UserError: For a tuple, whose parts are of several branches, as in DAHead.
     """
     if isinstance(seg_logits, tuple):
         raise UserError(
