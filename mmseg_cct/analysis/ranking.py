@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from mmcv.transforms import Compose, LoadImageFromFile
 from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
 from mmengine.dist import get_rank
 from torch import Tensor
 
@@ -26,7 +28,6 @@ from mmseg_cct.datasets.shapes import DrawShapesScene
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.disagreement import at_input_size, auxiliary_disagreement, batch_of_one
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.preflight.failures import config_errors_as_one_line, first_image_guards
 from mmseg_cct.utils.files import append_line, read_lines
@@ -70,17 +71,15 @@ class Ranking:
     failed: list[str]
 
 
-class Prediction(NamedTuple):
-    """The decoders' predictions for an image, on the CPU.
+class Disagreement(NamedTuple):
+    """Where the decoders disagree about an image, on the CPU.
 
     Attributes:
         maps: Where each auxiliary decoder gives another class than the main one, `(K, H, W)`.
-        labels: Class ids of the main prediction, `(H, W)`.
         z: The mean of z over positions `(D,)`, of length 1.
     """
 
     maps: Tensor
-    labels: Tensor
     z: Tensor
 
 
@@ -171,23 +170,29 @@ def _is_whole(image: ScoredImage, model: Any) -> bool:
     )
 
 
-def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> Prediction:
+@torch.no_grad()
+def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> Disagreement:
     """Compares the auxiliary predictions for an image with the main one.
 
-    `data` is an output of the test pipeline, with `inputs (3, H, W)`.
+    `data` is an output of the test pipeline, with `inputs (3, H, W)`, and `seed` is that of the
+    perturbations; torch's own generators stay as they are.
     """
     if 'inputs' not in data:
         raise UserError('test_pipeline', 'gives no inputs', 'PackSegInputs at its end')
     height, width = data['inputs'].shape[-2:]
-    batch = batch_of_one(model, data, model.dataset_meta['classes'])
-    seg_logits, _, flips, z = auxiliary_disagreement(model, batch, seed)
-    mean = z.mean((2, 3))[0].float().cpu()
+    batch = model.data_preprocessor(pseudo_collate([data]), training=False)
+    for sample in batch['data_samples']:  # some perturbations need the classes
+        sample.set_metainfo(dict(classes=tuple(model.dataset_meta['classes'])))
+    features = model.extract_feat(batch['inputs'])
+    outputs, seg_logits = model.features_of_bank(features), model.predict_unlabeled(features)
+    bank = model.auxiliary_head
+    with torch.random.fork_rng([seg_logits.device] if seg_logits.is_cuda else []):
+        torch.manual_seed(seed)
+        _, flips = bank.disagreement(outputs, seg_logits, batch['data_samples'])
+    mean = outputs[bank.in_index].mean((2, 3))[0].float().cpu()
     # The preprocessor pads right and below.
-    return Prediction(
-        flips[:, 0, :height, :width].cpu(),
-        at_input_size(model, seg_logits, batch)[0].argmax(0)[:height, :width].cpu(),
-        mean / mean.norm().clamp_min(1e-12),
-    )
+    maps = flips[:, 0, :height, :width].cpu()
+    return Disagreement(maps, mean / mean.norm().clamp_min(1e-12))
 
 
 def load_training_model(
