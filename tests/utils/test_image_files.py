@@ -33,6 +33,12 @@ def _touch(root, *names):
         (root / name).touch()
 
 
+def _exif(orientation):
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    return exif
+
+
 @pytest.mark.parametrize(
     ('masks', 'images', 'expected'),
     [
@@ -69,16 +75,6 @@ class TestFindImages:
         _touch(tmp_path, 'x/1_leftImg8bit.PNG', 'x/1_gtFine.png', '2_leftImg8bit.png', '.png')
         assert list(find_images(tmp_path, '_leftImg8bit.png')) == ['2', 'x/1']
 
-    def test_no_folder(self, tmp_path):
-        with pytest.raises(UserError, match='nowhere: no such folder'):
-            find_images(tmp_path / 'nowhere')
-
-    @pytest.mark.parametrize(('suffix', 'expected'), [(None, r'\.jpg, \.jpeg'), ('.png', r'\.png')])
-    def test_no_image(self, tmp_path, suffix, expected):
-        _touch(tmp_path, 'a.txt')
-        with pytest.raises(UserError, match=f'no image in this folder; expected .*{expected}'):
-            find_images(tmp_path, suffix)
-
     def test_linked_folders_are_searched_once(self, tmp_path):
         _touch(tmp_path, 'elsewhere/a.png', 'images/b.png')
         (tmp_path / 'images/seq').symlink_to(tmp_path / 'elsewhere')
@@ -94,16 +90,24 @@ class TestFindImages:
         with pytest.raises(UserError, match=r'in more than 10 ways; expected fewer links'):
             find_images(tmp_path)
 
-    def test_a_link_to_nothing(self, tmp_path):
-        _touch(tmp_path, 'b.png')
-        (tmp_path / 'a.png').symlink_to('gone.png')
-        with pytest.raises(UserError, match=r'a.png: a link to gone.png, which is not there'):
-            find_images(tmp_path)
-
-    def test_ambiguous(self, tmp_path):
-        _touch(tmp_path, 'a.jpg', 'a.png')
-        with pytest.raises(UserError, match=r'a\.png: differs from a\.jpg in its extension only'):
-            find_images(tmp_path)
+    @pytest.mark.parametrize(
+        ('names', 'suffix', 'message'),
+        [
+            (None, None, 'no such folder; expected a folder of images'),
+            (['a.txt'], None, r'no image in this folder; expected \.jpg, \.jpeg'),
+            (['a.jpg'], '.png', r'no image in this folder; expected names that end in \.png'),
+            (['link.png'], None, r'link\.png: a link to gone\.png, which is not there'),
+            (['a.jpg', 'a.png'], None, r'a\.png: differs from a\.jpg in its extension only'),
+        ],
+    )
+    def test_what_is_no_folder_of_images(self, tmp_path, names, suffix, message):
+        for name in names or ():
+            if name.startswith('link'):
+                (tmp_path / name).symlink_to('gone.png')
+            else:
+                (tmp_path / name).touch()
+        with pytest.raises(UserError, match=message):
+            find_images(tmp_path if names else tmp_path / 'nowhere', suffix)
 
 
 class TestFindMasks:
@@ -140,31 +144,41 @@ class TestReadMask:
         assert read_mask(tmp_path / 'a.png').tolist() == [[0, 2], [255, 1]]
 
     @pytest.mark.parametrize(
-        ('array', 'mode'),
-        [(np.zeros((2, 2, 3), np.uint8), 'RGB'), (np.zeros((2, 2), np.float32), 'F')],
+        ('write', 'message'),
+        [
+            (lambda path: None, 'no such file; expected the mask there'),
+            (lambda path: path.write_text('text'), r'cannot be read \(.*\); expected a readable'),
+            (
+                lambda path: Image.new('F', (2, 2)).save(path, format='TIFF'),
+                'a mask of Pillow mode F; expected one channel of integer',
+            ),
+            (
+                lambda path: Image.new('RGB', (2, 2), (7, 7, 7)).save(path),
+                r'mode RGB; expected .* palette PNG\): its three channels are equal',
+            ),
+            (
+                lambda path: Image.new('RGB', (2, 2), (7, 7, 8)).save(path),
+                r'mode RGB; expected .* palette PNG\): tools/import_masks.py turns',
+            ),
+            (  # it does not keep ids, whatever its name is
+                lambda path: Image.new('L', (8, 8), 1).save(path, format='JPEG'),
+                'a JPEG, .*; expected a PNG',
+            ),
+            (
+                lambda path: Image.new('L', (8, 8)).save(
+                    path, format='TIFF', save_all=True, append_images=[Image.new('L', (8, 8))]
+                ),
+                '2 pages, .*; expected a mask with one page',
+            ),
+            (
+                lambda path: Image.new('L', (8, 8), 1).save(path, exif=_exif(3)),
+                'EXIF orientation 3, .*; expected a mask without',
+            ),
+        ],
     )
-    def test_no_channel_of_integers(self, tmp_path, array, mode):
-        Image.fromarray(array).save(tmp_path / 'a.tif')
-        with pytest.raises(UserError, match=rf'a\.tif: a mask of Pillow mode {mode}; expected one'):
-            read_mask(tmp_path / 'a.tif')
-
-    def test_a_jpeg(self, tmp_path):
-        """It does not keep ids, whatever its name is."""
-        Image.new('L', (8, 8), 1).save(tmp_path / 'a.png', format='JPEG')
-        with pytest.raises(UserError, match=r'a\.png: a JPEG, .*; expected a PNG'):
-            read_mask(tmp_path / 'a.png')
-
-    def test_several_pages(self, tmp_path):
-        page = Image.new('L', (8, 8), 1)
-        page.save(tmp_path / 'a.tif', save_all=True, append_images=[page])
-        with pytest.raises(UserError, match=r'a\.tif: 2 pages, .*; expected a mask with one page'):
-            read_mask(tmp_path / 'a.tif')
-
-    def test_an_orientation_of_its_own(self, tmp_path):
-        exif = Image.Exif()
-        exif[ORIENTATION] = 3
-        Image.new('L', (8, 8), 1).save(tmp_path / 'a.png', exif=exif)
-        with pytest.raises(UserError, match=r': EXIF orientation 3, .*; expected a mask without'):
+    def test_what_is_no_mask(self, tmp_path, write, message):
+        write(tmp_path / 'a.png')
+        with pytest.raises(UserError, match=rf'a\.png: .*{message}'):
             read_mask(tmp_path / 'a.png')
 
     @pytest.mark.parametrize('mode', ['1', 'P', 'L', 'I;16'])
@@ -183,24 +197,6 @@ class TestReadMask:
         line = rf"imdecode_backend='cv2' reads other ids .* \(Pillow mode {mode}\); expected Load"
         with pytest.raises(UserError, match=line):
             read_mask(tmp_path / 'a.png', backend='cv2')
-
-    @pytest.mark.parametrize(
-        ('pixel', 'way'),
-        [((7, 7, 7), 'its three channels are equal'), ((7, 7, 8), 'tools/import_masks.py turns')],
-    )
-    def test_a_way_on_from_colours(self, tmp_path, pixel, way):
-        Image.new('RGB', (2, 2), pixel).save(tmp_path / 'a.png')
-        with pytest.raises(UserError, match=rf'mode RGB; expected .* palette PNG\): {way}'):
-            read_mask(tmp_path / 'a.png')
-
-    def test_no_file(self, tmp_path):
-        with pytest.raises(UserError, match=r'a\.png: no such file; expected the mask there'):
-            read_mask(tmp_path / 'a.png')
-
-    def test_no_image(self, tmp_path):
-        (tmp_path / 'a.png').write_text('text')
-        with pytest.raises(UserError, match=r'a\.png: cannot be read \(.*\); expected a readable'):
-            read_mask(tmp_path / 'a.png')
 
 
 class TestDecodeImage:
