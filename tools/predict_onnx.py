@@ -66,13 +66,14 @@ def read_notes(session: Any) -> dict[str, Any]:
         ValueError: If a note is missing or of another kind.
     """
     stored = session.get_modelmeta().custom_metadata_map
-    notes: dict[str, Any] = {'classes': [], 'palette': []}
-    notes |= {key: json.loads(value) for key, value in stored.items()}
+    notes: dict[str, Any] = {key: json.loads(value) for key, value in stored.items()}
     way = notes.get('way')
     found = {'way': way, **notes, **(way if isinstance(way, dict) else {})}
     for key, is_right in NOTES.items():
         if key not in found or not is_right(found[key]):
             raise ValueError(f'its note {key} is {str(found.get(key, "missing"))[:80]}')
+    if len(notes['palette']) != len(notes['classes']):
+        raise ValueError(f'its note palette is of {len(notes["palette"])} colours')
     return notes
 
 
@@ -207,6 +208,10 @@ def segment(session: Any, notes: dict[str, Any], image: np.ndarray) -> np.ndarra
         resized = resized[..., ::-1]
     inputs = resized.transpose(2, 0, 1)[None].astype(np.float32)  # normalised by the graph
     logits = session.run(['seg_logits'], {'images': inputs})[0][0]
+    if len(logits) != len(notes['classes']):
+        raise ValueError(
+            f'{len(logits)} classes in the graph, {len(notes["classes"])} in its notes'
+        )
     ids, best = np.zeros(image.shape[:2], np.uint8), np.full(image.shape[:2], -np.inf, np.float32)
     for number, each in enumerate(logits):  # three times as fast as argmax of a stack
         score = cv2.resize(each, image.shape[1::-1])

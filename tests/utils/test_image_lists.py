@@ -25,41 +25,29 @@ class TestReadList:
         write_list(tmp_path / 'new' / 'list', ['b', 'a'])
         assert read_list(tmp_path / 'new' / 'list') == ['b', 'a']
 
-    def test_missing(self, tmp_path):
-        with pytest.raises(UserError, match='list: no such file; expected a text file'):
-            read_list(tmp_path / 'list')
-
-    @pytest.mark.parametrize('content', ['', '\n \n'])
-    def test_empty(self, tmp_path, content):
-        (tmp_path / 'list').write_text(content)
-        with pytest.raises(UserError, match='the list is empty; expected'):
-            read_list(tmp_path / 'list')
-
-    def test_twice(self, tmp_path):
-        (tmp_path / 'list').write_text('a\nb\na\n')
-        with pytest.raises(UserError, match='list: a is listed twice; expected every image once'):
-            read_list(tmp_path / 'list')
-
-    def test_twice_with_an_extension_and_without(self, tmp_path):
-        (tmp_path / 'list').write_text('a.b\na.JPG\na\n')
-        with pytest.raises(UserError, match=r'list: a\.JPG and a are the same image; expected'):
-            read_list(tmp_path / 'list')
-
-    def test_not_text(self, tmp_path):
-        (tmp_path / 'list').write_bytes(b'\xff\xfe\x00\x81')
-        with pytest.raises(UserError, match='list: cannot be read'):
+    @pytest.mark.parametrize(
+        ('content', 'message'),
+        [
+            (None, 'no such file; expected a text file'),
+            (b'', 'the list is empty; expected'),
+            (b'\n \n', 'the list is empty; expected'),
+            (b'a\nb\na\n', 'a is listed twice; expected every image once'),
+            (b'a.b\na.JPG\na\n', r'a\.JPG and a are the same image; expected'),
+            (b'\xff\xfe\x00\x81', 'cannot be read'),
+            ('Straße'.encode('latin-1'), 'cannot be read .*; expected .*saved as UTF-8$'),
+            ('Straße'.encode('utf-16'), 'cannot be read .*; expected .*saved as UTF-8$'),
+            ('a'.encode('utf-16-le'), 'cannot be read .*; expected .*saved as UTF-8$'),
+        ],
+    )
+    def test_what_is_no_list(self, tmp_path, content, message):
+        if content is not None:
+            (tmp_path / 'list').write_bytes(content)
+        with pytest.raises(UserError, match=f'list: {message}'):
             read_list(tmp_path / 'list')
 
     def test_byte_order_mark(self, tmp_path):
         (tmp_path / 'list').write_text('a\nb\n', encoding='utf-8-sig')
         assert read_list(tmp_path / 'list') == ['a', 'b']
-
-    @pytest.mark.parametrize('encoding', ['latin-1', 'utf-16', 'utf-16-le'])
-    def test_other_encodings(self, tmp_path, encoding):
-        name = 'a' if encoding == 'utf-16-le' else 'Straße'
-        (tmp_path / 'list').write_bytes(name.encode(encoding))
-        with pytest.raises(UserError, match=r'list: cannot be read .*; expected .*saved as UTF-8$'):
-            read_list(tmp_path / 'list')
 
     @pytest.mark.parametrize('name', ['a\nb', 'a\rb', ' a', 'a.jpg b.png', 'a\udcff'])
     def test_writes_no_name_that_it_would_not_read(self, tmp_path, name):
