@@ -152,25 +152,20 @@ class FolderDataset(BaseSegDataset):
             if self.subset != 'unlabeled' and name in masks:
                 info['seg_map_path'] = masks[name]
             elif self.subset == 'labeled':
-                raise UserError(
-                    images[name],
-                    f'no mask for this image of {self.ann_file}',
-                    self._mask_path(name),
-                )
+                folder = self.data_prefix.get('seg_map_path') or 'FolderDataset.mask_dir'
+                mask = os.path.join(folder, name + self.seg_map_suffix)
+                raise UserError(images[name], f'no mask for this image of {self.ann_file}', mask)
             infos.append(info)
         return infos
 
     def _find_images(self) -> dict[str, str]:
         root = self.data_prefix['img_path']
         masks = self.data_prefix.get('seg_map_path')
-        if masks is not None and os.path.abspath(root) == os.path.abspath(masks):
-            raise UserError(
-                'FolderDataset.mask_dir', f'{masks} is image_dir too', 'a folder of its own'
-            )
-        if masks is not None and not self.ann_file and _is_inside(masks, root):
+        # With a list, masks among the images count for nothing, but not in one and the same folder.
+        if masks is not None and _is_inside(masks, root, bool(self.ann_file)):
             raise UserError(
                 'FolderDataset.mask_dir',
-                f'{masks} lies in image_dir {root}, so that masks would count as images',
+                f'{masks} is or lies in image_dir {root}, so that masks would count as images',
                 'a folder beside it',
             )
         return {name: str(path) for name, path in find_images(root).items()}
@@ -197,9 +192,6 @@ class FolderDataset(BaseSegDataset):
             )
         return masks
 
-    def _mask_path(self, name: str) -> str:
-        return os.path.join(str(self.data_prefix.get('seg_map_path')), name + self.seg_map_suffix)
-
     def _listed_names(self, file: str, images: dict[str, str]) -> list[str]:
         names = []
         for line in read_list(file):
@@ -214,5 +206,7 @@ class FolderDataset(BaseSegDataset):
         return names
 
 
-def _is_inside(folder: str, outer: str) -> bool:
-    return Path(os.path.abspath(outer)) in Path(os.path.abspath(folder)).parents
+def _is_inside(folder: str, outer: str, only_same: bool) -> bool:
+    """Whether a folder is the other one or, unless `only_same` counts, lies in it."""
+    inner, around = Path(os.path.abspath(folder)), Path(os.path.abspath(outer))
+    return inner == around or (not only_same and around in inner.parents)

@@ -25,6 +25,8 @@ def root(tmp_path):
     for name in ('b.png', 'sub/c.d.png'):
         (tmp_path / 'labels' / name).parent.mkdir(parents=True, exist_ok=True)
         cv2.imwrite(str(tmp_path / 'labels' / name), mask)
+    for name, lines in dict(list='sub/c.d\nb.PNG\n', missing='b\nz\n', bare='b\na\n').items():
+        (tmp_path / f'{name}.txt').write_text(lines)
     return tmp_path
 
 
@@ -56,7 +58,6 @@ def _expected(root, *names):
     ],
 )
 def test_images_of_a_subset_or_a_list(root, options, names):
-    (root / 'list.txt').write_text('sub/c.d\nb.PNG\n')
     assert _files(_build(root, **options)) == _expected(root, *names)
 
 
@@ -157,7 +158,21 @@ def test_mask_without_image_is_named(root, messages):
         (dict(palette=[[0, 0, 0]]), r'FolderDataset\.palette: 1 colours; expected 2, one for each'),
         (dict(image_dir='nowhere'), 'nowhere: no such folder; expected a folder of images'),
         (dict(mask_dir='nowhere'), r'nowhere: no such folder; expected the masks \(FolderDataset'),
-        (dict(mask_dir='photos'), r'FolderDataset\.mask_dir: .*photos is image_dir too; expected'),
+        (
+            dict(mask_dir='photos'),
+            r'mask_dir: .*photos is or lies in image_dir .*; expected a folder b',
+        ),
+        (dict(mask_dir='photos/sub'), r'photos/sub is or lies in image_dir .*photos, so that'),
+        (dict(mask_dir='photos', ann_file='list.txt'), 'photos is or lies in image_dir'),
+        (dict(ann_file='missing.txt'), r'missing\.txt: no image z in .*photos; expected one'),
+        (
+            dict(ann_file='bare.txt', subset='labeled'),
+            r'a\.jpg: no mask for this image of .*/labels/a\.png',
+        ),
+        (
+            dict(ann_file='bare.txt', subset='labeled', mask_dir=None),
+            r'b\.PNG: no mask for this image of .*expected FolderDataset\.mask_dir/b\.png',
+        ),
         (dict(ann_file='no.txt'), r'no\.txt: no such file; expected a text file'),
         (dict(mask_dir=None, subset='labeled'), "no image belongs to subset 'labeled'; expected"),
         (
@@ -176,25 +191,6 @@ def test_every_image_has_a_mask(root):
     (root / 'photos' / 'a.jpg').unlink()
     with pytest.raises(UserError, match="no image belongs to subset 'unlabeled'; expected images"):
         _build(root, subset='unlabeled')
-
-
-def test_listed_image_is_missing(root):
-    (root / 'list.txt').write_text('b\nz\n')
-    with pytest.raises(UserError, match=r'list\.txt: no image z in .*photos; expected one'):
-        _build(root, ann_file='list.txt')
-
-
-def test_listed_image_has_no_mask(root):
-    (root / 'list.txt').write_text('b\na\n')
-    with pytest.raises(UserError, match=r'a\.jpg: no mask for this image of .*/labels/a\.png'):
-        _build(root, ann_file='list.txt', subset='labeled')
-
-
-def test_masks_among_the_images(root):
-    (root / 'photos' / 'labels').mkdir()
-    message = r'mask_dir: .*photos/labels lies in image_dir .*photos, so that masks would count'
-    with pytest.raises(UserError, match=message):
-        _build(root, mask_dir='photos/labels')
 
 
 def test_the_case_of_a_suffix_does_not_count(root):
