@@ -217,15 +217,7 @@ def load_training_model(
     """
     content = read_checkpoint(checkpoint) if content is None else content
     model = load_model(config, checkpoint, device, content=content)
-    _require_auxiliary_decoders(model, content, checkpoint)
-    return model
-
-
-def _require_auxiliary_decoders(model: Any, content: Mapping[str, Any], checkpoint: str) -> None:
-    """Checks that a model has auxiliary decoders, and that the checkpoint has weights that fit.
-
-    `load_model` is lenient about them.
-    """
+    # `load_model` is lenient about these.
     bank = getattr(model, 'auxiliary_head', None)
     origin = model.cfg.filename or checkpoint
     if not isinstance(bank, PerturbedDecoderBank):
@@ -249,6 +241,7 @@ def _require_auxiliary_decoders(model: Any, content: Mapping[str, Any], checkpoi
                 f'auxiliary_head.{name} is {shape}, expected {tuple(value.shape)} by '
                 f'{model.cfg.filename or "its config"}',
             )
+    return model
 
 
 def _decoders(model: Any) -> dict[str, int]:

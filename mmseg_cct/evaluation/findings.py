@@ -25,11 +25,6 @@ def class_iou(metrics: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-def classes_at_zero(iou: Mapping[str, float]) -> list[str]:
-    """Names the scored classes whose IoU is 0: no pixel of theirs is found."""
-    return [name for name, value in iou.items() if value == 0]
-
-
 def late_rise(miou: Sequence[float]) -> float | None:
     """Returns by how many points the best mIoU rose in the last third of a training's validations.
 
@@ -63,7 +58,7 @@ def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
     Yields:
         Lines for the log and the report.
     """
-    if zero := classes_at_zero(iou):
+    if zero := [name for name, value in iou.items() if value == 0]:
         yield (
             f'{len(zero)} of {len(iou)} classes at IoU 0: {_some(zero)}; no pixel of theirs is '
             'found'

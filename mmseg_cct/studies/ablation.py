@@ -1,13 +1,12 @@
 """Ablation over methods and numbers of labels, as in Figures 5 and 6 of the paper."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from mmengine.config import Config
 
 from mmseg_cct.config.compose import read_method
@@ -108,25 +107,16 @@ def ordered_methods(results: Sequence[Result]) -> list[str]:
 
 
 def plot_perturbations(results: Sequence[Result]) -> Figure:
-    """Plots mIoU by perturbation and K, one panel per number of labels, as in Figure 5.
-
-    A bar is the mean over the seeds, with a dot for each seed. The baseline is a line, its standard
-    deviation a band.
-    """
+    """Plots mIoU by perturbation and K, one panel per number of labels, as in Figure 5."""
     groups = _groups(results)
     ks = sorted({grid_place(result.method)[1] for result in results} - {0})
     panels = sorted({result.labels for result in results}, key=label_order)
     figure = Figure(figsize=(1.1 * len(groups) + 1.5, 2.6 * len(panels)), layout='constrained')
     for axes, labels in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels):
-        for index, k in enumerate(ks):
-            bars = [(group, select(results, f'{group}_k{k}', labels)) for group in groups]
-            _bars(axes, [values for _, values in bars], index, len(ks), f'K={k}', f'C{index}')
-        if reference := select(results, BASELINE, labels):
-            axes.axhline(mean(reference), color='0.3', linestyle='--', label='baseline')
-            if len(reference) > 1:
-                low, high = mean(reference) - stdev(reference), mean(reference) + stdev(reference)
-                axes.axhspan(low, high, color='0.3', alpha=0.15)
-        _finish(axes, list(map(group_title, groups)))
+        bars = {
+            f'K={k}': [select(results, f'{group}_k{k}', labels) for group in groups] for k in ks
+        }
+        _plot_bars(axes, list(map(group_title, groups)), bars, select(results, BASELINE, labels))
         axes.set_title(title_of_labels(labels), fontsize=9)
     # not every panel has a baseline
     entries = [zip(*axes.get_legend_handles_labels()) for axes in figure.axes]
@@ -136,58 +126,48 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
 
 
 def plot_comparison(results: Sequence[Result]) -> Figure:
-    """Plots mIoU of complete methods, one bar per number of labels.
-
-    A bar is the mean over the seeds, with a dot for each seed. Single perturbations are left out.
-    """
+    """Plots mIoU of complete methods, one bar per number of labels."""
     methods = [method for method in ordered_methods(results) if _compared(method)]
     sets = sorted({result.labels for result in results}, key=label_order)
     figure = Figure(figsize=(1.0 * len(methods) + 1.8, 3.2), layout='constrained')
     axes = figure.subplots()
-    for index, labels in enumerate(sets):
-        values = [select(results, method, labels) for method in methods]
-        _bars(axes, values, index, len(sets), f'n={labels}', f'C{index}')
-    _finish(axes, list(map(title_of, methods)))
+    bars = {f'n={labels}': [select(results, each, labels) for each in methods] for labels in sets}
+    _plot_bars(axes, list(map(title_of, methods)), bars)
     if sets != ['config']:
-        figure.legend(loc='outside lower center', ncols=len(sets), fontsize=8, frameon=False)
+        outer_legend(figure, axes.get_legend_handles_labels()[0])
     return figure
 
 
-def _bars(
-    axes: Axes, cells: Sequence[Sequence[float]], index: int, count: int, label: str, color: str
+def _plot_bars(
+    axes: Axes,
+    titles: Sequence[str],
+    bars: Mapping[str, Sequence[Sequence[float]]],
+    baseline: Sequence[float] = (),
 ) -> None:
-    """Draws series `index` of `count` grouped bars; an empty cell has no bar."""
-    width = 0.8 / count
-    places = [place + (index - (count - 1) / 2) * width for place in range(len(cells))]
-    drawn = [(place, values) for place, values in zip(places, cells) if values]
-    axes.bar(
-        [place for place, _ in drawn],
-        [mean(values) for _, values in drawn],
-        width,
-        label=label,
-        color=color,
-        alpha=0.6,
-    )
-    for place, values in drawn:
-        axes.scatter([place] * len(values), values, 10, color='0.2', zorder=3)
+    """Plots groups of bars by label: means over the seeds, with a dot for each seed.
 
-
-def _finish(axes: Axes, titles: Sequence[str]) -> None:
+    A group without seeds has no bar. The baseline is a line, its standard deviation a band.
+    """
+    width = 0.8 / len(bars)
+    for index, (label, groups) in enumerate(bars.items()):
+        shift = (index - (len(bars) - 1) / 2) * width
+        drawn = {place + shift: values for place, values in enumerate(groups) if values}
+        look: dict[str, Any] = dict(label=label, color=f'C{index}', alpha=0.6)
+        axes.bar(list(drawn), list(map(mean, drawn.values())), width, **look)
+        for place, values in drawn.items():
+            axes.scatter([place] * len(values), values, 10, color='0.2', zorder=3)
+    if baseline:
+        axes.axhline(mean(baseline), color='0.3', linestyle='--', label='baseline')
+    if len(baseline) > 1:
+        low, high = mean(baseline) - stdev(baseline), mean(baseline) + stdev(baseline)
+        axes.axhspan(low, high, color='0.3', alpha=0.15)
     axes.set_xticks(range(len(titles)), titles, fontsize=8, rotation=20, ha='right')
     axes.set_xlim(-0.6, len(titles) - 0.4)  # the same in all panels, with or without a bar
     axes.set_ylabel('mIoU, %')
     axes.tick_params(axis='y', labelsize=8)
     # Methods differ by a few points, so the axis starts a little below the lowest value.
-    heights = [
-        bar.get_height()
-        for bars in axes.containers
-        for bar in bars.get_children()
-        if isinstance(bar, Rectangle)
-    ]
-    heights += [value for line in axes.lines for value in np.asarray(line.get_ydata()).tolist()]
-    for dots in axes.collections:
-        heights += np.asarray(dots.get_offsets())[:, 1].tolist()
-    axes.set_ylim(bottom=0.8 * min(heights, default=0.0))
+    shown = [value for groups in bars.values() for values in groups for value in values]
+    axes.set_ylim(bottom=0.8 * min([*shown, *baseline], default=0.0))
 
 
 def _compared(method: str) -> bool:
