@@ -2,9 +2,6 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -124,17 +121,11 @@ def test_a_mask_of_another_size_than_its_image(weak, capsys, finished):
 
 
 @pytest.mark.slow
-def test_worker_processes_write_what_this_one_writes(weak, project_root):
+def test_worker_processes_write_what_this_one_writes(weak, capsys):
     pytest.importorskip('pydensecrf', reason='the CRF is its (extra `weak`)')
-    name, *rest = arguments(weak, 'workers', '--workers', 1)
-    command = [sys.executable, project_root / 'tools' / f'{name}.py', *rest]
-    environment = {**os.environ, 'PYTHONPATH': str(project_root), 'PYTHONWARNINGS': 'ignore'}
-    done = subprocess.run(
-        [str(part) for part in command],
-        env=environment, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert '4/4' in done.stderr and 'image/s' in done.stderr
+    assert run_tool(*arguments(weak, 'workers', '--workers', 1)) == 0
+    said = capsys.readouterr().err
+    assert '4/4' in said and 'image/s' in said
     assert label(weak) == 0
     assert_equal_labels(weak, 'workers', ('labels', 'before_crf'))
 
