@@ -39,15 +39,23 @@ def test_the_background_is_there_once(found, rest, expected):
     assert list(more.ids) == [*expected, *added]
 
 
-@pytest.mark.parametrize('name', ['', 'a\nb', '\ud800'])
-def test_a_name_is_a_line_of_text(name):
-    with pytest.raises(UserError, match=r'class .*: expected a name in one line'):
-        extended(None, {name: None}, 'ignore')
-
-
-def test_there_are_ids_for_255_classes():
-    with pytest.raises(UserError, match='256 names; expected at most 255'):
-        extended(None, dict.fromkeys(map(str, range(256))), 'ignore')
+@pytest.mark.parametrize(
+    ('found', 'message'),
+    [
+        *(
+            ({name: None}, r'class .*: expected a name in one line')
+            for name in ('', 'a\nb', '\ud800')
+        ),
+        (dict.fromkeys(map(str, range(256))), '256 names; expected at most 255'),
+        *(
+            ({'car': colour}, r"class 'car': colour .*; expected three numbers from 0 to 255")
+            for colour in ((999, 0, 0), (0, -1, 0), (0, 0, 10**11))
+        ),
+    ],
+)
+def test_a_class_is_a_line_of_text_with_a_colour_and_one_of_255(found, message):
+    with pytest.raises(UserError, match=message):
+        extended(None, found, 'ignore')
 
 
 @pytest.mark.parametrize(
@@ -79,9 +87,3 @@ def test_validation_images_share_the_table_of_their_folder(tmp_path):
     assert data_folder(val) == val
     write_table(tmp_path, extended(None, {'car': None}, 'ignore'))
     assert data_folder(val) == tmp_path == data_folder(tmp_path)
-
-
-@pytest.mark.parametrize('colour', [(999, 0, 0), (0, -1, 0), (0, 0, 10**11)])
-def test_a_colour_is_three_bytes(colour):
-    with pytest.raises(UserError, match=r"class 'car': colour .*; expected three numbers from 0"):
-        extended(None, {'car': colour}, 'ignore')

@@ -122,20 +122,12 @@ def add_yolo(folder, ring):
         file.write(f'3 {numbers}\n')
 
 
-ADD = {
-    'coco': add_coco,
-    'cvat': add_cvat,
-    'labelme': add_labelme,
-    'label-studio': add_label_studio,
-    'yolo': add_yolo,
-}
-
-
-@pytest.mark.parametrize('form', sorted(ADD))
-def test_a_larger_correction_that_is_appended_wins(form, masks, tmp_path):
+@pytest.mark.parametrize('add', [add_coco, add_cvat, add_labelme, add_label_studio, add_yolo])
+def test_a_larger_correction_that_is_appended_wins(add, masks, tmp_path):
+    form = add.__name__.removeprefix('add_').replace('_', '-')
     out, data, exact = tmp_path / 'out', tmp_path / 'data', dict(tolerance=0, min_area=0)
     export_masks(form, out, masks, CLASSES, tmp_path / 'photos', **exact)
-    ADD[form](out / FILES[form], CORRECTION)
+    add(out / FILES[form], CORRECTION)
     done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', rest='background')
     right = drawn()
     right[4:22, 4:30] = 3

@@ -60,33 +60,28 @@ class TestTable:
 
 
 class TestMasks:
-    def test_gives_the_classes_that_occur(self, tmp_path):
-        write_mask(tmp_path, [[0, 0, 2], [255, 2, 0]])
-        names = ('ground', 'cat', 'dog')
-        assert labels_from_masks(tmp_path, ['a'], names, CLASSES) == {'a': [1]}
+    @pytest.mark.parametrize(
+        ('ids', 'options', 'expected'),
+        [
+            ([[0, 0, 2], [255, 2, 0]], dict(mask_classes=('ground', *CLASSES)), [1]),
+            ([[0, 0, 1], [1, 1, 0]], dict(min_pixels=3), [0, 1]),
+            ([[0, 0, 1], [1, 1, 0]], dict(min_pixels=4), []),
+            ([[11, 0]], dict(label_map={11: 255}), [0]),
+            ([[0, 2, 255]], dict(reduce_zero_label=True), [1]),
+            ([[0, 0, 0], [1, 1, 1]], dict(label_map={0: 1, 1: 1}, min_pixels=5), [1]),
+        ],
+    )
+    def test_gives_the_classes_that_occur_after_msegs_mappings(
+        self, tmp_path, ids, options, expected
+    ):
+        write_mask(tmp_path, ids)
+        options = dict(mask_classes=CLASSES) | options
+        assert labels_from_masks(tmp_path, ['a'], classes=CLASSES, **options) == {'a': expected}
 
-    def test_too_few_pixels_do_not_count(self, tmp_path):
-        write_mask(tmp_path, [[0, 0, 1], [1, 1, 0]])
-        assert labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, min_pixels=3) == {'a': [0, 1]}
-        assert labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, min_pixels=4) == {'a': []}
-
-    def test_ids_are_mapped(self, tmp_path):
-        write_mask(tmp_path, [[11, 0]])
-        assert labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, {11: 255}) == {'a': [0]}
-
-    def test_the_zero_label_is_taken_off(self, tmp_path):
-        write_mask(tmp_path, [[0, 2, 255]])
-        found = labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, reduce_zero_label=True)
-        assert found == {'a': [1]}
+    def test_an_unknown_id_is_named(self, tmp_path):
         write_mask(tmp_path, [[3]])
         with pytest.raises(UserError, match=r'label id 3 outside the classes; expected 0 to 1'):
             labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, reduce_zero_label=True)
-
-    def test_pixels_are_counted_after_the_mapping(self, tmp_path):
-        write_mask(tmp_path, [[0, 0, 0], [1, 1, 1]])
-        merged = {0: 1, 1: 1}
-        found = labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, merged, min_pixels=5)
-        assert found == {'a': [1]}
 
 
 def test_mmpretrain_reads_what_is_written(tmp_path):
