@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mmcv.transforms import LoadImageFromFile
+from mmcv.transforms import LoadAnnotations, LoadImageFromFile, TestTimeAug
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import init_default_scope
@@ -26,6 +26,7 @@ from mmseg_cct.engine.checkpoints import (
 )
 from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.components import is_a
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils import image_files
 from mmseg_cct.utils.palette import class_colours
@@ -94,10 +95,10 @@ def without_annotations(steps: Sequence[Any]) -> list[Any]:
     """Leaves `LoadAnnotations` out of a pipeline, and out of the views of its `TestTimeAug`."""
     kept = []
     for step in steps:
-        if step['type'] == 'TestTimeAug':
+        if is_a(step, TRANSFORMS, TestTimeAug):
             branches = map(without_annotations, step['transforms'])
             step = dict(step, transforms=[branch for branch in branches if branch])
-        if step['type'] != 'LoadAnnotations':
+        if not is_a(step, TRANSFORMS, LoadAnnotations):
             kept.append(step)
     return kept
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
+from mmengine.hooks import EarlyStoppingHook
+from mmengine.registry import HOOKS, DefaultScope
 from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 
@@ -12,6 +13,7 @@ from mmseg_cct.config.compose import training_sets
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import at
 from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.preflight.components import is_a
 from mmseg_cct.preflight.values import hooks_of, training_problems
 
 # Settings that a study changes or needs, and what is expected there.
@@ -35,8 +37,8 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
         if (not has_labels if key == _LABELED else at(config, key) is None)
     )
     for key, hook in hooks_of(config):
-        if hook.get('type') == 'EarlyStoppingHook':
-            found = 'EarlyStoppingHook ends runs at different lengths'
+        if is_a(hook, HOOKS, EarlyStoppingHook):
+            found = f'{hook.type} ends runs at different lengths'
             raise UserError(f'{base}: {key}', found, 'none: a study compares equal ones')
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         raise_problems(training_problems(config))

@@ -2,12 +2,16 @@
 
 import pytest
 from mmengine.config import Config
+from mmengine.hooks import EarlyStoppingHook
 from mmengine.registry import HOOKS
+from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.registry import DATA_SAMPLERS, DATASETS, MODELS, TRANSFORMS
 
+from mmseg_cct.apis.inference import without_annotations
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets import FolderDataset, PairSampler, SemiSegDataset, StrongViews
 from mmseg_cct.engine.hooks import RampUpHook, TeacherHook
+from mmseg_cct.errors import UserError
 from mmseg_cct.models import (
     BranchPreprocessor,
     CCTPlusSegmentor,
@@ -18,6 +22,7 @@ from mmseg_cct.models import (
 )
 from mmseg_cct.models.losses import ConfidentMSE, MSEConsistency
 from mmseg_cct.models.perturbations import FeatureDrop, IntermediateVAT, ObjectMasking
+from mmseg_cct.studies.study_config import study_config
 
 BANK = 'model.auxiliary_head'
 PAIRS = 'train_dataloader.dataset'
@@ -72,11 +77,15 @@ def by_name(run):
     return run
 
 
-def subclassed(run, registry, component, key):
-    """Writes the config with an empty subclass in the component's place."""
+def registered(registry, component):
     mine = type(f'My{component.__name__}', (component,), {})
     registry.register_module(module=mine, force=True)
-    at(run.config, key)['type'] = mine.__name__
+    return mine.__name__
+
+
+def subclassed(run, registry, component, key):
+    """Writes the config with an empty subclass in the component's place."""
+    at(run.config, key)['type'] = registered(registry, component)
     run.write()
 
 
@@ -119,3 +128,17 @@ def test_a_subclass_of_a_method_s_part_trains_the_same(cct, runs, registry, comp
     cct.config.work_dir = None
     subclassed(cct, registry, component, key)
     assert logged(cct, 'work') == runs['cct-plus']
+
+
+def test_a_prediction_leaves_out_a_subclass_that_loads_masks():
+    load, pack = dict(type='LoadImageFromFile'), dict(type='PackSegInputs')
+    masks = dict(type=registered(TRANSFORMS, LoadAnnotations))
+    assert without_annotations([load, masks, pack]) == [load, pack]
+
+
+def test_a_study_refuses_a_subclass_that_stops_early(cct):
+    name = registered(HOOKS, EarlyStoppingHook)
+    cct.config.custom_hooks.append(dict(type=name, monitor='mIoU'))
+    cct.write()
+    with pytest.raises(UserError, match=f'{name} ends runs at different lengths; expected none'):
+        study_config(str(cct.file), {})
