@@ -165,6 +165,13 @@ def gains_of(runs: Runs, method: str, reference: str) -> dict[tuple[int, int], f
     }
 
 
+def judged(runs: Runs) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Gains of each method over the baseline; p of those with several, corrected over them."""
+    gains = {name: [*gains_of(runs, name, BASELINE).values()] for name in NAMES if name != BASELINE}
+    several = [name for name in gains if len(gains[name]) > 1]
+    return gains, dict(zip(several, holm([p_value(gains[name]) for name in several])))
+
+
 def balanced(gains: Mapping[tuple[int, int], float]) -> tuple[list[int], list[int]]:
     """Finds the complete grid of numbers of labels and seeds with the most seeds, then labels.
 
@@ -181,21 +188,19 @@ def paired_table(runs: Runs, labels: int, title: str) -> str:
     own = [run for run in runs if run.labels == labels]
     seeds = sorted({run.seed for run in own})
     methods = [name for name in NAMES if any(run.method == name for run in own)]
-    gains = {name: list(gains_of(own, name, BASELINE).values()) for name in methods[1:]}
-    several = [name for name in gains if len(gains[name]) > 1]
-    corrected = dict(zip(several, holm([p_value(gains[name]) for name in several])))
+    gains, corrected = judged(own)
     rows = []
     for name in methods:
         miou = {run.seed: run.miou for run in own if run.method == name}
         if name == BASELINE:
-            judged = ['', '', '']
+            cells = ['', '', '']
         elif name not in corrected:
-            judged = ['one pair', _signed(mean(gains[name])), '']
+            cells = ['one pair', _signed(mean(gains[name])), '']
         else:
             said = _verdict(gains[name], corrected[name])
-            judged = [said, _gain(gains[name]), _p(corrected[name])]
-        cells = [_one_digit(miou.get(seed)) for seed in seeds]
-        rows.append([NAMES[name], *judged, f'{mean(miou.values()):.1f}', *cells])
+            cells = [said, _gain(gains[name]), _p(corrected[name])]
+        by_seed = [_one_digit(miou.get(seed)) for seed in seeds]
+        rows.append([NAMES[name], *cells, f'{mean(miou.values()):.1f}', *by_seed])
     shown = [f'seed {seeds[0]}', *map(str, seeds[1:])]
     header = [title, 'verdict', 'gain', 'p', 'mean', *shown]
     return markdown_table(header, rows, 'll' + 'r' * (len(header) - 2))
@@ -247,14 +252,12 @@ def gains_overview(runs: Runs) -> str:
 
 def _gains_column(runs: Runs) -> dict[str, str]:
     """The cells of the methods that have several pairs, and of the baseline, by name."""
-    found = {name: [*gains_of(runs, name, BASELINE).values()] for name in [*NAMES][1:]}
-    several = {name: gains for name, gains in found.items() if len(gains) > 1}
-    corrected = holm([p_value(gains) for gains in several.values()])
+    gains, corrected = judged(runs)
     base = [run.miou for run in runs if run.method == BASELINE]
     cells = {BASELINE: f'mIoU {mean(base):.1f} ({len(base)})'}
-    for (name, gains), p in zip(several.items(), corrected):
-        shown = not verdict(gains, p).startswith('no')
-        cells[name] = f'{"**" * shown}{_gain(gains)}{"**" * shown} ({len(gains)})'
+    for name, p in corrected.items():
+        bold = '**' * (not verdict(gains[name], p).startswith('no'))
+        cells[name] = f'{bold}{_gain(gains[name])}{bold} ({len(gains[name])})'
     return cells
 
 
