@@ -55,8 +55,16 @@ def greet() -> None:
 def _read_settings(texts: list[str]) -> dict[str, Any]:
     from mmengine.config import DictAction
 
-    namespace = argparse.Namespace()
-    DictAction([], 'settings')(argparse.ArgumentParser(), namespace, texts)
+    namespace = argparse.Namespace(settings={})
+    for text in texts:
+        one = argparse.Namespace()
+        try:
+            DictAction([], 'settings')(argparse.ArgumentParser(), one, [text])
+        except (ValueError, IndexError, AssertionError, RecursionError):
+            raise UserError(
+                f'--cfg-options {text}', '', 'a value or a list; a dict key by key'
+            ) from None
+        namespace.settings |= one.settings
     return namespace.settings
 
 

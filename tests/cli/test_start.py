@@ -21,6 +21,14 @@ def test_settings_have_values():
     assert start(cfg_options=[]).cfg_options == {}
 
 
+@pytest.mark.parametrize('text', ['a=[dict(b=1,c=2)]', 'a=[1,(2', 'a=(1,[2)]'])
+def test_a_setting_that_cannot_be_read_is_one_line(text, capsys):
+    with pytest.raises(SystemExit):
+        start(cfg_options=['b=1', text])
+    line = f'error: --cfg-options {text}: expected a value or a list; a dict key by key\n'
+    assert capsys.readouterr().err == line
+
+
 @pytest.fixture
 def two_gpus(monkeypatch):
     monkeypatch.setattr('torch.cuda.device_count', lambda: 2)
