@@ -130,8 +130,8 @@ def main() -> None:
     """Writes the setting and says what to do next."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.writer.choices import Choices, choices_before, plain_name
         from mmseg_cct.writer.new_config import new_config
+        from mmseg_cct.writer.rounds import Choices, choices_before, plain_name
         from mmseg_cct.writer.training_time import describe_training_time
 
         out = args.out or f'configs/{plain_name(args.data)}'

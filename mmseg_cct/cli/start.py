@@ -55,7 +55,7 @@ def greet() -> None:
 def _read_settings(texts: list[str]) -> dict[str, Any]:
     from mmengine.config import DictAction
 
-    namespace = argparse.Namespace(settings={})
+    settings: dict[str, Any] = {}
     for text in texts:
         one = argparse.Namespace()
         try:
@@ -64,8 +64,8 @@ def _read_settings(texts: list[str]) -> dict[str, Any]:
             raise UserError(
                 f'--cfg-options {text}', '', 'a value or a list; a dict key by key'
             ) from None
-        namespace.settings |= one.settings
-    return namespace.settings
+        settings |= one.settings
+    return settings
 
 
 def _require_device(device: str | None) -> None:

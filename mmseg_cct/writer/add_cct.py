@@ -14,7 +14,7 @@ from mmseg.registry import DATASETS, MODELS
 
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.next_commands import next_commands
-from mmseg_cct.config.walk import leaf_sets, settings_of
+from mmseg_cct.config.walk import at, leaf_sets, settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.image_files import find_images
@@ -37,6 +37,10 @@ _HOOKS = dict(
     nonfinite_loss='NonFiniteLossHook',
     statistics='SyncStatisticsHook',
     iteration_seed='IterationSeedHook',
+)
+_PARTS = (
+    *('model.backbone', 'model.decode_head', 'train_dataloader.dataset', 'train_cfg'),
+    'optim_wrapper',
 )
 _HEAD = '# CCT on '
 
@@ -224,27 +228,16 @@ def _require_plain(config: Config, name: str) -> None:
     for key, value in settings_of(config):
         if key.endswith('.type') and callable(value):
             raise UserError(name, f'{key} is {value!r}', 'names as types, no classes')
-    model = config.get('model') or {}
-    if model.get('type') not in ('EncoderDecoder', 'mmseg.EncoderDecoder'):
-        raise UserError(
-            name, f'model.type={model.get("type")!r}', 'EncoderDecoder, which CCT extends'
-        )
-    for part in ('backbone', 'decode_head'):
-        if not model.get(part):
-            raise UserError(name, f'no model.{part}', 'that of an EncoderDecoder')
-    preprocessor = (model.get('data_preprocessor') or {}).get('type')
+    kind, preprocessor = at(config, 'model.type'), at(config, 'model.data_preprocessor.type')
+    if kind not in ('EncoderDecoder', 'mmseg.EncoderDecoder'):
+        raise UserError(name, f'model.type={kind!r}', 'EncoderDecoder, which CCT extends')
     if preprocessor not in _PREPROCESSORS:
-        raise UserError(
-            name,
-            f'model.data_preprocessor.type={preprocessor!r}',
-            'SegDataPreProcessor, which CCT extends',
-        )
-    for key in ('train_cfg', 'optim_wrapper'):
-        if config.get(key) is None:
-            raise UserError(name, f'no {key}', 'a config for training')
-    dataset = (config.get('train_dataloader') or {}).get('dataset')
-    if not dataset:
-        raise UserError(name, 'no train_dataloader.dataset', 'a config for training')
+        found = f'model.data_preprocessor.type={preprocessor!r}'
+        raise UserError(name, found, 'SegDataPreProcessor, which CCT extends')
+    for key in _PARTS:
+        if not at(config, key):
+            raise UserError(name, f'no {key}', 'a config for training an EncoderDecoder')
+    dataset = config.train_dataloader.dataset
     if 'labeled' in dataset:
         raise UserError(name, 'train_dataloader.dataset has a labelled set in it', 'that set alone')
 

@@ -28,7 +28,6 @@ from mmseg_cct.utils.rounds import next_round
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
-from .choices import Choices, options_line, plain_name
 from .folder_classes import (
     classes_of_folder,
     context_of_classes,
@@ -37,7 +36,15 @@ from .folder_classes import (
     table_of_folder,
 )
 from .method_parts import method_parts
-from .rounds import changes_since, latest_round, report_of_rounds, require_new_round
+from .rounds import (
+    Choices,
+    changes_since,
+    latest_round,
+    options_line,
+    plain_name,
+    report_of_rounds,
+    require_new_round,
+)
 from .setting_text import Code, assignment, installed_bases, write_setting
 from .small_objects import SmallObjects
 

@@ -203,7 +203,7 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
             "'EpochBasedTrainLoop', max_epochs",
             'PairSampler has no end; expected',
         ),
-        ('train_cfg =', 'cfg =', 'own.py: no train_cfg; expected a config for training'),
+        ('train_cfg =', 'cfg =', 'own.py: no train_cfg; expected a config for training an E'),
         (
             "type='SegDataPreProcessor'",
             "type='MyPreprocessor'",
