@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
+from scipy.ndimage import distance_transform_edt
 
 from .shapes import Shape
 
@@ -117,12 +118,8 @@ def _without_specks(labels: np.ndarray, min_area: int) -> np.ndarray:
         specks |= small[parts]
     if not specks.any() or specks.all():
         return labels
-    _, nearest = cv2.distanceTransformWithLabels(
-        specks.astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5, labelType=cv2.DIST_LABEL_PIXEL
-    )
-    classes = np.zeros(int(nearest.max()) + 1, labels.dtype)
-    classes[nearest[~specks]] = labels[~specks]
-    return classes[nearest]
+    rows, columns = distance_transform_edt(specks, return_distances=False, return_indices=True)
+    return labels[rows, columns]
 
 
 def _regions(labels: np.ndarray, class_id: int) -> Iterator[_Region]:
