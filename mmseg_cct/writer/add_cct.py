@@ -79,6 +79,7 @@ def add_cct(
         UserError: There is no such config, CCT cannot train on its model or data, a name or the
             folder does not fit, or the file exists.
     """
+    # 1. Where from and where to
     target = Path(out)
     if target.suffix != '.py':
         raise UserError(f'--out {out}', '', f'the name of a config, such as {target.stem}.py')
@@ -90,6 +91,8 @@ def add_cct(
     if path.resolve() == target.resolve():
         raise UserError(f'--out {out}', 'is the config itself', 'another name')
     output_file(target, [unlabeled], begins=_HEAD.encode(), overwrite=force)
+
+    # 2. What the config has, and what its model gives to the auxiliary decoders
     _require_a_head_of_pixels(path)
     settings = load_config(str(path), {})
     _require_plain(settings, config)
@@ -101,6 +104,8 @@ def add_cct(
         pipeline, mixing = pipeline_without_masks(settings.train_dataloader.dataset, image)
     _name_crop_size(pipeline, settings.get('crop_size'))
     z = choose_z(dry_run)
+
+    # 3. What CCT adds, with the method merged in
     bank = dict(
         type='PerturbedDecoderBank',
         **z.place,
@@ -126,6 +131,8 @@ def add_cct(
     if rules:
         own = parts.setdefault('optim_wrapper', {}).setdefault('paramwise_cfg', {})
         own['custom_keys'] = rules
+
+    # 4. The text
     imports = dict(imports=_imports(settings), allow_failed_imports=False)
     lines = [
         f'{_HEAD}{path.name}, whose data, schedule and evaluation stay.',
@@ -142,6 +149,7 @@ def add_cct(
     ]
     write_setting(target, ''.join(f'{line}\n' for line in lines))
 
+    # 5. What was chosen
     choices = [f'z: {z.title}, {z.channels} channels at stride {z.stride}']
     objects = ', '.join(context) or 'none, see --context'
     choices.append(f'classes: {dry_run.num_classes}; context (not objects): {objects}')

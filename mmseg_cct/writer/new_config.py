@@ -86,6 +86,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     Raises:
         UserError: The folder, a name, the size or the weights do not fit, or a file exists.
     """
+    # 1. What is in the folder, before anything is decided
     require_outside(out, [Path(data, kind) for kind in ('images', 'masks')], '--out')
     classes = classes_of_folder(data, choices.classes, choices.force)
     context = context_of_classes(classes, choices.context)
@@ -100,6 +101,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
             'some without one, or --method supervised, or lists from tools/make_splits.py '
             'that leave masks out',
         )
+
+    # 2. The size at which the network sees it: whole images, or crops and windows of them
     values, iters = summary.values, choices.iters
     size = choices.size or _default_size(summary.size, chosen.stride)
     crop = choices.crop or _default_crop(size, chosen)
@@ -117,6 +120,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
                 f'{width}x{height}',
             )
 
+    # 3. The file: the first of the folder, or that of the next round
     first = Path(out, f'{choices.method}_{choices.backbone}_{plain_name(data)}.py')
     latest = latest_round(first)
     # --force writes the latest round anew; later rounds keep the validation images of the first
@@ -132,6 +136,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         require_new_round(latest, title)
     file = (latest if force else next_round(latest)) if latest else first
 
+    # 4. What the config changes of its bases, with the method merged in
     heads = base.auxiliary_head if isinstance(base.auxiliary_head, list) else []
     model = dict(
         data_preprocessor=dict(
@@ -151,6 +156,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     if choices.from_scratch:  # the backbone learns as fast as the rest
         parts = {**parts, 'optim_wrapper': dict(paramwise_cfg=None)}
     schedule = 'adamw_small' if choices.from_scratch else chosen.schedule
+
+    # 5. The text, in the order in which one reads a config
     lines = [
         title,
         '# Written by tools/new_config.py, yours to change.',
@@ -175,6 +182,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         *(assignment(name, value) for name, value in parts.items() if value),
     ]
     text = ''.join(f'{line}\n' for line in lines)
+
+    # 6. Written beside it: who validates, and the names of the classes
     changes = changes_since(latest, text) if latest and file != latest else ()
     write_setting(file, text)
     lists = []
@@ -183,6 +192,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         lists.append(val_list)
     if (table := table_of_folder(data, classes)) is not None:
         lists.append(table)
+
+    # 7. What the user should know, and run next
     warnings = [
         *changes,
         *judge_labels(Counter(summary.labels.values()), classes, 'masks'),
