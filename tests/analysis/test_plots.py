@@ -17,11 +17,8 @@ def test_curves_show_each_value_in_its_panel():
     assert line.get_color() == 'C1'
     assert [line.get_label() for line in panels['mIoU on val, %'].lines] == ['sup']
     assert not panels['consistency loss Lᵤ'].lines
-
-
-def test_the_curve_of_the_foreground_is_that_of_its_iou():
-    run = Run('a', Config(), '', [{'step': 1, 'mIoU': 50.0, 'IoU.crack': 9.0}])
-    axes = plot_curves([run], measure='IoU.crack').axes[2]
+    found = Run('a', Config(), '', [{'step': 1, 'mIoU': 50.0, 'IoU.crack': 9.0}])
+    axes = plot_curves([found], measure='IoU.crack').axes[2]
     assert axes.get_title() == 'IoU.crack on val, %'
     assert [line.get_ydata().tolist() for line in axes.lines] == [[9]]
 

@@ -114,12 +114,10 @@ def test_a_published_checkpoint_cannot_rank(trained, tmp_path):
         load_training_model(Config.fromfile(str(trained.file)), str(published))
 
 
-def test_disagreement_is_the_loss_of_the_bank():
-    """The maps are of the bank's draws in the loss; padding is left out."""
+def test_the_maps_are_of_the_banks_predictions_with_a_seed():
+    """And padding is left out."""
     torch.manual_seed(0)
-    config = tiny.model_config()
-    config.auxiliary_head.loss_consistency.loss_weight = 1.0
-    model = MODELS.build(config).eval()
+    model = MODELS.build(tiny.model_config()).eval()
     model.dataset_meta = dict(classes=('a', 'b', 'c'))
     image = torch.randint(0, 256, (3, 32, 40), dtype=torch.uint8)
     sample = SegDataSample(metainfo=dict(img_shape=(32, 40), ori_shape=(32, 40)))
@@ -127,6 +125,8 @@ def test_disagreement_is_the_loss_of_the_bank():
     maps, z = disagreement(model, dict(inputs=image, data_samples=sample), seed=4)
     assert torch.equal(torch.get_rng_state(), state)
     assert maps.shape == (7, 32, 40)
+    other = disagreement(model, dict(inputs=image, data_samples=sample), seed=5)
+    assert not torch.equal(other.maps, maps)
 
     batch = model.data_preprocessor(dict(inputs=[image], data_samples=[sample]))
     with torch.no_grad():

@@ -1,14 +1,9 @@
 """What the ablation's methods change, and the overlays of the paper's grid."""
 
-import copy
-
 import pytest
-from mmengine.optim import build_optim_wrapper
-from mmseg.registry import MODELS
 
 from mmseg_cct.config.compose import find_bank, merge_method, read_method
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import grid_methods
 from mmseg_cct.studies.variants import PERTURBATIONS, full, full_abce, only
@@ -71,34 +66,6 @@ def test_a_method_changes_nothing_else(name, base):
 def test_a_method_takes_its_target_elsewhere(name, decay, file):
     teacher = load_config(file, {'method': name}).default_hooks.get('teacher')
     assert (teacher and teacher.decay) == decay
-
-
-RULES = {'head.': dict(decay_mult=0.5), 'head': dict(lr_mult=2.0), 'x': dict(lr_mult=7.0)}
-
-
-@pytest.mark.parametrize('rules', [dict(custom_keys=RULES), dict(custom_keys=None)])
-def test_the_auxiliary_decoders_learn_at_ten_times_their_own_rate(rules):
-    config = load_config(DEMO, {})
-    forget_initial_weights(config.model)
-    config.optim_wrapper.paramwise_cfg = rules
-    model = MODELS.build(config.model)
-
-    def options():
-        wrapper = copy.deepcopy(config.optim_wrapper)
-        if wrapper.paramwise_cfg.custom_keys is None:
-            del wrapper.paramwise_cfg['custom_keys']  # which mmengine does not take
-        groups = build_optim_wrapper(model, wrapper).optimizer.param_groups
-        found = {id(p): (g['lr'], g['weight_decay']) for g in groups for p in g['params']}
-        return {key: found[id(p)] for key, p in model.named_parameters() if id(p) in found}
-
-    before = options()
-    merge_method(config, 'auxiliary-lr')
-    after = options()
-    assert after.keys() == before.keys()
-    factors = {key: 10 if key.startswith('auxiliary_head.') else 1 for key in before}
-    assert {*factors.values()} == {1, 10}
-    for key, (lr, decay) in before.items():
-        assert after[key] == pytest.approx((factors[key] * lr, decay)), key
 
 
 def test_the_grid_of_the_paper(base):

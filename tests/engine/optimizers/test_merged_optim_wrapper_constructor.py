@@ -96,6 +96,7 @@ def test_the_log_has_a_line_in_place_of_one_for_each_option():
     ('rules', 'rates'),
     [
         ({}, (0.1, 1.0)),
+        (None, (0.1, 1.0)),
         ({'head': dict(lr_mult=0.5)}, (0.05, 0.5)),
         ({'auxiliary_head': dict(lr_mult=0.2)}, (0.1, 0.2)),
     ],
