@@ -24,7 +24,7 @@ from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, on_first_process, progress_bar
-from mmseg_cct.visualization.label_maps import blend, legend_picture
+from mmseg_cct.visualization.label_maps import blend, is_tinted, legend_picture
 
 from .inference import image_reader, load_model, model_origin
 from .segment import Segmented, segment
@@ -196,7 +196,7 @@ def write_mask(path: Path, labels: np.ndarray, model: Any) -> None:
 
 def _overlay(segmented: Segmented, meta: dict[str, Any], opacity: float) -> np.ndarray:
     blended = blend(segmented.image, segmented.labels, meta['classes'], meta['palette'], opacity)
-    shown = np.unique(segmented.labels)
+    shown = [index for index in np.unique(segmented.labels) if is_tinted(meta['classes'])[index]]
     names = [meta['classes'][index] for index in shown]
     colours = [meta['palette'][index] for index in shown]
     return np.vstack([blended, legend_picture(names, colours, blended.shape[1])])
