@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
+
 from mmseg_cct.errors import Problem, raise_problems
 from mmseg_cct.utils.ranges import (
     Range,
@@ -42,6 +44,18 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, str) or (is_list and all(map(is_unicode, value)))
 
 
+def is_palette(value: Any) -> bool:
+    """Whether a value is a list of colours, three numbers from 0 to 255 each."""
+    if not isinstance(value, (list, tuple, np.ndarray)):
+        return False
+    try:
+        colours = np.array(value)
+    except (ValueError, TypeError):  # colours of different lengths
+        return False
+    is_table = colours.ndim == 2 and colours.shape[1] == 3 and colours.dtype.kind in 'iu'
+    return colours.shape == (0,) or (is_table and colours.min() >= 0 and colours.max() <= 255)
+
+
 _INTERVAL = _or(-1, at_least(1), 'a whole number from 1, or -1 for never')
 _SEED = Range(lambda v: at_least(0).allows(v) and v < 2**32, 'a whole number from 0 to 2³² - 1')
 # By pattern of the dotted key; the first match counts, and `*` stands for anything.
@@ -69,6 +83,9 @@ LIMITS = {
     '*_hooks.*.momentum': in_unit,
     'model*data_preprocessor.size': _pair('height and width'),
     'model*size_divisor': optional(at_least(1)),
+    '*_dataloader.dataset*.palette': optional(
+        Range(is_palette, 'a list of colours, three numbers from 0 to 255 each')
+    ),
     '*_dataloader.dataset*.classes': optional(Range(_are_names, 'the class names')),
     'pseudo_labels.input_size': _pair('width and height'),
     'pseudo_labels.scales': Range(
@@ -96,8 +113,8 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
         'pseudo_labels', 'pseudo_labels.images', 'pseudo_labels.segmentation',
         'pseudo_labels.thresholds', 'pseudo_labels.crf',
     ),
-    'dict or list of dicts': ('param_scheduler', '*_evaluator'),
-    'list of dicts': ('custom_hooks',),
+    'dict or list of dicts': ('param_scheduler', '*_evaluator', '*_dataloader.dataset.pipeline'),
+    'list of dicts': ('custom_hooks', 'test_pipeline'),
     'text': ('default_scope', 'work_dir', 'load_from', 'experiment_name'),
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmseg_cct.config.limits import check_sections, check_values
+from mmseg_cct.config.limits import check_sections, check_values, is_palette
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.text import one_line
@@ -137,17 +137,6 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32
 
 
-def _is_palette(value: Any) -> bool:
-    if not isinstance(value, (list, tuple, np.ndarray)):
-        return False
-    try:
-        colours = np.array(value)
-    except (ValueError, TypeError):  # colours of different lengths
-        return False
-    is_table = colours.ndim == 2 and colours.shape[1] == 3 and colours.dtype.kind in 'iu'
-    return colours.shape == (0,) or (is_table and colours.min() >= 0 and colours.max() <= 255)
-
-
 def _is_group(value: Any) -> bool:
     return _is_dict(value) and isinstance(value.get('params'), list)
 
@@ -164,7 +153,7 @@ def _are_schedules(value: Any) -> bool:
 
 _DICT = _is_dict, 'a dict with text as keys'
 _NAMES = partial(_is_list_of, lambda name: isinstance(name, str)), 'a list of names'
-_PALETTE = _is_palette, 'a list of colours, three numbers from 0 to 255 each'
+_PALETTE = is_palette, 'a list of colours, three numbers from 0 to 255 each'
 _COUNT = _is_count, 'a number from 0 on'
 _RULES = {
     'state_dict': _DICT,

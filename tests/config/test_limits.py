@@ -50,11 +50,21 @@ def test_an_object_from_python_may_stand_for_its_config():
         (dict(custom_hooks=[[]]), r'custom_hooks=\[\[\]\]: expected a list of dicts'),
         (dict(default_scope=['mmseg']), r"default_scope=\['mmseg'\]: expected a text, or None"),
         (dict(load_from=3), 'load_from=3: expected a text'),
+        (dict(test_pipeline=[{}, True]), r'test_pipeline=\[\{\}, True\]: expected a list of dicts'),
     ],
 )
 def test_sections_of_another_kind(config, expected):
     with pytest.raises(UserError, match=expected):
         check_sections(Config(config))
+
+
+@pytest.mark.parametrize('palette', [[[1, 2, 3], [4, 5]], [[0, 0, 256]], ['red'], 3])
+def test_a_palette_is_a_list_of_colours(palette):
+    config = dict(train_dataloader=dict(dataset=dict(labeled=dict(palette=palette))))
+    (problem,) = value_problems(config)
+    assert 'expected a list of colours, three numbers from 0 to 255 each' in str(problem)
+    config['train_dataloader']['dataset']['labeled']['palette'] = [[1, 2, 3], (4, 5, 255)]
+    assert not list(value_problems(config))
 
 
 @pytest.mark.parametrize('size', [3, (3,), (3, 0), (3, 2.5), {'x': (3, 3)}])
