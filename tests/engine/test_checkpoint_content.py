@@ -189,7 +189,7 @@ CONFIG = dict(
         ),
         (
             dict(test_pipeline=['Resize']),
-            r"test_pipeline=\['Resize'\]: expected a list of dicts with",
+            r"test_pipeline=\['Resize'\]: expected a list of dicts",
         ),
         (
             dict(tta_pipeline=[dict(scale=3)]),
