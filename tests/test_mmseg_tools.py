@@ -88,7 +88,7 @@ def test_train_is_protected_and_tells_what_it_found(trained, folder):
     log = log_of(folder / 'work')
     assert 'Training on 3 labelled and 4 unlabelled images, 7 classes' in log
     assert 'Model: CCTSegmentor and ResNetV1c and PixelShuffleHead' in log
-    assert 'classes at IoU 0: ' in log
+    assert 'classes at IoU 0, ' in log
     assert {path.name for path in trained.parent.glob('*.pth')} == {'iter_2.pth', 'iter_4.pth'}
 
 

@@ -16,6 +16,7 @@ from mmseg_cct.utils.image_files import find_masks, read_mask, suffix_of_masks, 
 from mmseg_cct.utils.image_lists import image_stem
 from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, means_ignored
 from mmseg_cct.utils.processes import locked_folder
+from mmseg_cct.utils.text import counted
 
 from .class_table import (
     TABLE,
@@ -74,14 +75,15 @@ class Imported:
     def describe(self) -> str:
         """Describes the import, one line for each fact."""
         counts = (
-            ('new masks', self.new),
-            ('masks differ from those there', self.changed),
-            ('masks got one more class', self.merged),
-            ('masks as they were', self.unchanged),
-            ('images without annotation get no mask', self.bare),
-            ('images brought there', self.images),
+            (self.new, 'new mask', ''),
+            (self.changed, 'mask', ' unlike those there'),
+            (self.merged, 'mask', ' with one more class'),
+            (self.unchanged, 'mask', ' as before'),
+            (self.bare, 'image', ' without annotation or mask'),
+            (self.images, 'image', ' brought there'),
         )
-        first = ', '.join(f'{number} {what}' for what, number in counts if number) or 'no mask'
+        told = [counted(number, noun) + what for number, noun, what in counts if number]
+        first = ', '.join(told) or 'no mask'
         lines = [first, *(f'warning: {line}' for line in self.warnings), self.told.describe()]
         return '\n'.join(filter(None, lines))
 
@@ -143,14 +145,16 @@ def import_masks(
     Examples:
         >>> import json, tempfile
         >>> from PIL import Image
-        >>> export, data = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
+        >>> temporary = tempfile.TemporaryDirectory()
+        >>> export, data = Path(temporary.name, 'export'), Path(temporary.name, 'data')
+        >>> export.mkdir()
         >>> Image.new('RGB', (8, 6)).save(export / 'photo.png')
         >>> square = dict(label='car', points=[[1, 1], [4, 1], [4, 3], [1, 3]])
         >>> labelme = dict(imagePath='photo.png', imageWidth=8, imageHeight=6, shapes=[square])
         >>> _ = (export / 'photo.json').write_text(json.dumps(labelme))
         >>> done = import_masks(export, data, rest='background')
         >>> done.describe()
-        '1 new masks, 1 images brought there'
+        '1 new mask, 1 image brought there'
         >>> done.table.ids, int(read_mask(data / 'masks/photo.png').sum())
         ({'background': 0, 'car': 1}, 6)
     """

@@ -59,10 +59,7 @@ def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
         Lines for the log and the report.
     """
     if zero := [name for name, value in iou.items() if value == 0]:
-        yield (
-            f'{len(zero)} of {len(iou)} classes at IoU 0: {_some(zero)}; no pixel of theirs is '
-            'found'
-        )
+        yield f'{len(zero)} of {len(iou)} classes at IoU 0, no pixel found: {_some(zero)}'
     if rise := late_rise(curve):
         yield (
             f'mIoU rose by {rise:.1f} points in the last third of the training; a longer one may '

@@ -32,7 +32,7 @@ def test_masks_that_differ_are_kept_and_told(tmp_path, capsys):
     with pytest.raises(SystemExit, match='2'):
         run_tool(*run)
     said = capsys.readouterr()
-    assert '2 masks differ' in said.out and 'earlier masks | 18 (2.8%) |' in said.out
+    assert '2 masks unlike those there' in said.out and 'earlier masks | 18 (2.8%) |' in said.out
     assert 'error: masks: 2 masks of earlier imports differ and were kept; expected' in said.err
     run_tool(*run, '--overwrite')
 

@@ -111,7 +111,7 @@ def test_masks_of_several_classes_are_merged(tmp_path, photos):
     import_masks(car, out, binary='car', **options)
     done = import_masks(road, out, binary='road', **options)
     assert (done.merged, done.changed, done.masks) == (1, 0, 1)
-    assert '1 masks got one more class' in done.describe()
+    assert '1 mask with one more class' in done.describe()
     assert 'other classes under the class of these masks | 9 (2.8%) |' in done.describe()
     assert np.array_equal(ids(out, 'a/1'), region('road') * 2)
     done = import_masks(car, out, binary='car', **options)

@@ -73,7 +73,7 @@ def test_the_end_tells_of_classes_at_0_and_of_a_rising_curve(runner, log):
         runner.message_hub.update_scalar(f'val/IoU.{name}', iou)
     FindingsHook().after_train(runner)
     zero, rising = log
-    assert zero.startswith('Note: 1 of 2 classes at IoU 0: pole;')
+    assert zero.endswith('1 of 2 classes at IoU 0, no pixel found: pole')
     assert rising.startswith('Note: mIoU rose by 3.0 points in the last third')
 
 
