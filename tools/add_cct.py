@@ -1,7 +1,7 @@
 #!/usr/bin/env python
-"""Writes a setting of CCT on top of a config of MMSegmentation.
+"""Writes a config of CCT on top of a config of MMSegmentation.
 
-The data, model, schedule and evaluation of the config stay. The setting adds the unlabelled images
+The data, model, schedule and evaluation of yours stay. The new config adds the unlabelled images
 and the auxiliary decoders, which a dry run on a small image fits to the model.
 
 Examples:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Writes a setting for your own images: one config, which any method can train.
+"""Writes a config for your own images, which any method can train.
 
 It counts and checks what is in DATA/images, DATA/masks (masks of some of the images, with the same
 names: one channel of class ids, 255 = ignore) and DATA/val (the same, for validation).
@@ -68,7 +68,7 @@ def parse_args() -> argparse.Namespace:
         '--method',
         choices=_METHODS,
         metavar='NAME',
-        help='what the setting trains unless tools/train.py names another (default: cct-strong, '
+        help='what the config trains unless tools/train.py names another (default: cct-strong, '
         'CCT whose auxiliary decoders see a strong view; cct: the same view as the main decoder, '
         f'in about the same time per step); any of {METHODS_HELP}',
     )
@@ -120,14 +120,14 @@ def parse_args() -> argparse.Namespace:
         '--out',
         default=None,
         metavar='DIR',
-        help='folder for the setting (default: configs/NAME of the data)',
+        help='folder for the config (default: configs/NAME of the data)',
     )
     parser.add_argument('--force', action='store_true', help='overwrite existing files')
     return parser.parse_args()
 
 
 def main() -> None:
-    """Writes the setting and says what to do next."""
+    """Writes the config and says what to do next."""
     args = parse_args()
     with running(args):
         from mmseg_cct.writer.new_config import new_config

@@ -39,7 +39,7 @@ def parse_args() -> argparse.Namespace:
         'teacher', metavar='WORK_DIR', help='work directory of the teacher, or its checkpoint'
     )
     parser.add_argument(
-        '--student', required=True, metavar='CONFIG', help='setting that the students train'
+        '--student', required=True, metavar='CONFIG', help='config that the students train'
     )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of all rounds')
     parser.add_argument(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mmseg_cct.config.setting import find_setting, require_bases
+from mmseg_cct.config.config_file import find_config, require_bases
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cores import choose_threads
 
@@ -43,7 +43,7 @@ def _require_settings(args: argparse.Namespace) -> None:
     """Checks what needs no torch, whose import takes seconds: the files of the config."""
     for name in ('config', 'student'):
         if (config := getattr(args, name, None)) is not None:
-            require_bases(find_setting(config))
+            require_bases(find_config(config))
 
 
 def greet() -> None:

@@ -1,6 +1,6 @@
-"""Composes a run: a setting, the overlay of a method, and a number of labels.
+"""Composes a run: a config, the overlay of a method, and a number of labels.
 
-A setting is a config of CCT: model, data and schedule. A method is a config with a few dicts that
+A config has the model, the data and the schedule. A method is a config with a few dicts that
 are merged over it.
 """
 
@@ -123,10 +123,10 @@ def remove_hooks(config: Config) -> None:
 
 
 def _forget_method(config: Config) -> None:
-    """Takes back what another method has added to a setting; its auxiliary decoders stay as set.
+    """Takes back what another method has added to a config; its auxiliary decoders stay as set.
 
-    A setting of `tools/new_config.py` holds a method. A method's own parts are those that no
-    setting of CCT has: other segmentors, their arguments, and views of the images.
+    A config of `tools/new_config.py` holds a method. A method's own parts are those that no
+    config of CCT has: other segmentors, their arguments, and views of the images.
     """
     overlays = _overlays()
     models = [overlay.get('model', {}) for overlay in overlays]
@@ -142,7 +142,7 @@ def _forget_method(config: Config) -> None:
 
 
 def _drop_none(config: Any, overlay: Mapping[str, Any]) -> None:
-    """Drops None where an overlay has a dict: a method may add what the setting has removed."""
+    """Drops None where an overlay has a dict: a method may add what the config has removed."""
     for key, value in overlay.items():
         if isinstance(value, Mapping) and key in config:
             if config[key] is None:

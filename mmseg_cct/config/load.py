@@ -11,19 +11,19 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line
 
 from .compose import forget_own_scope, merge_method, remove_hooks, set_labels
+from .config_file import composed_name, find_config
 from .limits import check_sections, check_values
 from .mmengine_config import register_packages
 from .options import merge_options, move_scheduler_ends
-from .setting import composed_name, find_setting
 from .shipped import CONFIGS, PLAIN, method_names
 from .walk import at
 
 
 def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
-    """Reads a setting, and merges a method, a number of labels and options over it.
+    """Reads a config, and merges a method, a number of labels and options over it.
 
     Args:
-        config_file: The setting, as a path or the short name of a shipped one.
+        config_file: The config, as a path or the short name of a shipped one.
         options: Settings to override, by dotted key. `method` names a method or is an overlay, and
             `labels` is the number of labelled images.
 
@@ -39,7 +39,7 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
         >>> config.train_cfg.max_iters, config.model.type
         (10, 'EncoderDecoder')
     """
-    file = find_setting(config_file)
+    file = find_config(config_file)
     config = read_config(file)
     check_sections(config)
     _forget_old_hooks(config)
@@ -76,8 +76,8 @@ def _forget_old_hooks(config: Config) -> None:
 
 
 def chosen_method(config_file: str, options: Mapping[str, Any]) -> str:
-    """Names a run's method by the options, else by the name of the setting's file, else `cct`."""
-    own = Path(find_setting(config_file)).stem.partition('_')[0]
+    """Names a run's method by the options, else by the name of the config's file, else `cct`."""
+    own = Path(find_config(config_file)).stem.partition('_')[0]
     return options.get('method') or (own if own in method_names() else PLAIN)
 
 

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from .setting import composed_name
+from .config_file import composed_name
 from .shipped import command_line
 
 WORK_DIRS = 'work_dirs'
 
 
 def next_commands(file: Path, method: str, root: str = WORK_DIRS) -> tuple[str, ...]:
-    """Commands that train a setting's method and its baseline and compare them, one per line.
+    """Commands that train a config's method and its baseline and compare them, one per line.
 
     `root` is the folder of the work directories.
     """

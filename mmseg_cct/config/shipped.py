@@ -13,7 +13,7 @@ _SHIPPED = Path(__file__).parents[1] / '.mim'
 CONFIGS, TOOLS = _SHIPPED / 'configs', _SHIPPED / 'tools'
 METHODS = CONFIGS / 'methods'
 SCOPE = 'mmseg_cct'
-# The method that leaves a setting as it is.
+# The method that leaves a config as it is.
 PLAIN = 'cct'
 # What `--help` says of methods: those that one trains; the others compare single changes.
 METHODS_HELP = (

@@ -49,7 +49,7 @@ def grid_methods(
 
     The baselines are `supervised` and, for ab-CE, `supervised-abce`; the kinds are
     `<perturbation>_k<K>`, `full_k<K>` and `full_abce_k<K>`, with K decoders for each perturbation.
-    `perturbations` are those to train one at a time, by default all of the setting's.
+    `perturbations` are those to train one at a time, by default all of the config's.
     """
     baselines = BASELINE, ABCE_BASELINE
     methods: dict[str, Overlay] = {name: read_method(name) for name in baselines}

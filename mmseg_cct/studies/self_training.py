@@ -48,7 +48,7 @@ class SelfTraining:
 
     Attributes:
         teacher: Work directory of the first teacher, or its checkpoint.
-        student: Setting of the students.
+        student: Config of the students.
         options: Settings of the student's config to override.
         out: Folder of all rounds.
         dropped: Share of the least confident pixels of each class, which are ignored.

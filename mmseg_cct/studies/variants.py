@@ -13,7 +13,7 @@ from mmseg_cct.config.compose import fill_perturbations, find_bank, read_method
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import counted
 
-# Merged into a setting, as a method is.
+# Merged into a config, as a method is.
 Overlay = Mapping[str, Any]
 # Labels of Figures 5 and 6, by the perturbation's name in configs.
 PERTURBATIONS = {

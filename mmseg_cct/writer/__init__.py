@@ -1,1 +1,1 @@
-"""Writes settings: for a folder of images, and on top of a config of MMSegmentation."""
+"""Writes configs: for a folder of images, and on top of a config of MMSegmentation."""

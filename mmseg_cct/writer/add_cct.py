@@ -1,4 +1,4 @@
-"""Writes a setting of CCT on top of a config of MMSegmentation."""
+"""Writes a config of CCT on top of a config of MMSegmentation."""
 
 import os
 import warnings
@@ -20,10 +20,10 @@ from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.text import close_names
 
+from .config_text import Code, assignment, installed_bases, write_config
 from .dry_run import choose_z, try_model
 from .folder_classes import context_of_classes
 from .method_parts import method_parts
-from .setting_text import Code, assignment, installed_bases, write_setting
 from .unlabeled_pipeline import pipeline_without_masks
 
 # BranchPreprocessor does everything that these do.
@@ -46,7 +46,7 @@ _HEAD = '# CCT on '
 
 
 class AddedCCT(NamedTuple):
-    """A written setting, the choices made for it and the commands to run next, one per line."""
+    """A written config, the choices made for it and the commands to run next, one per line."""
 
     file: Path
     choices: tuple[str, ...]
@@ -62,7 +62,7 @@ def add_cct(
     method: str = 'cct-strong',
     force: bool = False,
 ) -> AddedCCT:
-    """Writes a setting of CCT on a config and keeps its data, schedule and evaluation.
+    """Writes a CCT config on top of a config; its data, schedule and evaluation stay.
 
     Args:
         config: A config of MMSegmentation, as a path or by its name.
@@ -147,7 +147,7 @@ def add_cct(
         assignment('train_dataloader', parts.pop('train_dataloader')),
         *(assignment(name, value) for name, value in parts.items()),
     ]
-    write_setting(target, ''.join(f'{line}\n' for line in lines))
+    write_config(target, ''.join(f'{line}\n' for line in lines))
 
     # 5. What was chosen
     choices = [f'z: {z.title}, {z.channels} channels at stride {z.stride}']

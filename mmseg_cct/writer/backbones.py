@@ -1,4 +1,4 @@
-"""Backbones, and models built on one, for the setting of a folder."""
+"""Backbones, and models built on one, for the config of a folder."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Classes of a setting: given, or from the table beside the masks; and which are no objects."""
+"""Classes of a config: given, or from the table beside the masks; and which are no objects."""
 
 import re
 from collections.abc import Sequence

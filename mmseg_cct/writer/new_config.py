@@ -1,4 +1,4 @@
-"""Writes the setting of a folder of images and masks."""
+"""Writes the config of a folder of images and masks."""
 
 import os
 from collections import Counter
@@ -28,6 +28,7 @@ from mmseg_cct.utils.rounds import next_round
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
+from .config_text import Code, assignment, installed_bases, write_config
 from .folder_classes import (
     classes_of_folder,
     context_of_classes,
@@ -45,7 +46,6 @@ from .rounds import (
     report_of_rounds,
     require_new_round,
 )
-from .setting_text import Code, assignment, installed_bases, write_setting
 from .small_objects import SmallObjects
 
 _LONGEST_SIDE = 512  # pixels, if no size is chosen
@@ -56,7 +56,7 @@ _LOSSES_OF_RARE = dict(loss_decode=[dict(type='MeanCrossEntropy'), dict(type='Ba
 
 
 class NewConfig(NamedTuple):
-    """A written setting of a folder.
+    """A written config of a folder.
 
     `described` is what is in the folder. `lists` are what was written beside the file: the images
     held out for validation, the table of the classes. `notes` say what was decided, `warnings` are
@@ -185,7 +185,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
 
     # 6. Written beside it: who validates, and the names of the classes
     changes = changes_since(latest, text) if latest and file != latest else ()
-    write_setting(file, text)
+    write_config(file, text)
     lists = []
     if val_list and (redraw or not val_list.exists()):
         write_list(val_list, held)
@@ -200,7 +200,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         *_one_sided(summary, classes, held),
         objects.warning(is_windowed=window is not None),
     ]
-    # a second setting of the same data, in another folder, has the same names
+    # a second config of the same data, in another folder, has the same names
     folder = Path(out).resolve().name
     root = WORK_DIRS if folder == plain_name(data) else f'{WORK_DIRS}/{folder}'
     commands = *next_commands(file, choices.method, root), *report_of_rounds(first, file, root)
@@ -224,7 +224,7 @@ def _title(backbone: Backbone, data: str, summary: FolderSummary, held: int) -> 
 
 
 def _bases(model: str, schedule: str, out: str) -> Any:
-    """The base files: in the setting's own checkout, or in the installed package."""
+    """The base files: in the config's own checkout, or in the installed package."""
     parts = f'models/{model}', 'datasets/pairs', 'schedules/iterations', f'schedules/{schedule}'
     configs, folder = CONFIGS.resolve(), Path(out).resolve()
     if folder.is_relative_to(configs):

@@ -1,4 +1,4 @@
-"""Rounds of labelling: settings of one folder, what they were given and how they differ."""
+"""Rounds of labelling: configs of one folder, what they were given and how they differ."""
 
 import ast
 import json
@@ -59,12 +59,12 @@ class Choices:
 
 
 def plain_name(data: str) -> str:
-    """Names a folder's setting: the folder's, with dashes for spaces and special characters."""
+    """Names a folder's config: the folder's, with dashes for spaces and special characters."""
     return re.sub(r'[^\w.-]+', '-', Path(data).resolve().name)
 
 
 def options_line(choices: Choices) -> str:
-    """Records the choices in a setting, whose name says method and backbone."""
+    """Records the choices in a config, whose name says method and backbone."""
     named = {'method', 'backbone', 'force'}
     values = {
         field.name: value
@@ -75,9 +75,9 @@ def options_line(choices: Choices) -> str:
 
 
 def choices_before(data: str, out: str, given: Mapping[str, Any]) -> tuple[Path, Choices] | None:
-    """Finds the latest setting of a folder and what it was given, apart from what is given now.
+    """Finds the latest config of a folder and what it was given, apart from what is given now.
 
-    None without a setting there, or if several are of other methods or backbones than each other.
+    None without a config there, or if several are of other methods or backbones than each other.
     """
     end = f'_{plain_name(data)}'
     names = [path.stem.removesuffix(end).split('_') for path in Path(out).glob(f'*{end}.py')]
@@ -92,7 +92,7 @@ def choices_before(data: str, out: str, given: Mapping[str, Any]) -> tuple[Path,
     latest = latest_round(Path(out, f'{own["method"]}_{own["backbone"]}{end}.py'))
     if latest is None:
         return None
-    lines = read_utf8(latest, 'a setting').splitlines()
+    lines = read_utf8(latest, 'a config').splitlines()
     text = next((line for line in lines if line.startswith(_OPTIONS)), f'{_OPTIONS}{{}}')
     try:
         values = json.loads(text.removeprefix(_OPTIONS))
@@ -120,7 +120,7 @@ def latest_round(first: Path) -> Path | None:
 def require_new_round(latest: Path, title: str) -> None:
     """Rejects a round of the same masks as the latest, or of another folder.
 
-    The title, the setting's first line, names the folder and the numbers of images.
+    The title, the config's first line, names the folder and the numbers of images.
     """
     earlier = _read(latest).split('\n')[0]
     if earlier == title:
@@ -129,11 +129,11 @@ def require_new_round(latest: Path, title: str) -> None:
         )
     folders = [match and Path(match[1]).resolve() for match in map(_FOLDER.match, (earlier, title))]
     if all(folders) and folders[0] != folders[1]:
-        raise UserError(latest, f'is a setting of {folders[0]}', 'another --out')
+        raise UserError(latest, f'is a config of {folders[0]}', 'another --out')
 
 
 def changes_since(latest: Path, text: str) -> Iterator[str]:
-    """Warns of variables that the setting `text` does not set as the latest round does."""
+    """Warns of variables that the config `text` does not set as the latest round does."""
     before, now = map(_variables, (_read(latest), text))
     if names := sorted(name for name in before | now if before.get(name) != now.get(name)):
         yield (
@@ -142,12 +142,12 @@ def changes_since(latest: Path, text: str) -> Iterator[str]:
         )
 
 
-def _read(setting: Path) -> str:
-    return read_utf8(setting, 'a setting')
+def _read(config: Path) -> str:
+    return read_utf8(config, 'a config')
 
 
 def _variables(text: str) -> dict[str, str]:
-    """The values of a setting by name, in one spelling."""
+    """The values of a config by name, in one spelling."""
     try:
         lines = ast.parse(text).body
     except SyntaxError:  # told when it is used

@@ -1,4 +1,4 @@
-"""What a setting does about objects that the size of the images makes too small."""
+"""What a config does about objects that the size of the images makes too small."""
 
 from collections.abc import Mapping
 from math import ceil

@@ -128,7 +128,7 @@ def test_another_folder_of_the_same_name_is_no_round(data, tmp_path):
     path = write(data).file
     other = shutil.copytree(data, tmp_path / 'other' / data.name)
     shutil.copy(other / 'masks/1.png', other / 'masks/5.png')
-    with pytest.raises(UserError, match=f'{path}: is a setting of {data}; expected another --out'):
+    with pytest.raises(UserError, match=f'{path}: is a config of {data}; expected another --out'):
         new_config(str(other), str(path.parent), Choices(CLASSES))
 
 

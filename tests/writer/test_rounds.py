@@ -28,7 +28,7 @@ def test_a_setting_of_more_masks_is_the_next_round(tmp_path):
         with pytest.raises(UserError, match=f'{path}: exists for this number of masks; expec'):
             require_new_round(path, TITLE.format('data/mine', number))
         require_new_round(path, TITLE.format('./data/mine', number + 1))
-        with pytest.raises(UserError, match=f'{path}: is a setting of .*data/mine; expected anoth'):
+        with pytest.raises(UserError, match=f'{path}: is a config of .*data/mine; expected anoth'):
             require_new_round(path, TITLE.format('other/mine', number))
     assert report_of_rounds(first, first, 'work_dirs') == ()
     (command,) = report_of_rounds(first, expected[1], 'work_dirs')

@@ -1,4 +1,4 @@
-"""Finds the file of a setting and those that it builds on, without importing torch."""
+"""Finds the file of a config and those that it builds on, without importing torch."""
 
 import ast
 import re
@@ -12,8 +12,8 @@ from mmseg_cct.utils.text import close_names
 from .shipped import CONFIGS, SCOPE, method_names
 
 
-def find_setting(name: str) -> str:
-    """Finds the file of a setting by its path, or by the short name of a shipped one.
+def find_config(name: str) -> str:
+    """Finds the file of a config by its path, or by the short name of a shipped one.
 
     A short name is a path below `configs`, with or without that folder, `mmseg_cct::` and `.py`,
     such as `cct/cct_r50_folder`, or the file's name alone.
@@ -37,9 +37,9 @@ def find_setting(name: str) -> str:
 
 
 def composed_name(stem: str, method: Any, labels: int | None) -> str:
-    """Names a run `METHOD_MODEL_DATA_LABELS`, if the setting's stem has that form.
+    """Names a run `METHOD_MODEL_DATA_LABELS`, if the config's stem has that form.
 
-    `method` is a name or the path of a file. None stands for the setting's own method or labels,
+    `method` is a name or the path of a file. None stands for the config's own method or labels,
     and an overlay has no name.
     """
     if isinstance(method, str):

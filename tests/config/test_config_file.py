@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mmseg_cct.config.setting import composed_name, find_setting, require_bases
+from mmseg_cct.config.config_file import composed_name, find_config, require_bases
 from mmseg_cct.config.shipped import CONFIGS
 from mmseg_cct.errors import UserError
 
@@ -18,14 +18,14 @@ SHORT = 'cct/cct_r50_folder'
 )
 def test_names_of_shipped_settings(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert find_setting(name) == str(CONFIGS / f'{SHORT}.py')
+    assert find_config(name) == str(CONFIGS / f'{SHORT}.py')
 
 
 def test_a_file_comes_before_a_shipped_config_of_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'cct').mkdir()
     (tmp_path / f'{SHORT}.py').write_text('own = True\n')
-    assert find_setting(f'{SHORT}.py') == f'{SHORT}.py'
+    assert find_config(f'{SHORT}.py') == f'{SHORT}.py'
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_file_comes_before_a_shipped_config_of_its_name(tmp_path, monkeypatch)
 )
 def test_other_names_are_refused_with_the_nearest(name, message):
     with pytest.raises(UserError, match=f'^{name}: {message}'):
-        find_setting(name)
+        find_config(name)
 
 
 @pytest.mark.parametrize(

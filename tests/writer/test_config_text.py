@@ -3,7 +3,7 @@
 import pytest
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.writer.setting_text import Code, assignment, write_setting
+from mmseg_cct.writer.config_text import Code, assignment, write_config
 
 
 @pytest.mark.parametrize(
@@ -37,5 +37,5 @@ def test_code_is_written_as_it_is():
 def test_what_mmengine_would_replace_is_not_written(tmp_path):
     text = assignment('classes', ('road', '{{ fileDirname }}'))
     with pytest.raises(UserError, match=r'^\{\{ fileDirname \}\}.*: mmengine would replace it'):
-        write_setting(tmp_path / 'a.py', text)
+        write_config(tmp_path / 'a.py', text)
     assert not list(tmp_path.iterdir())

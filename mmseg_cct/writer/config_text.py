@@ -1,4 +1,4 @@
-"""Writes values as configs do, and checks a setting's text before it becomes a file."""
+"""Writes values as configs do, and checks a config's text before it becomes a file."""
 
 import re
 import tempfile
@@ -60,8 +60,8 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]], str]:
     return repr(value), [], ''
 
 
-def write_setting(file: Path, text: str) -> None:
-    """Writes a setting to `file`, if it can be trained; its bases may be relative to the file.
+def write_config(file: Path, text: str) -> None:
+    """Writes a config to `file`, if it can be trained; its bases may be relative to the file.
 
     Raises:
         UserError: The text does not load, mmengine would replace a name in it, or its parts do not
