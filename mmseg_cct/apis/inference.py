@@ -17,7 +17,7 @@ from mmseg.apis import init_model
 from mmseg.registry import DATASETS, TRANSFORMS
 
 from mmseg_cct.config.domains import pipeline_for_tests
-from mmseg_cct.config.walk import leaf_sets
+from mmseg_cct.config.walk import forget_initial_weights, leaf_sets
 from mmseg_cct.datasets import LoadChannels
 from mmseg_cct.engine.checkpoints import (
     read_checkpoint,
@@ -66,6 +66,7 @@ def load_model(
         config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
     elif config.get('test_pipeline') is None:
         config.test_pipeline = pipeline_for_tests(config)
+    forget_initial_weights(config.model)  # the checkpoint has them: fetch none
     with config_errors_as_one_line(config):
         model = init_model(config, device=device)
         for step in config.test_pipeline:

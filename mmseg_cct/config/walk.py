@@ -57,7 +57,8 @@ def forget_initial_weights(part: Any) -> None:
     """Removes the initial weights of all modules of a config, in place; others will be loaded."""
     for _, module in settings_of(part, 'config'):
         if isinstance(module, dict):
-            if str(module.get('type')).endswith('TimmViT'):  # its default is timm's weights
+            # their default is timm's weights
+            if str(module.get('type')).endswith(('TimmViT', 'TIMMBackbone')):
                 module.setdefault('pretrained', True)
             for key in {'init_cfg', 'pretrained'} & module.keys():
                 module[key] = False if module[key] is True else None

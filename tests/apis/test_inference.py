@@ -58,3 +58,12 @@ def test_a_checkpoint_of_other_classes_is_refused(trained):
     config.model.decode_head.num_classes = 5
     with pytest.raises(UserError, match=r'iter_6.pth: does not fit the config in 7 of \d+ entries'):
         load_model(config, str(trained.checkpoint), 'cpu')
+
+
+def test_the_weights_that_a_training_started_from_are_not_fetched(trained, bare):
+    """Of timm they are without any setting; offline, it would try for a minute."""
+    config = copy.deepcopy(trained.config)
+    config.model.backbone = dict(type='TIMMBackbone', model_name='resnet18', out_indices=(0,))
+    with pytest.raises(UserError, match='backbone'):  # the checkpoint is of another model
+        load_model(config, bare)
+    assert config.model.backbone.pretrained is False

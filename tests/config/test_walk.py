@@ -29,14 +29,14 @@ def test_no_module_keeps_the_weights_that_it_would_start_from():
     pretrained = dict(type='Pretrained', checkpoint='x.pth')
     model = dict(
         backbone=dict(type='TimmViT', pretrained=True),
-        other=dict(type='mmseg.TimmViT'),
+        other=dict(type='mmseg.TIMMBackbone'),
         neck=dict(init_cfg=pretrained),
         heads=[dict(init_cfg=[pretrained], pretrained='x.pth', channels=8)],
     )
     forget_initial_weights(model)
     assert model == dict(
         backbone=dict(type='TimmViT', pretrained=False),
-        other=dict(type='mmseg.TimmViT', pretrained=False),
+        other=dict(type='mmseg.TIMMBackbone', pretrained=False),
         neck=dict(init_cfg=None),
         heads=[dict(init_cfg=None, pretrained=None, channels=8)],
     )
