@@ -51,25 +51,29 @@ def composed_name(stem: str, method: Any, labels: int | None) -> str:
     return stem
 
 
-def require_bases(file: str | Path) -> None:
+def require_bases(file: str | Path, above: tuple[Path, ...] = ()) -> None:
     """Checks that the files are there that a config names as its `_base_`, and theirs.
 
-    Names of packages are left to mmengine, as is a config that is no Python.
+    Names of packages are left to mmengine, as is a config that is no Python. `above` are the
+    configs that build on the file.
 
     Raises:
-        UserError: A file is missing.
+        UserError: A file is missing or builds on itself.
     """
+    above = (*above, Path(file).resolve())
     for base in _relative_bases(file):
         path = Path(file).parent / base
         if not path.is_file():
             raise UserError(f'{file}: _base_', f'no file {path}', 'a path relative to this config')
-        require_bases(path)
+        if path.resolve() in above:
+            raise UserError(f'{file}: _base_', f'{path} builds on this config', 'no circle')
+        require_bases(path, above)
 
 
 def _relative_bases(file: str | Path) -> Iterator[str]:
     try:
         lines = ast.parse(Path(file).read_bytes()).body
-    except (SyntaxError, ValueError, OSError):
+    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
         return
     for line in lines:
         if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == '_base_':
@@ -77,6 +81,6 @@ def _relative_bases(file: str | Path) -> Iterator[str]:
                 named = ast.literal_eval(line.value)
             except ValueError:  # a call, such as `bases(...)`
                 continue
-            for base in [named] if isinstance(named, str) else named:
+            for base in named if isinstance(named, (list, tuple)) else [named]:
                 if isinstance(base, str) and base.endswith('.py') and ':' not in base:
                     yield base

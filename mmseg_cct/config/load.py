@@ -95,7 +95,7 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
         object.__setattr__(config, '_format_python_code', False)
         forget_own_scope(config._cfg_dict)  # the walk also resolves lazy imports
         return config
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # A config is Python, so it can fail in any way, and each is a mistake in the config.
         # mmengine wraps a failed import in errors that list sys.path; the first says what failed.
         cause: BaseException = error

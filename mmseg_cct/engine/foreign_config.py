@@ -28,7 +28,7 @@ _BUILT = re.compile(r'(model|tta_\w+|\w+_(dataloader|pipeline|evaluator))\.')
 _WEIGHTS = ('checkpoint', 'pretrained')
 # mmengine unpickles files, and runs tags of yaml, by the end of the name.
 _RUNS = re.compile(r'(.*\.)?(pickle|pkl|ya?ml)', re.DOTALL)
-_ADDRESS = re.compile(r'[a-zA-Z][\w+.-]+:(//|\w)')  # timm has hf-hub:NAME
+_ADDRESS = re.compile(r'.*://|[a-zA-Z][\w+.-]+:[\w/]', re.DOTALL)  # timm has hf-hub:NAME
 _LOCAL = (None, 'atomic_local', 'disk', 'local')
 
 
@@ -67,7 +67,7 @@ def require_no_code(config: Mapping[str, Any], checkpoint: str) -> None:
 def _is_harmless(name: str, value: Any) -> bool:
     """Whether an argument makes no component load code or ask another machine."""
     if name in ('backend_args', 'file_client_args'):
-        return not value or (value.keys() == {'backend'} and value['backend'] in _LOCAL)
+        return not value or value in [dict(backend=name) for name in _LOCAL]
     if name == 'checkpoint_path':  # timm unpickles it
         return value in (None, '')
     if not isinstance(value, str) or name in _WEIGHTS:

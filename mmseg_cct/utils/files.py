@@ -81,8 +81,11 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
     Raises:
         UserError: If the file cannot be read or has another encoding.
     """
+    path = Path(file)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UserError(file, 'is a device or a pipe, which may have no end', expected)
     try:
-        text = Path(file).read_bytes().decode('utf-8-sig')
+        text = path.read_bytes().decode('utf-8-sig')
     except OSError as error:
         raise UserError(file, f'cannot be read ({error.strerror})', expected) from None
     except UnicodeDecodeError as error:
@@ -139,7 +142,8 @@ def append_line(file: str | Path, content: Any) -> None:
 
 def read_lines(file: str | Path, kind: type[T]) -> Iterator[T]:
     """Reads what `append_line` wrote and skips damaged lines; `kind` is as in `read_record`."""
-    for line in Path(file).read_text(encoding='utf-8', errors='replace').split('\n'):
+    text = Path(file).read_text(encoding='utf-8', errors='replace') if Path(file).is_file() else ''
+    for line in text.split('\n'):
         with suppress(ValueError, TypeError, RecursionError):
             yield _record(json.loads(line), kind)
 

@@ -63,8 +63,17 @@ def test_files_that_a_config_builds_on_are_there(tmp_path):
     (tmp_path / 'deeper').mkdir()
     (tmp_path / 'deeper/a.py').write_text("_base_ = __import__('mmseg_cct').bases('x')\n")
     require_bases(own)
-    own.write_text("_base_ = '")  # mmengine says so
-    require_bases(own)
+    for text in ("_base_ = '", '_base_ = 5', f'x = {"-" * 9999}1'):  # mmengine says so
+        own.write_text(text)
+        require_bases(own)
+
+
+def test_a_circle_of_configs_ends(tmp_path):
+    (tmp_path / 'a.py').write_text("_base_ = 'b.py'")
+    (tmp_path / 'b.py').write_text("_base_ = ['b2.py', './a.py']")
+    (tmp_path / 'b2.py').touch()
+    with pytest.raises(UserError, match=r'b\.py: _base_: .*a\.py builds on this config'):
+        require_bases(tmp_path / 'a.py')
 
 
 def test_a_mistyped_config_is_told_before_torch_is_imported(tmp_path):

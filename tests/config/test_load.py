@@ -81,6 +81,7 @@ def test_a_new_key_is_named(cct, messages):
         ('a = [1,', 'SyntaxError'),
         ("_base_ = 'missing.py'", r'missing\.py'),
         ('a = 1 / 0', 'ZeroDivisionError'),
+        ('raise SystemExit', 'SystemExit'),
         (
             "custom_imports = dict(imports=['no_such_package'], allow_failed_imports=False)",
             "No module named 'no_such_package'; expected .*PYTHONPATH=\\.",

@@ -58,7 +58,10 @@ BUILT = 'test_dataloader.dataset', 'model.decode_head.loss_decode', 'tta_pipelin
         dict(files=['a.txt', 'x.pickle']),
         dict(decode_backend='pickle'),
         dict(class_weight='http://example.invalid/x.json'),
+        dict(data_prefix=dict(img_path=' x:http://example.invalid')),  # mmengine splits at ://
         dict(model_name='hf-hub:someone/net'),
+        dict(model_name='local-dir:/tmp/net'),
+        dict(backend_args='memcached'),
         dict(checkpoint_path='x.pth'),
         dict(backend_args=dict(backend='memcached', sys_path='evil')),
         dict(file_client_args=dict(backend='disk', prefix='s3')),

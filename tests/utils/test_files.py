@@ -194,3 +194,12 @@ def test_a_full_disk_names_the_file(tmp_path):
     with pytest.raises(OSError, match='No space left') as caught, part_of(tmp_path / 'a'):
         raise OSError(28, 'No space left on device')
     assert caught.value.filename == str(tmp_path / 'a')
+
+
+@pytest.mark.skipif(not hasattr(os, 'mkfifo'), reason='pipes have names on Unix')
+def test_what_may_have_no_end_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / 'pipe')
+    for endless in ('/dev/zero', tmp_path / 'pipe'):
+        with pytest.raises(UserError, match='is a device or a pipe'):
+            read_record(endless, Record, 'a record')
+        assert not [*read_lines(endless, Record)]
