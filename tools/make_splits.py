@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Writes seeded lists of images: ``{n}_labeled.txt`` and ``{n}_unlabeled.txt``.
+"""Writes seeded lists of images, {n}_labeled.txt and {n}_unlabeled.txt.
 
 Examples:
     python tools/make_splits.py --voc-root data/VOCdevkit/VOC2012 --out data/splits/voc

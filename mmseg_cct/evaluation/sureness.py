@@ -67,9 +67,9 @@ def precision_table(
     right pixels, `(2, C, 256)`, of images with a truth, or None.
     """
     columns = [pixels.sum(1) / max(pixels.sum(), 1), kept_share(pixels, cuts)]
-    header = ['predicted class', 'pixels', 'of these teach', 'surer than']
+    header = ['predicted class', 'pixels', 'kept', 'lowest confidence']
     if held_out is not None:
-        header += ['right', 'right of those that teach']
+        header += ['right', 'right among kept']
         columns += [_share(*held_out), _share(*(held_out * _teaching(cuts)))]
     rows = []
     for index, name in enumerate(classes):

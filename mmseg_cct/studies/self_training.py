@@ -152,7 +152,7 @@ class SelfTraining:
             sure = list(read_masks(self.folder(number) / 'masks').sure.values())
             miou = f'{metrics["mIoU"]:.1f}' if 'mIoU' in metrics else ''
             rows.append([str(number), str(len(sure)), f'{sum(sure) / len(sure):.0%}', miou])
-        header = ['round', 'images labelled', 'pixels that teach', 'mIoU of the student, %']
+        header = ['round', 'images labelled', 'pixels kept', 'mIoU of the student, %']
         page = render(
             'studies/self_training.md.jinja',
             teacher=self.teacher,

@@ -46,7 +46,7 @@ def test_a_damaged_record_is_one_line(teacher, tmp_path):
     )
     training.draw(1)
     masks = training.folder(1) / 'masks'
-    assert '| right of those that teach |' in (masks / 'report.md').read_text()
+    assert '| right among kept |' in (masks / 'report.md').read_text()
     (masks / 'masks.json').write_text('{}')
     with pytest.raises(UserError, match=r'masks\.json: damaged, .*: remove it, and they are drawn'):
         training.prepare(1)

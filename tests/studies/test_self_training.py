@@ -39,7 +39,7 @@ def test_two_rounds_of_masks_and_students(teacher, executed, capsys):
     arguments = ('--rounds', '2', '--drop', '0.4')
     assert self_train(teacher, *arguments) == 0
     said = capsys.readouterr().out
-    assert '| predicted class | pixels | of these teach | surer than | right |' in said
+    assert '| predicted class | pixels | kept | lowest confidence | right |' in said
     out = teacher / 'out'
     assert '| 2 | 5 |' in (out / 'self_training.md').read_text()
     masks = out / 'round1/masks'
