@@ -84,6 +84,7 @@ class LeftOut:
         label: As for a `Shape`.
         group: As for a `Shape`.
         fault: What is wrong with it, if it is damaged.
+        z: As for a `Shape`.
     """
 
     kind: str
@@ -91,14 +92,15 @@ class LeftOut:
     label: str | None = None
     group: object = None
     fault: str = ''
+    z: int | None = None
 
     def filled(self) -> 'Shape | LeftOut':
-        """Makes a region of a box, below the shapes of its image; all else stays as it is."""
+        """Makes a region of a box; all else stays as it is."""
         if self.kind != 'box' or self.extent is None or self.fault:
             return self
         (left, top), (right, bottom) = self.extent
         ring = np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
-        return Shape(self.label, [ring], is_box=True, group=self.group)
+        return Shape(self.label, [ring], z=self.z, is_box=True, group=self.group)
 
 
 @dataclass(frozen=True, eq=False)

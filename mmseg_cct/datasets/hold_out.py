@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import groupby, pairwise
+from os.path import commonprefix
 
 import numpy as np
 
@@ -53,8 +54,20 @@ def one_sided(
 
 
 def _blocks(labels: Mapping[str, frozenset[int]], length: int) -> list[tuple[str, list[str]]]:
-    """Cuts each scene into blocks of about a length; returns them with their scenes."""
-    scenes = groupby(sorted(labels), key=lambda name: re.sub(r'\d+\D*$', '', name))
+    """Cuts each scene into blocks of about a length; returns them with their scenes.
+
+    Frames are in the order of their numbers, which an ending of all names or Roboflow's hash may
+    follow, as in `frame_7_leftImg8bit`.
+    """
+    end = len(commonprefix([name[::-1] for name in labels]))  # noqa: RUF071 (of characters)
+    stems = {name: re.sub(r'\.rf\.\w+$', '', name[: len(name) - end]) for name in labels}
+
+    def place(name: str) -> tuple[list[str | int], str]:
+        parts = re.split(r'(\d+)', stems[name])  # every second is a number
+        return [int(part) if at % 2 else part for at, part in enumerate(parts)], name
+
+    ordered = sorted(labels, key=place)
+    scenes = groupby(ordered, key=lambda name: re.sub(r'\d+\D*$', '', stems[name]))
     return [
         (scene, part.tolist())
         for scene, names in ((scene, np.array(list(names))) for scene, names in scenes)

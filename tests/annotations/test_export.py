@@ -116,19 +116,40 @@ def add_label_studio(file, ring):
     file.write_text(json.dumps(tasks))
 
 
+def add_coco_box(file, ring):
+    add_coco(file, ring)
+    content = json.loads(file.read_text('utf-8'))
+    (left, top), (right, bottom) = ring[0], ring[2]
+    content['annotations'][-1] |= dict(
+        segmentation=[], bbox=[left, top, right - left, bottom - top]
+    )
+    file.write_text(json.dumps(content))
+
+
+def add_yolo_box(folder, ring):
+    (left, top), (right, bottom) = ring[0], ring[2]
+    box = (left + right) / 100, (top + bottom) / 74, (right - left) / 50, (bottom - top) / 37
+    with (folder / 'labels/a.txt').open('a') as file:
+        file.write(f'3 {" ".join(map(str, box))} 0.9\n')  # with its confidence
+
+
 def add_yolo(folder, ring):
     numbers = ' '.join(map(str, np.ravel(np.array(ring) / (50, 37))))
     with (folder / 'labels/a.txt').open('a') as file:
         file.write(f'3 {numbers}\n')
 
 
-@pytest.mark.parametrize('add', [add_coco, add_cvat, add_labelme, add_label_studio, add_yolo])
+@pytest.mark.parametrize(
+    'add',
+    [add_coco, add_coco_box, add_cvat, add_labelme, add_label_studio, add_yolo, add_yolo_box],
+)
 def test_a_larger_correction_that_is_appended_wins(add, masks, tmp_path):
-    form = add.__name__.removeprefix('add_').replace('_', '-')
+    form = add.__name__.removeprefix('add_').removesuffix('_box').replace('_', '-')
     out, data, exact = tmp_path / 'out', tmp_path / 'data', dict(tolerance=0, min_area=0)
     export_masks(form, out, masks, CLASSES, tmp_path / 'photos', **exact)
     add(out / FILES[form], CORRECTION)
-    done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', rest='background')
+    given = dict(images=tmp_path / 'photos', rest='background', fill_boxes=True)
+    done = import_masks(out / FILES[form], data, **given)
     right = drawn()
     right[4:22, 4:30] = 3
     names = np.array(list(done.table.colours))[np.asarray(Image.open(data / 'masks/a.png'))]

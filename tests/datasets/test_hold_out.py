@@ -1,5 +1,7 @@
 """Held-out images: each class on both sides where possible, neighbouring names together."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -12,21 +14,24 @@ def sides(held, labels):
 
 def beside(held, count):
     """Number of held-out frames within two frames of a frame to train on."""
-    numbers = {int(name[-3:]) for name in held}
+    numbers = {int(re.findall(r'\d+', name)[0]) for name in held}
     rest = set(range(count)) - numbers
     return sum(bool(rest & set(range(n - 2, n + 3))) for n in numbers)
 
 
-def frames(count, **of):
+def frames(count, name='scene_{:03}', **of):
     """Frames of a scene; classes are in the frames of a range."""
     return {
-        f'scene_{n:03}': frozenset({0, *(int(c[1:]) for c, r in of.items() if n in r)})
+        name.format(n): frozenset({0, *(int(c[1:]) for c, r in of.items() if n in r)})
         for n in range(count)
     }
 
 
-def test_frames_of_a_scene_stay_together():
-    held = hold_out(frames(100))
+@pytest.mark.parametrize(
+    'name', ['scene_{:03}', 'scene_{}', 'f{}_leftImg8bit', 'f{0}_jpg.rf.{0:x}0a1b2c3d']
+)
+def test_frames_of_a_scene_stay_together(name):
+    held = hold_out(frames(100, name))
     assert len(held) == 20 and beside(held, 100) == 2
 
 

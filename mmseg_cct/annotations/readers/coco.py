@@ -81,7 +81,8 @@ def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | 
             # Label Studio multiplies shares of the image as shown by the sides as stored.
             author = (content.get('info') or {}).get('contributor')
             is_relative = author == 'Label Studio'
-            make = _Maker(source, name, names, has_crowds, is_relative, author == AUTHOR)
+            z = 0 if author == AUTHOR else None
+            make = _Maker(source, name, names, has_crowds, is_relative, z)
         for image in content['images']:
             place = f'{source.place(name)}: {image.get("file_name")}'
             yield attempt(place, TITLE, make.image, image, of_image[image['id']])
@@ -96,7 +97,8 @@ class _Maker(NamedTuple):
         names: Names by id.
         has_crowds: Whether `iscrowd` means a crowd.
         is_relative: As for an `AnnotatedImage`.
-        is_ordered: Whether later annotations lie on top.
+        z: As for a `Shape`: 0 where later annotations lie on top, since this project wrote the
+            file; it writes no boxes around its regions.
     """
 
     source: Source
@@ -104,7 +106,7 @@ class _Maker(NamedTuple):
     names: dict[int, str]
     has_crowds: bool
     is_relative: bool
-    is_ordered: bool
+    z: int | None
 
     def image(self, image: dict, annotations: list[dict]) -> AnnotatedImage:
         size = image['width'], image['height']
@@ -134,12 +136,12 @@ class _Maker(NamedTuple):
             left, top, width, height = annotation['bbox']
             box = extent_of([left, top, left + width, top + height])
         if not segmentation:
-            yield LeftOut('box', box, label)
+            yield LeftOut('box', box, label, z=self.z)
             return
-        if isinstance(segmentation, dict) or not isinstance(segmentation[0], list | str):
+        if isinstance(segmentation, dict) or isinstance(segmentation[0], float | int | str):
             segmentation = [segmentation]  # RLE, or one polygon's numbers that are not nested
         for part in segmentation:
-            if isinstance(part, list) and not part:
+            if not part:
                 yield LeftOut('polygon of fewer than three points', None, label)
                 continue
             extent = box if isinstance(part, dict) else extent_of(part)
@@ -147,18 +149,18 @@ class _Maker(NamedTuple):
             yield read_part(place, TITLE, otherwise, self._shape, annotation, part, size)
 
     def _shape(self, annotation: dict, part: Any, size: tuple[int, int]) -> Shape | LeftOut:
-        is_crowd = self.has_crowds and annotation.get('iscrowd')
-        label = None if is_crowd else self.names[annotation['category_id']]
-        z = 0 if self.is_ordered else None
+        if (of := annotation['category_id']) not in self.names:
+            raise UserError(f'category_id={of!r}', '', f'one of {list(self.names)}')
+        label = None if self.has_crowds and annotation.get('iscrowd') else self.names[of]
         if not isinstance(part, dict):
             ring = polygon(part)
-            return region(label, ring, z=z, is_box=is_upright(ring))
+            return region(label, ring, z=self.z, is_box=self.z is None and is_upright(ring))
         height, width = part['size']
         _require_size('RLE', (width, height), size)
         counts = part['counts']
         if isinstance(counts, str):
             counts = coco_counts(counts)
-        return Shape(label, mask=mask_of_runs(counts, (width, height), 'F'), z=z)
+        return Shape(label, mask=mask_of_runs(counts, (width, height), 'F'), z=self.z)
 
 
 def _require_size(what: str, found: tuple[int, int], size: tuple[int, int]) -> None:

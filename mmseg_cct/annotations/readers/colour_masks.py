@@ -17,7 +17,7 @@ from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 from ..pictures import code_of, colour_of, decode, flat_values, pack, rgb, whole_numbers
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
 from ..source import Source, read_each, reading
-from .segmentation_mask import VOID
+from .segmentation_mask import VOID, require_distinct
 
 TITLE = 'masks of colours'
 LOOKED_AT = 50  # masks whose colours are shown
@@ -47,6 +47,7 @@ def read(
     Pixels between the colours get the nearest; other colours are an error if `is_strict`, else not
     drawn. `values` are grey values that are classes of their own.
     """
+    require_distinct(colours)
     read = partial(_coloured, colours=colours, is_strict=is_strict)
     classes = {**colours, **dict.fromkeys(values)}
     return Annotations(classes, read_masks(source, suffix, read, values))

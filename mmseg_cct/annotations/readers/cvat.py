@@ -64,19 +64,19 @@ def _left_out(element: Element) -> LeftOut:
 def _shape(element: Element) -> Shape | LeftOut | None:
     """Makes a shape; returns None for lines, points and tags."""
     kind, of = element.tag, element.attrib
-    label, z = of.get('label'), int(of.get('z_order', 0))
+    label, z, group = of.get('label'), int(of.get('z_order', 0)), of.get('group_id')
     if kind == 'mask':
         left, top, width, height = (int(of[key]) for key in ('left', 'top', 'width', 'height'))
         counts = [int(number) for number in of['rle'].split(',')]
         mask = mask_of_runs(counts, (width, height), 'C')
-        return Shape(label, mask=mask, offset=(left, top), z=z)
+        return Shape(label, mask=mask, offset=(left, top), z=z, group=group)
     turn = float(of.get('rotation', 0))
 
     def pair(x: str, y: str) -> tuple[float, float]:
         return float(of[x]), float(of[y])
 
     if kind == 'polygon':
-        ring = polygon([point.split(',') for point in of['points'].split(';')])
+        ring = polygon(re.findall(r'[^,;\s]+', of['points']))
     elif kind == 'box':
         ring = box(pair('xtl', 'ytl'), pair('xbr', 'ybr'), turn)
     elif kind == 'ellipse':
@@ -84,4 +84,4 @@ def _shape(element: Element) -> Shape | LeftOut | None:
     else:
         return None
     is_box = kind == 'box' and not turn
-    return region(label, ring, z=z, is_box=is_box, group=of.get('group_id'))
+    return region(label, ring, z=z, is_box=is_box, group=group)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mmseg_cct.errors import UserError
+
 from ..shapes import Colour, LeftOut, Shape
 
 Pair = Sequence[float] | np.ndarray  # x and y
@@ -13,8 +15,15 @@ _CORNERS = 128  # of the polygon that stands for an ellipse
 
 
 def polygon(numbers: Any) -> np.ndarray:
-    """Makes a ring `(N, 2)` from alternating x and y, or from pairs."""
-    return np.asarray(numbers, float).reshape(-1, 2)
+    """Makes a ring `(N, 2)` from alternating x and y, or from pairs.
+
+    Raises:
+        UserError: If a number has no partner.
+    """
+    flat = np.asarray(numbers, float).reshape(-1)
+    if flat.size % 2:
+        raise UserError('polygon', f'{flat.size} numbers', 'x and y of each point')
+    return flat.reshape(-1, 2)
 
 
 def region(label: str | None, ring: np.ndarray, **more: Any) -> Shape | LeftOut:

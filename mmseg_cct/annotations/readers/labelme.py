@@ -80,13 +80,13 @@ def _shape(shape: dict) -> Shape | LeftOut | None:
     if kind == 'mask':
         left, top = map(round, points.min(0).tolist())
         mask = bitmap(base64.b64decode(shape['mask']))
-        return Shape(label, mask=mask, offset=(left, top), z=0)
+        return Shape(label, mask=mask, offset=(left, top), z=0, group=shape.get('group_id'))
     if kind == 'rectangle':
         points = box(points.min(0), points.max(0)) if len(points) == 2 else points
     elif kind == 'circle':
         centre, on = points
         radius = float(np.linalg.norm(on - centre))
         points = ellipse(centre, (radius, radius))
-    elif kind not in ('polygon', 'oriented_rectangle', 'rotation'):
+    elif kind not in ('polygon', 'oriented_rectangle', 'rotation', 'quadrilateral'):
         return None
     return region(label, points, z=0, is_box=kind == 'rectangle', group=shape.get('group_id'))

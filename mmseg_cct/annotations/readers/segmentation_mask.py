@@ -45,6 +45,7 @@ def read(source: Source) -> Annotations:
         names = source.text(name).splitlines() if name else get_classes('voc')
         names = [label.strip() for label in names if label.strip() not in ('', '__ignore__')]
         colours = {label: _voc_colour(index) for index, label in enumerate(names)}
+    require_distinct(colours)
     meanings = {label: _meaning(label, colour) for label, colour in colours.items()}
     classes = {label: colours[label] for label, meaning in meanings.items() if meaning}
     by_colour = {0: None, code_of(VOID): _IGNORED}
@@ -52,6 +53,15 @@ def read(source: Source) -> Annotations:
     by_id = dict(enumerate(meanings.values())) | {255: _IGNORED}
     images = read_each(source, _masks(source), TITLE, _image, by_colour, by_id)
     return Annotations(classes, images)
+
+
+def require_distinct(colours: Mapping[str, Colour]) -> None:
+    """Raises an error if two classes have one colour: a mask does not tell which it means."""
+    owners: dict[Colour, str] = {}
+    for label, colour in colours.items():
+        if (other := owners.setdefault(colour, label)) != label:
+            found = f'both of colour {colour_of(code_of(colour))}'
+            raise UserError(f'classes {other} and {label}', found, 'a colour for each')
 
 
 def _meaning(label: str, colour: Colour) -> str | None:

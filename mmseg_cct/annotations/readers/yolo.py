@@ -70,8 +70,9 @@ def _part(place: str, words: list[str], names: dict[int, str], z: int | None) ->
         if index not in names:
             expected = f'one of {", ".join(map(str, names))}'
             raise UserError(f'class {index}', '', expected)
-        if len(words) == 5:
-            centre, sides = np.array(words[1:], float).reshape(2, 2)
-            return LeftOut('box', extent_of([centre - sides / 2, centre + sides / 2]), names[index])
+        if len(words) in (5, 6):  # the sixth is a prediction's confidence
+            centre, sides = np.array(words[1:5], float).reshape(2, 2)
+            extent = extent_of([centre - sides / 2, centre + sides / 2])
+            return LeftOut('box', extent, names[index], z=z)
     otherwise = LeftOut('polygon', extent_of(words[1:]), names[index])
     return read_part(place, TITLE, otherwise, lambda: region(names[index], polygon(words[1:]), z=z))

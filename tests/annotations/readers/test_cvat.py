@@ -22,3 +22,11 @@ def test_boxes_and_ellipses_of_cvat_turn_about_their_centre(tmp_path, shape, pix
     assert box == pixels
     share = len(x) / (pixels[2] * pixels[3])
     assert share == pytest.approx(np.pi / 4, abs=0.06) if 'ellipse' in shape else share == 1
+
+
+def test_an_empty_polygon_is_left_out_and_a_mask_has_its_group(tmp_path):
+    mask = '<mask label="car" rle="1, 3" left="0" top="0" width="2" height="2" group_id="3"/>'
+    source = of_cvat(tmp_path / 'x.xml', f'<polygon label="car" points=""/>{mask}')
+    (image,) = cvat.read(source).images
+    assert [part.kind for part in image.left_out] == ['polygon of fewer than three points']
+    assert image.shapes[0].group == '3'

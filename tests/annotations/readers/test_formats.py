@@ -28,7 +28,7 @@ def nested(depth):
         ),
         (
             lambda p: of_coco(p / 'x.json', categories=[dict(id=2, name='car')]),
-            r'damaged \(KeyError: 1\); expected an export as COCO',
+            r'annotation 5: category_id=1: expected one of \[2\]',
         ),
         (
             lambda p: of_cvat(p / 'x.xml', '<box label="car" xtl="x"/>'),

@@ -4,7 +4,7 @@ from exports import COLOURS, save
 from formats import SIZE, drawn
 from PIL import Image
 
-from mmseg_cct.annotations.readers import require_reader, segmentation_mask
+from mmseg_cct.annotations.readers import colour_masks, require_reader, segmentation_mask
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
@@ -69,3 +69,12 @@ def test_only_the_colour_of_what_is_not_drawn_is_undrawn(tmp_path):
         mask = drawn(annotations)
         assert (mask[1:, 6:] == background).all() and (mask[1:, :6] == left).all(), lines
         assert (mask[0] == 255).all() and 'void' not in annotations.classes
+
+
+def test_two_classes_of_one_colour_are_refused(tmp_path):
+    save(tmp_path / 'SegmentationClass/1.png', b'')
+    save(tmp_path / 'labelmap.txt', b'background:0,0,0::\nroad:0,0,0::')
+    with pytest.raises(UserError, match='classes background and road: both of colour 0,0,0'):
+        segmentation_mask.read(Source(tmp_path))
+    with pytest.raises(UserError, match='classes a and b: both of colour 1,2,3'):
+        colour_masks.read(Source(tmp_path), dict(a=(1, 2, 3), b=(1, 2, 3)), '', True)
