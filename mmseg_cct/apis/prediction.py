@@ -18,7 +18,8 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ahead import ahead
-from mmseg_cct.utils.georeference import copy_world_file, georeference, write_geotiff
+from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.georeference import georeference, world_file, write_geotiff
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images, write_png
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
@@ -107,7 +108,8 @@ def _predict(
                 palette = np.array(model.dataset_meta['palette'], np.uint8)
                 write_geotiff(Path(out, GEOTIFFS, f'{name}.tif'), segmented.labels, palette, tags)
             mask = Path(out, MASKS, f'{name}.png')
-            copy_world_file(path, mask)
+            if place := world_file(path):
+                write_atomic(mask.with_suffix('.pgw'), place.read_bytes())
             write_mask(mask, segmented.labels, model)
             picture = Image.fromarray(_overlay(segmented, model.dataset_meta, opacity))
             write_png(Path(out, OVERLAYS, f'{name}.png'), picture)
@@ -206,7 +208,7 @@ def _warn_of_others(
     images: str, found: Mapping[str, Path], out: str, predicted: Sequence[str]
 ) -> None:
     """Logs which files are left out, and which predictions are of images that are not there."""
-    known = {*found.values()}
+    known = {*found.values(), *map(world_file, found.values())}
     files = find_files(images) if os.path.isdir(images) else []
     if others := [path for path in files if path not in known and path.suffix]:
         kinds = ', '.join(sorted({path.suffix for path in others})[:5])

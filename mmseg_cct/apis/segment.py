@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from itertools import groupby, islice
 from typing import Any, NamedTuple, TypeVar
 
+import cv2
 import numpy as np
 import torch
 from mmengine.dataset import Compose
@@ -13,11 +14,13 @@ from mmseg_cct.engine.class_ids import predict_class_ids
 from mmseg_cct.engine.fused_model import fused_model
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.ahead import ahead
+from mmseg_cct.utils.image_format import UnsuitableImage
 
 from .inference import without_annotations
 
 K = TypeVar('K')
 _PIXELS_AT_ONCE = 2**21  # in a batch on a GPU
+_RESIZABLE = 'expected sides that the test pipeline can resize'
 
 
 class Segmented(NamedTuple):
@@ -79,7 +82,11 @@ def _segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> 
             image = read(key)
         except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
             return Segmented(key, error=error), {}
-        return Segmented(key, image), pipeline(dict(img=image))
+        try:
+            return Segmented(key, image), pipeline(dict(img=image))
+        except cv2.error:  # as where keeping the ratio leaves no row of a very long image
+            size = f'{image.shape[1]}×{image.shape[0]} pixels'
+            return Segmented(key, error=UnsuitableImage(f'{size}; {_RESIZABLE}')), {}
 
     fused = None
     for batch in _batches(ahead(load, keys), next(model.parameters()).is_cuda):

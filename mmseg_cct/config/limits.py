@@ -160,6 +160,10 @@ def value_problems(config: Any) -> Iterator[Problem]:
     for name in ('crop_size', 'stride'):
         if test.get('mode') == 'slide' and test.get(name) is None:
             yield Problem(f'model.test_cfg.{name}', 'missing', 'one for mode="slide"')
+    sides = zip(test.get('crop_size') or (), test.get('stride') or ())
+    if test.get('mode') == 'slide' and any(stride > crop for crop, stride in sides):
+        found = f'windows of {tuple(test["crop_size"])} leave gaps'
+        yield Problem(f'model.test_cfg.stride={tuple(test["stride"])}', found, 'crop_size at most')
     yield from _class_weight_problems(config)
 
 

@@ -1,10 +1,12 @@
 """Checks metrics, masks and file names that a first validation or test would fail on."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook
+from mmengine.optim.scheduler.param_scheduler import ReduceOnPlateauParamScheduler
 from mmseg.evaluation import IoUMetric
 
 from mmseg_cct.datasets.leaves import image_loader, infos_of, leaf_datasets
@@ -32,23 +34,32 @@ def iou_metrics(metrics: Sequence[Any]) -> list[IoUMetric]:
 
 
 def best_problems(
-    hooks: Sequence[Any], names: Sequence[str], absent: Sequence[str] = ()
+    parts: Sequence[Any], names: Sequence[str], absent: Sequence[str] = ()
 ) -> Iterator[Problem]:
-    """Checks that validation computes the metrics that pick the best checkpoint or end a training.
+    """Checks the metrics that pick the best checkpoint, end a training or lower its rates.
 
+    Of all that `names` holds, accuracies and IoU, more is better. `parts` are hooks and schedulers;
     `absent` are the classes that no validation mask shows, which thus have no metric.
     """
-    wanted: dict[str, str] = {}
-    for hook in hooks:
-        if isinstance(hook, CheckpointHook) and hook.save_best:
-            places = dict.fromkeys(hook.key_indicators, 'default_hooks.checkpoint.save_best')
-            wanted |= {key: place for key, place in places.items() if key != 'auto'}
-        elif isinstance(hook, EarlyStoppingHook):
-            wanted[hook.monitor] = 'EarlyStoppingHook.monitor'
-    for key in wanted.keys() - {*names}:
-        is_absent = key.partition('.')[2] in absent
-        found = 'no validation mask shows this class' if is_absent else 'no such metric'
-        yield Problem(f'{wanted[key]}={key!r}', found, ', '.join(names))
+    for place, key, rule in {*chain.from_iterable(map(_waited_for, parts))}:
+        if key not in names:
+            is_absent = key.partition('.')[2] in absent
+            found = 'no validation mask shows this class' if is_absent else 'no such metric'
+            yield Problem(f'{place}={key!r}', found, ', '.join(names))
+        elif rule == 'less':
+            yield Problem(f'{place}={key!r}', f'waits for less of it ({rule=})', "rule='greater'")
+
+
+def _waited_for(part: Any) -> Iterator[tuple[str, str, str]]:
+    """Yields place, name and rule of each metric that a hook or a scheduler compares."""
+    if isinstance(part, CheckpointHook) and part.save_best:
+        for key, rule in zip(part.key_indicators, part.rules):
+            if key != 'auto':
+                yield 'default_hooks.checkpoint.save_best', key, rule
+    elif isinstance(part, EarlyStoppingHook):
+        yield 'EarlyStoppingHook.monitor', part.monitor, part.rule
+    elif isinstance(part, ReduceOnPlateauParamScheduler):
+        yield f'{type(part).__name__}.monitor', part.monitor, part.rule
 
 
 def batch_problems(loader: Any, key: str) -> Iterator[Problem]:

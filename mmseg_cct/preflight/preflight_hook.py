@@ -248,13 +248,6 @@ def describe_training(runner: Runner) -> str:
 
 
 def _notes(runner: Runner) -> Iterator[str]:
-    loader = runner.train_dataloader
-    labeled = getattr(loader.dataset, 'labeled', None)
-    if labeled is not None and len(labeled) < (loader.batch_size or 1):
-        yield (
-            f'a batch of {loader.batch_size} shows the {len(labeled)} labelled images more than '
-            'once; a smaller train_dataloader.batch_size is faster'
-        )
     if runner.val_loop is not None:
         line = describe_small_objects(runner.val_loop.dataloader.dataset, _model(runner))
         yield from () if line is None else (line,)

@@ -5,6 +5,7 @@ import logging
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from mmengine.evaluator import BaseMetric
@@ -36,7 +37,7 @@ def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
     files, so they are left out. `absent` are the classes that no validation mask shows.
 
     Raises:
-        UserError: The validation fails, or lacks a metric that a hook waits for.
+        UserError: The validation fails, or lacks a metric that a hook or a scheduler waits for.
     """
     loop, dataset = runner.val_loop, runner.val_dataloader.dataset
     evaluator = getattr(loop, 'evaluator', None)
@@ -48,7 +49,10 @@ def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
             found = _rehearse_batch(runner, metrics, images, key, absent)
             names = None if names is None or found is None else [*names, *found]
     if names is not None:
-        raise_problems(best_problems(runner.hooks, list(dict.fromkeys(names)), absent))
+        schedulers = runner.param_schedulers or []
+        by_name = schedulers.values() if isinstance(schedulers, dict) else [schedulers]
+        parts = [*runner.hooks, *chain.from_iterable(by_name)]
+        raise_problems(best_problems(parts, list(dict.fromkeys(names)), absent))
 
 
 def _rehearse_batch(

@@ -5,7 +5,8 @@ from typing import Any
 
 from mmengine.dataset import InfiniteSampler
 from mmengine.hooks import EMAHook
-from mmengine.registry import DATA_SAMPLERS, DATASETS, HOOKS, LOOPS, MODELS
+from mmengine.optim.scheduler.param_scheduler import ReduceOnPlateauParamScheduler
+from mmengine.registry import DATA_SAMPLERS, DATASETS, HOOKS, LOOPS, MODELS, PARAM_SCHEDULERS
 from mmengine.runner import EpochBasedTrainLoop
 from mmseg.models import SegDataPreProcessor
 
@@ -111,6 +112,12 @@ def _roles(hook: Any) -> Iterator[str]:
 
 
 def _epoch_problems(config: Any) -> Iterator[Problem]:
+    for index, part in enumerate(schedulers(config)):
+        # mmengine gives these the metrics only if they count epochs, whatever the loop counts
+        waits = is_a(part, PARAM_SCHEDULERS, ReduceOnPlateauParamScheduler)
+        if waits and not part.get('by_epoch', True):
+            key = f'param_scheduler.{index}.by_epoch'
+            yield Problem(key, 'False, so it would never get a metric', 'by_epoch=True')
     loop = config['train_cfg']
     if is_a(loop, LOOPS, EpochBasedTrainLoop) or loop.get('by_epoch', False):
         key = 'train_dataloader.sampler'
@@ -124,7 +131,8 @@ def _epoch_problems(config: Any) -> Iterator[Problem]:
         return
     counts = 'True, and train_cfg counts iterations, so'
     for index, part in enumerate(schedulers(config)):
-        if part.get('by_epoch', True):
+        waits = is_a(part, PARAM_SCHEDULERS, ReduceOnPlateauParamScheduler)
+        if part.get('by_epoch', True) and not waits:
             key = f'param_scheduler.{index}.by_epoch'
             yield Problem(key, f'{counts} it would never step', 'by_epoch=False')
     hook = at(config, 'default_hooks.checkpoint') or {}

@@ -48,14 +48,12 @@ def write_geotiff(
     write_atomic(path, buffer.getvalue())
 
 
-def copy_world_file(image: Path, mask: Path) -> None:
-    """Copies an image's world file, its place on earth as text, to the name of its mask.
+def world_file(image: Path) -> Path | None:
+    """Finds an image's world file, its place on earth as text.
 
     It is named by the first and last letter of the format, such as `.jgw`, or by all of them.
     """
     end = image.suffix
-    for suffix in (f'{end[:2]}{end[-1:]}w', f'{end}w', '.wld'):
-        for each in (suffix, suffix.upper()):
-            if (found := image.with_suffix(each)).is_file():
-                write_atomic(mask.with_suffix('.pgw'), found.read_bytes())
-                return
+    suffixes = [f'{end[:2]}{end[-1:]}w', f'{end}w', '.wld']
+    paths = [image.with_suffix(each) for one in suffixes for each in (one, one.upper())]
+    return next((path for path in paths if path.is_file()), None)

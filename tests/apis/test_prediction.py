@@ -58,7 +58,9 @@ def test_what_is_left_out_or_gone_or_normalised_otherwise_is_told(
         monkeypatch.setattr(f'mmseg_cct.{module}.warn', lines.append)
     (photos / 'more/x.heic').touch()
     (photos / 'LICENSE').touch()
+    (photos / 'a.jgw').write_text('0.5')
     predict(trained, photos, tmp_path / 'out')
+    assert (tmp_path / 'out/masks/a.pgw').read_text() == '0.5'
     (photos / 'b.png').unlink()
     predict(trained, photos, tmp_path / 'out')
     left_out = f'{photos}: 1 of its files are left out (.heic), the first is {photos}/more/x.heic'

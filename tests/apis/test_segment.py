@@ -46,6 +46,13 @@ def test_images_come_in_order_with_their_classes_and_unreadable_ones_between():
     assert str(broken.error) == 'broken' and broken.labels is None
 
 
+def test_an_image_of_which_resizing_leaves_no_row_is_one_that_cannot_be_read():
+    model = Values(dict(type='Resize', scale=(8, 8), keep_ratio=True))
+    long, square = segment(model, [(1, 2, 300), (2, 4, 4)], read)
+    assert str(long.error) == '300×2 pixels; expected sides that the test pipeline can resize'
+    assert (square.labels == 2).all()
+
+
 def test_a_gpu_takes_neighbours_of_one_size_together(monkeypatch):
     monkeypatch.setattr(module, '_PIXELS_AT_ONCE', 40)
     loaded = [
@@ -58,7 +65,7 @@ def test_a_gpu_takes_neighbours_of_one_size_together(monkeypatch):
 
 
 def test_an_error_at_the_first_image_is_the_configs_mistake_and_later_ones_are_not():
-    model = Values(dict(type='Resize', scale=(0, 0)))
+    model = Values(dict(type='LoadBiomedicalData'))  # of a file that is not named
     with pytest.raises(UserError, match='fails at the first image'):
         list(segment(model, [None, (1, 4, 4)], read))
     model = Values()

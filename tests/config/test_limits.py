@@ -115,6 +115,9 @@ def test_a_sliding_window_has_a_size_and_a_stride():
     config = Config(dict(model=dict(test_cfg=dict(mode='slide', crop_size=(8, 8)))))
     (problem,) = value_problems(config)
     assert str(problem) == 'model.test_cfg.stride: missing; expected one for mode="slide"'
+    config.model.test_cfg.stride = (8, 9)
+    (problem,) = value_problems(config)
+    assert str(problem).startswith('model.test_cfg.stride=(8, 9): windows of (8, 8) leave gaps; ')
 
 
 def test_class_weights_are_those_of_the_nearest_head():

@@ -1,6 +1,7 @@
 """One validation batch before a training: what it refuses, and that it leaves no trace."""
 
 import random
+import re
 from types import SimpleNamespace
 
 import cv2
@@ -10,6 +11,7 @@ import torch
 from mmengine.dataset import pseudo_collate
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook
+from mmengine.optim import ReduceOnPlateauLR
 from mmengine.structures import PixelData
 from mmseg.engine.hooks import SegVisualizationHook
 from mmseg.evaluation import IoUMetric
@@ -71,6 +73,7 @@ def runner_of(metric=None, samples=None, save_best=None, meta=None):
         model=Model().train(),
         val_dataloader=loader,
         val_loop=SimpleNamespace(evaluator=evaluator, fp16=False),
+        param_schedulers=None,
         hooks=[CheckpointHook(save_best=save_best, rule=save_best and 'greater')],
     )
 
@@ -109,6 +112,18 @@ def test_early_stopping_waits_for_a_metric_that_there_is():
     runner.hooks = [EarlyStoppingHook('mIoU'), EarlyStoppingHook('IoU.car', rule='greater')]
     with pytest.raises(UserError, match=r"EarlyStoppingHook\.monitor='IoU\.car': no such metric"):
         rehearse_validation(runner)
+
+
+def test_scheduler_waits_for_a_metric_of_which_more_is_better():
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    for monitor, said in (
+        ('IoU.dog', 'no such metric'),
+        ('mIoU', "waits for less of it (rule='less')"),
+    ):
+        runner = runner_of(ClassIoUMetric())
+        runner.param_schedulers = [ReduceOnPlateauLR(optimizer, monitor=monitor, by_epoch=True)]
+        with pytest.raises(UserError, match=re.escape(f"LR.monitor='{monitor}': {said}")):
+            rehearse_validation(runner)
 
 
 def runner_of_domains(second, save_best=None):

@@ -10,6 +10,7 @@ from mmseg_cct.preflight.values import training_problems
 _TEACHER = dict(type='TeacherHook')
 _EMA = dict(type='EMAHook')
 _RAMP = dict(type='RampUpHook', attribute='x.loss_weight')
+_PLATEAU = dict(type='ReduceOnPlateauLR', monitor='mIoU', rule='greater')
 CHECKPOINT = 'default_hooks.checkpoint'
 PAIRS = dict(
     default_scope='mmseg',
@@ -77,6 +78,11 @@ PAIRS = dict(
         (
             {'param_scheduler.0.by_epoch': True},
             'param_scheduler.0.by_epoch: True, and train_cfg counts iterations, so it would never',
+        ),
+        ({'param_scheduler.0': dict(_PLATEAU, by_epoch=True)}, None),
+        (
+            {'param_scheduler.0': dict(_PLATEAU, by_epoch=False)},
+            'param_scheduler.0.by_epoch: False, so it would never get a metric; expected by_epoch',
         ),
         (
             {'default_hooks.checkpoint.by_epoch': True},

@@ -7,7 +7,7 @@ from PIL.TiffImagePlugin import ImageFileDirectory_v2
 from tiff import pixels_of, tiff_bytes
 
 from mmseg_cct.utils import georeference as module
-from mmseg_cct.utils.georeference import copy_world_file, georeference, write_geotiff
+from mmseg_cct.utils.georeference import georeference, world_file, write_geotiff
 
 # 10 m pixels, the upper left corner at (500000, 5800000), EPSG:32633
 SCALE, TIE = (10.0, 10.0, 0.0), (0.0, 0.0, 0.0, 500000.0, 5800000.0, 0.0)
@@ -61,15 +61,7 @@ def test_other_images_lie_nowhere_and_gml_is_said_to_be_lost(tmp_path, monkeypat
     ('image', 'world'),
     [('a.b.tif', 'a.b.tfw'), ('x.JPG', 'x.JGW'), ('x.jpeg', 'x.jpegw'), ('x.png', 'x.wld')],
 )
-def test_a_world_file_goes_with_the_mask(image, world, tmp_path):
-    (tmp_path / world).write_text('10\n0\n0\n-10\n500000\n5800000\n')
-    mask = tmp_path / 'masks' / f'{image.rpartition(".")[0]}.png'
-    copy_world_file(tmp_path / image, mask)
-    (copied,) = mask.parent.iterdir()
-    assert copied.name == f'{image.rpartition(".")[0]}.pgw'
-    assert copied.read_bytes() == (tmp_path / world).read_bytes()
-
-
-def test_an_image_without_a_world_file_has_none(tmp_path):
-    copy_world_file(tmp_path / 'a.tif', tmp_path / 'masks/a.png')
-    assert not list(tmp_path.iterdir())
+def test_a_world_file_is_found_by_each_of_its_names(image, world, tmp_path):
+    assert world_file(tmp_path / image) is None
+    (tmp_path / world).touch()
+    assert world_file(tmp_path / image) == tmp_path / world
