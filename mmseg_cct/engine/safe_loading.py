@@ -126,11 +126,14 @@ def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
 
 
 def register_safe_loaders() -> None:
-    """Makes every scheme of mmengine's `CheckpointLoader` load nothing but data."""
+    """Makes every scheme of mmengine's `CheckpointLoader` load nothing but data.
+
+    mmengine's log names a loader by what follows `load_from_`.
+    """
     for prefixes, loader in (
-        ('', _from_file),
-        (('http://', 'https://', *(f'{zoo}://' for zoo in _ZOOS)), _from_address),
-        ((r'(\S+\:)?s3://', r'(\S+\:)?petrel://', 'pavi://'), _from_storage),
+        ('', load_from_file),
+        (('http://', 'https://', *(f'{zoo}://' for zoo in _ZOOS)), load_from_http),
+        ((r'(\S+\:)?s3://', r'(\S+\:)?petrel://', 'pavi://'), load_from_storage),
     ):
         CheckpointLoader.register_scheme(prefixes, loader, force=True)
 
@@ -180,11 +183,12 @@ def download(url: str, place: str, otherwise: str = '') -> None:
         ) from error
 
 
-def _from_file(filename: str, map_location: Any = None) -> Any:
+def load_from_file(filename: str, map_location: Any = None) -> Any:
+    """Loads a local file."""
     return load_data(os.path.expanduser(filename), filename, map_location)
 
 
-def _from_address(filename: str, map_location: Any = None) -> Any:
+def load_from_http(filename: str, map_location: Any = None) -> Any:
     """Loads a file from torch's cache; rank 0 downloads it if it is missing."""
     url = address_of(filename)
     assert url is not None  # holds for the schemes that this loader is registered for
@@ -197,7 +201,8 @@ def _from_address(filename: str, map_location: Any = None) -> Any:
     return strip(content) if filename.startswith('mmcls://') else content
 
 
-def _from_storage(filename: str, map_location: Any = None) -> Any:
+def load_from_storage(filename: str, map_location: Any = None) -> Any:
+    """Loads an object of S3 or Ceph."""
     data = get_file_backend(filename).get(filename)
     return load_data(io.BytesIO(data), filename, map_location)
 
