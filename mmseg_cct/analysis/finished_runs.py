@@ -27,6 +27,7 @@ from mmseg_cct.engine.fused_model import fused_test_step
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.evaluation_set import build_evaluation_set
+from mmseg_cct.utils.cores import usable_cores
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.image_files import as_rgb
 from mmseg_cct.utils.labels import IGNORE_INDEX
@@ -59,12 +60,17 @@ class Run:
 
     @cached_property
     def test_loader(self) -> DataLoader:
-        """The test set, image by image, whose files are checked."""
+        """The test set in order, each image once; its files are checked."""
         loader = self.config.test_dataloader
         dataset = build_evaluation_set(loader.dataset, f'{self.name}: test_dataloader.dataset')
         saved = ((self.content or {}).get('meta') or {}).get('dataset_meta')
         raise_problems(order_problems(dataset.metainfo, saved, self.checkpoint))
-        return Runner.build_dataloader({**loader, 'dataset': dataset})
+        own = dict(
+            batch_size=loader.get('batch_size') or 1,
+            num_workers=min(loader.get('num_workers') or 0, usable_cores()),
+            sampler=dict(type='DefaultSampler', shuffle=False),  # a result's place is its image's
+        )
+        return Runner.build_dataloader(dict(own, dataset=dataset))
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ def user_errors_as_one_line() -> Iterator[None]:
     for name in ('stdout', 'stderr'):
         if getattr(sys, name) is None:  # closed by who started the tool
             setattr(sys, name, open(os.devnull, 'w'))  # noqa: SIM115
+    if hasattr(sys.stdout, 'reconfigure'):  # a file name may be no text
+        sys.stdout.reconfigure(errors='backslashreplace')
     try:
         yield
         sys.stdout.flush()
@@ -114,6 +116,8 @@ def _lines_of(error: Exception) -> str | None:
     # an import, by the linker or by C code that got no memory
     if any(sign in str(error) for sign in ('failed to map segment', 'without exception set')):
         return 'a library cannot be loaded; expected more address space (ulimit -v)'
+    if str(error).startswith('Symlink loop'):  # of `Path.resolve`
+        return str(error)
     if isinstance(error, BlockingIOError):  # of fork
         return 'no process can be started; expected room for some (ulimit -u)'
     if isinstance(error, OSError):

@@ -74,6 +74,9 @@ def test_evaluation_agrees_with_the_runners_own(compared):
 
 def test_the_iou_of_an_image_is_that_of_its_picture(compared):
     run = find_run('CCT', compared / 'cct')
+    run.config.test_dataloader.update(  # whatever order it was tested in
+        sampler=dict(type='InfiniteSampler', shuffle=True), drop_last=True, num_workers=10**9
+    )
     evaluation = evaluate(run)
     assert len(evaluation.image_miou) == 3
     for index, picture in zip((2, 0), predict_images(run, (2, 0))):

@@ -93,6 +93,7 @@ def test_what_does_not_fit_into_memory_is_a_line(allocate, capsys):
         (BlockingIOError(11, 'x'), r'no process can be started; .* \(ulimit -u\)'),
         (SystemError('error return without exception set'), r'a library cannot be loaded'),
         (ImportError('x.so: failed to map segment'), r'a library cannot be .* \(ulimit -v\)'),
+        (RuntimeError("Symlink loop from 'x'"), "Symlink loop from 'x'"),
     ],
 )
 def test_scarce_resources_are_a_line_that_blames_no_setting(error, line, capsys):
@@ -133,7 +134,7 @@ BODY
     ('body', 'code', 'said'),
     [
         ('raise KeyboardInterrupt', 130, '\nstopped\n'),
-        ('print("x" * 99)', 0, ''),  # written at the interpreter's end
+        (r'print("\udce9" * 99)', 0, ''),  # written at the interpreter's end
         ('print("x" * 99, flush=True)', 0, ''),
         ('raise SystemExit(3)', 3, ''),
     ],
