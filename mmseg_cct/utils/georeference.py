@@ -1,6 +1,7 @@
 """Georeferences of masks, those of their images."""
 
 import io
+import os
 from pathlib import Path
 
 import numpy as np
@@ -56,4 +57,4 @@ def world_file(image: Path) -> Path | None:
     end = image.suffix
     suffixes = [f'{end[:2]}{end[-1:]}w', f'{end}w', '.wld']
     paths = [image.with_suffix(each) for one in suffixes for each in (one, one.upper())]
-    return next((path for path in paths if path.is_file()), None)
+    return next((path for path in paths if os.path.isfile(path)), None)  # its name may be too long

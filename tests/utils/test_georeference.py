@@ -65,3 +65,4 @@ def test_a_world_file_is_found_by_each_of_its_names(image, world, tmp_path):
     assert world_file(tmp_path / image) is None
     (tmp_path / world).touch()
     assert world_file(tmp_path / image) == tmp_path / world
+    assert world_file(tmp_path / f'{"x" * 251}.png') is None  # of 255 bytes, so that has none
