@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Writes a config of CCT on top of a config of MMSegmentation.
 
-The data, model, schedule and evaluation of yours stay. The new config adds the unlabelled images
-and the auxiliary decoders, which a dry run on a small image fits to the model.
+Your data, model, schedule and evaluation stay. The new config adds the unlabelled images and the
+auxiliary decoders, which a dry run on a small image fits to the model.
 
 Examples:
     python tools/add_cct.py configs/mine/deeplabv3plus.py --unlabeled data/more/images \\

@@ -2,7 +2,7 @@
 """Segments images with an exported ONNX file, without torch: onnxruntime, OpenCV and Pillow.
 
 Besides the weights, the file holds all that is needed: classes, colours, and how an image becomes
-the network's input. What this script cannot do as tools/predict.py does is an error, such as the
+the network's input. What this script cannot do as tools/predict.py does gives an error, such as the
 windows of test_cfg.mode='slide': it holds each image whole. Georeferences are lost. For each image
 it writes DIR/NAME.png, a palette PNG of class ids at the image's own size; DIR is new, empty or of
 an earlier run. TIFFs that OpenCV would change need tifffile. This script imports nothing from this

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Publishes a checkpoint for inference, and exports it to ONNX on demand.
+"""Publishes a checkpoint for inference; with --onnx, also exports it.
 
 Writes OUT-XXXXXXXX.pth, with a hash in its name, without auxiliary decoders, optimizer and
 schedulers. The file carries a config for inference, MMSegmentation's EncoderDecoder:
