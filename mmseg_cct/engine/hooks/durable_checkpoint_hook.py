@@ -9,10 +9,13 @@ from mmengine.dist import is_main_process
 from mmengine.fileio import LocalBackend
 from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
-from mmengine.runner import Runner
+from mmengine.runner import BaseLoop, Runner
 
 from mmseg_cct.utils.files import remove_parts
 from mmseg_cct.utils.ranges import require_arguments_of
+
+# The key in a checkpoint of the iteration that was validated last.
+VALIDATED = 'validated_at'
 
 
 @HOOKS.register_module()
@@ -68,6 +71,8 @@ class DurableCheckpointHook(CheckpointHook):
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float]) -> None:
         """Saves the best checkpoint, then removes the previous best."""
+        if isinstance(runner._train_loop, BaseLoop):
+            runner.message_hub.update_info(VALIDATED, runner.iter)
         super().after_val_epoch(runner, metrics)
         if isinstance(self.file_backend, _RemovesLater):  # not in a validation without training
             self._remove_outdated()

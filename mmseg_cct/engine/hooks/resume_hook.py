@@ -19,7 +19,7 @@ from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
 
-from .durable_checkpoint_hook import keep_to_own_best
+from .durable_checkpoint_hook import VALIDATED, keep_to_own_best
 from .iteration_seed_hook import IterationSeedHook
 
 # Settings that differ between any two runs.
@@ -41,8 +41,8 @@ class ResumeHook(Hook):
     - With gradient accumulation it goes on from the last step, since later gradients are lost.
       BatchNorm's statistics have already averaged the iterations after that step, and average them
       twice; a teacher takes them over. A training by epochs goes on with the next epoch.
-    - A validation that was due at the resumed iteration is run: the checkpoint is written before
-      the validation, which may have been lost, and with it the best checkpoint.
+    - A validation that was due at the resumed iteration is run, unless the checkpoint knows it:
+      mmengine writes it before the validation, and again only after a new best one.
 
     It does nothing in a training that is not resumed.
     """
@@ -102,7 +102,8 @@ class ResumeHook(Hook):
             return
         loop._decide_current_val_interval()
         due = loop.iter % loop.val_interval == 0 or loop.iter == loop.max_iters
-        if loop.iter >= max(loop.val_begin, 1) and due:
+        is_known = runner.message_hub.runtime_info.get(VALIDATED) == loop.iter
+        if loop.iter >= max(loop.val_begin, 1) and due and not is_known:
             print_log(
                 f'--resume: validating at iteration {loop.iter}: the checkpoint is written before '
                 'the validation, which may have been cut short',

@@ -13,6 +13,7 @@ from mmseg.evaluation import IoUMetric
 
 from mmseg_cct.engine import checkpoints
 from mmseg_cct.engine.hooks import DurableCheckpointHook
+from mmseg_cct.engine.hooks.durable_checkpoint_hook import VALIDATED
 
 
 def test_the_old_checkpoint_goes_only_after_the_new_one_is_there(cct, monkeypatch):
@@ -88,9 +89,19 @@ class TestBestCheckpoint:
 
     def test_that_of_a_repeated_validation_stays(self, cct):
         options = {**self.OPTIONS, 'train_cfg.max_iters': 2}
-        for resume in (None, 'auto'):
-            cct.train(options=options, resume=resume)
-            assert self.best(cct, 'work') == ['best_mIoU_iter_2.pth']
+        cct.train(options=options)
+        file = cct.folder / 'work/iter_2.pth'
+        content = cct.load(file)
+        del content['message_hub']['runtime_info'][VALIDATED]  # as if killed before the best
+        torch.save(content, file)
+        cct.train(options=options, resume='auto')
+        assert self.best(cct, 'work') == ['best_mIoU_iter_2.pth']
+
+    def test_a_validation_that_the_checkpoint_knows_is_not_repeated(self, cct):
+        for end, resume in ((2, None), (4, 'auto')):
+            cct.train(options={**self.OPTIONS, 'train_cfg.max_iters': end}, resume=resume)
+        hub = cct.load(cct.folder / 'work/iter_4.pth')['message_hub']
+        assert len(hub['log_scalars']['val/mIoU'].data[0]) == 2
 
     @pytest.mark.parametrize('hook', ['DurableCheckpointHook', 'CheckpointHook'])
     def test_no_other_file_is_removed(self, cct, hook):
