@@ -27,6 +27,8 @@ class ClassIoUMetric(IoUMetric):
         **kwargs: Arguments of `IoUMetric`.
     """
 
+    default_prefix = ''  # none; mmengine warns of None
+
     def __init__(self, **kwargs: Any) -> None:
         # MMSeg's test tool passes keep_results to every metric
         require_arguments_of(IoUMetric, kwargs.keys() - {'keep_results'}, 'ClassIoUMetric')
