@@ -66,10 +66,10 @@ class Drawer(NamedTuple):
             raise UserError('annotation', f'of {size[0]}×{size[1]} pixels', expected)
         _require_unit(annotated)
         frame = shown
-        if annotated.is_relative or size not in (None, shown, stored):
-            parts = [scaled(part, size, shown) for part in parts]
-        elif size == stored != shown:
+        if not annotated.is_relative and size and _is_like(size, stored) and shown != stored:
             frame, read_as = stored, 'read as stored, and turned'
+        if annotated.is_relative or size not in (None, frame):
+            parts = [scaled(part, size, frame) for part in parts]
         if orientation > 1:
             self.told.add('photos turned by EXIF', read_as, annotated.name)
 
@@ -125,6 +125,11 @@ class Drawer(NamedTuple):
                 raise UserError(f'class {label!r}', '', f'one of {", ".join(ids)}')
             ids[label] = ids[background]
         return ids
+
+
+def _is_like(size: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether both are upright, or both lie."""
+    return (size[0] - size[1]) * (other[0] - other[1]) > 0
 
 
 def _require_unit(annotated: AnnotatedImage) -> None:

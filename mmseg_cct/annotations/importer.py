@@ -247,11 +247,14 @@ def _draw(
 ) -> tuple[str, np.ndarray] | None:
     if drawer.fill_boxes:
         annotated = annotated.with_filled_boxes()
+    name = names.find(annotated.name)
     if not (annotated.shapes or (empty and annotated.is_done and not annotated.left_out)):
         done.bare += 1
         drawer.tell(annotated, annotated.left_out)
+        if name and (pool.folder.parent / 'masks' / f'{name}.png').exists():
+            what = 'images without a shape, whose masks are of earlier imports'
+            done.told.add(what, 'the mask as it was', annotated.name)
         return None
-    name = names.find(annotated.name)
     image = pool[name] if name else annotated.data
     if image is None:
         done.missing.append(annotated.name)
@@ -290,7 +293,7 @@ def _all_renamed(
         if name not in found:
             expected = f'a class of the export: {", ".join(found)}'
             raise UserError('--rename', repr(name), expected)
-        if name in table.colours:
+        if table.renamed.get(name, name) in table.colours:
             problem = f'{name!r} has masks of earlier imports'
             raise UserError('--rename', problem, 'another --out')
     return {**table.renamed, **new}

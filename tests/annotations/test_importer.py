@@ -52,6 +52,8 @@ def test_classes_are_renamed_merged_and_ignored_by_later_imports_too(tmp_path, p
         assert np.array_equal(ids(out, name), np.minimum(scene(0, car=1, road=1), 1))
     assert import_masks(source, out).unchanged == 2  # by the table
     assert import_masks(source, out, rename={'car': 'any'}).unchanged == 2
+    with pytest.raises(UserError, match="--rename: 'car' has masks of earlier imports; expected"):
+        import_masks(source, out, rename={'car': 'road'})
     without = tmp_path / 'without'
     import_masks(source, without, images=photos, rest='background', rename={'car': None})
     assert set(read_table(without).ids) == {'background', 'road'}
@@ -75,6 +77,8 @@ def test_what_is_listed_without_a_shape_may_be_background(tmp_path, photos):
         done.require_complete(overwrite=False)
     import_masks(file, out, images=photos, rest='background', empty=True)
     assert not ids(out, 'a/1').any()
+    told = import_masks(file, out).describe()
+    assert '| images without a shape, whose masks are of earlier imports | 1 |' in told
     point = dict(label='car', shape_type='point', points=[[1, 2]])
     pointed = labelme(tmp_path / '2.json', imagePath='a/1.jpg', shapes=[point])
     other = tmp_path / 'pointed'
@@ -131,12 +135,13 @@ def test_an_image_inside_its_annotation_is_written(tmp_path):
     )
 
 
-# annotated as the image is shown, or as it is stored where its size tells
+# annotated as the image is shown, or as it is stored where its size tells, also at another scale
+@pytest.mark.parametrize('scale', [1, 2])
 @pytest.mark.parametrize(
     ('orientation', 'turned'),
     [*((n, True) for n in range(1, 9)), *((n, False) for n in range(5, 9))],
 )
-def test_a_mask_lies_as_its_image_is_shown(tmp_path, orientation, turned):
+def test_a_mask_lies_as_its_image_is_shown(tmp_path, orientation, turned, scale):
     stored = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
     stored[:8, :8] = 255
     exif = Image.Exif()
@@ -149,9 +154,10 @@ def test_a_mask_lies_as_its_image_is_shown(tmp_path, orientation, turned):
     if turned:
         y, x = (int(values.min()) for values in np.nonzero(shown))
         size = shown.shape[::-1]
-    points = np.add(SQUARE, [x, y]).tolist()
+    points, size = (np.add(SQUARE, [x, y]) / scale).tolist(), np.floor_divide(size, scale).tolist()
     file = labelme(tmp_path / '1.json', size=size, points=points, imagePath='1.png')
-    import_masks(file, tmp_path / 'out', images=tmp_path / 'photos', rest='background')
+    given = dict(images=tmp_path / 'photos', rest='background', resize=scale > 1)
+    import_masks(file, tmp_path / 'out', **given)
     assert np.array_equal(ids(tmp_path / 'out', '1') == 1, shown)
 
 

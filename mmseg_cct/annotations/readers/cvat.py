@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
+import numpy as np
+
 from mmseg_cct.errors import UserError
 
 from ..rle import mask_of_runs
@@ -58,6 +60,9 @@ def _left_out(element: Element) -> LeftOut:
     points = re.findall(r'[-+.\d]+', ';'.join(each.get('points', '') for each in element.iter()))
     corners = [(element.get(f'x{at}'), element.get(f'y{at}')) for at in _CORNERS]
     extent = extent_of(points or [corner for corner in corners if None not in corner])
+    if element.tag == 'mask':
+        sides = [float(element.get(key, 'nan')) for key in ('left', 'top', 'width', 'height')]
+        extent = extent_of([sides[:2], np.add(sides[:2], sides[2:])])
     return LeftOut(element.tag, extent, element.get('label'), element.get('group_id'))
 
 

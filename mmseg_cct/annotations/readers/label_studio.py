@@ -125,6 +125,9 @@ def _size(region: dict) -> tuple[int, int]:
 
 def _extent(region: dict) -> np.ndarray | None:
     value = _value(region)
+    if 'rle' in value and not _labels(region):
+        mask = brush_alpha(value['rle'], _size(region))
+        return Shape(None, mask=mask).extent if mask.any() else None
     points = value.get('points') or [(of.get('x'), of.get('y')) for of in value.get('vertices', ())]
     if 'x' in value and 'y' in value:
         sides = np.array([value.get('width', 0), value.get('height', 0)])

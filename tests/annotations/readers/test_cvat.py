@@ -30,3 +30,5 @@ def test_an_empty_polygon_is_left_out_and_a_mask_has_its_group(tmp_path):
     (image,) = cvat.read(source).images
     assert [part.kind for part in image.left_out] == ['polygon of fewer than three points']
     assert image.shapes[0].group == '3'
+    (image,) = cvat.read(of_cvat(tmp_path / 'x.xml', mask.replace('1, 3', '1'))).images
+    assert image.left_out[0].extent.tolist() == [[0, 0], [2, 2]]  # the others are drawn

@@ -40,6 +40,11 @@ def test_a_label_of_label_studio_may_stand_in_a_result_of_its_own(tmp_path):
     (image,) = annotations.images
     assert len(image.shapes) == 1
     assert kinds(image) == ['polygon without a label', 'keypointlabels']
+    mask = np.zeros(SIZE[::-1], bool)
+    mask[2:4, 5:8] = True
+    bare = dict(id='b', type='brush', value=dict(rle=brush(mask)))
+    (image,) = label_studio.read(of_label_studio(tmp_path / 'x.json', bare)).images
+    assert image.left_out[0].extent.tolist() == [[5, 2], [8, 4]]
     both = dict(points=points, polygonlabels=['car', 'bus'])
     problem = only_problem(
         label_studio.read(of_label_studio(tmp_path / 'x.json', dict(value=both)))
