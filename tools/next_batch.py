@@ -25,6 +25,7 @@ from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, chose
 from mmseg_cct.cli.ranks import add_launcher
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import command_line
+from mmseg_cct.errors import printable
 from mmseg_cct.utils.rounds import next_round
 
 
@@ -102,7 +103,7 @@ def main() -> int:
         return 0
     for line in batch.failed:
         print(f'error: {line}', file=sys.stderr)
-    print(*batch.notes(), sep='\n')
+    print(*map(printable, batch.notes()), sep='\n')
     run = Path(args.run)
     work_dir = run.parent if run.is_file() else run
     training, following = next(work_dir.glob('*.py'), 'CONFIG'), next_round(work_dir)

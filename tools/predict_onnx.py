@@ -220,6 +220,11 @@ def segment(session: Any, notes: dict[str, Any], image: np.ndarray) -> np.ndarra
     return ids
 
 
+def say(line: str, file: Any = None) -> None:
+    """Prints a line; what names hold beside text, such as control characters, becomes escapes."""
+    print(''.join(x if x.isprintable() else ascii(x)[1:-1] for x in line), file=file)
+
+
 def main() -> int:
     """Predicts all images; returns 1 if one could not be read."""
     args = parse_args()
@@ -235,17 +240,17 @@ def main() -> int:
         palette, classes = notes['palette'], notes['classes']
     except Exception as error:  # onnxruntime has no class of its own for a damaged file
         why = f'{type(error).__name__}: {error}'.splitlines()[0]
-        print(f'{args.model}: {why}; expected a file of publish_model.py', file=sys.stderr)
+        say(f'{args.model}: {why}; expected a file of publish_model.py', file=sys.stderr)
         return 2
     if cannot:
-        print(f'{args.model}: {", ".join(cannot)}: segment with tools/predict.py', file=sys.stderr)
+        say(f'{args.model}: {", ".join(cannot)}: segment with tools/predict.py', file=sys.stderr)
         return 2
     found = [args.input] if args.input.is_file() else sorted(args.input.rglob('*'))
     paths = [path for path in found if path.suffix.lower() in SUFFIXES and path.is_file()]
     twins = {path.with_suffix(''): path for path in paths}
     if other := next((path for path in paths if twins[path.with_suffix('')] != path), None):
         twin = twins[other.with_suffix('')].name
-        print(f'{other}: would have the same mask as {twin}; expected one of them', file=sys.stderr)
+        say(f'{other}: would have the same mask as {twin}; expected one of them', file=sys.stderr)
         return 2
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / RECORD).write_text(json.dumps(dict(model=args.model.name, classes=classes)))
@@ -254,7 +259,7 @@ def main() -> int:
         try:
             ids = segment(session, notes, load(path, notes['way']))
         except Exception as error:  # decoders raise nearly anything on a corrupt file
-            print(f'{path}: {error}', file=sys.stderr)
+            say(f'{path}: {error}', file=sys.stderr)
             failed += 1
             continue
         pixels += np.bincount(ids.ravel(), minlength=len(classes))
@@ -266,9 +271,9 @@ def main() -> int:
         part = target.with_name('.mask.part')  # a kill leaves no half mask
         mask.save(part, format='PNG')
         os.replace(part, target)
-    print(f'{len(paths) - failed} masks in {args.out}')
+    say(f'{len(paths) - failed} masks in {args.out}')
     for name, share in zip(classes, 100 * pixels / max(pixels.sum(), 1)):
-        print(f'{share:5.1f} % {name}')
+        say(f'{share:5.1f} % {name}')
     return 1 if failed else 0
 
 

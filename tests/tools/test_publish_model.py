@@ -70,11 +70,12 @@ def test_an_exported_file_predicts_without_torch_what_predict_does(cct, trained,
         expected = Image.open(tmp_path / 'seen/masks' / f'{path.stem}.png')
         assert (np.asarray(mask) == np.asarray(expected)).mean() > 0.999
         assert mask.getpalette() == expected.getpalette()
-    (photos / 'broken.png').write_bytes(b'no image')
+    (photos / 'br\x1b.png').write_bytes(b'no image')
     Image.fromarray(np.zeros((9, 9), np.uint16)).save(photos / 'deep.tif')
-    for name, why in (('broken.png', 'cannot be read'), ('deep.tif', '1 channels of uint16; exp')):
+    for name, why in (('br\x1b.png', 'cannot be read'), ('deep.tif', '1 channels of uint16; exp')):
         done = cct.shell('python', script, file, photos / name, '--out', out)
-        assert done.returncode == 1 and done.stderr.startswith(f'{photos / name}: {why}')
+        said = f'{photos / name}: {why}'.replace('\x1b', r'\x1b')
+        assert done.returncode == 1 and done.stderr.startswith(said)
 
 
 def test_an_export_that_predicts_something_else_is_refused(
