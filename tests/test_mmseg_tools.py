@@ -139,6 +139,12 @@ def test_amp_is_for_gpus(mmseg_tool):
         mmseg_tool('train', 'demo.py', '--work-dir', 'amp', '--amp')
 
 
+def test_a_hook_of_none_is_for_the_tools_of_this_package(mmseg_tool):
+    with pytest.raises(AssertionError) as caught:
+        mmseg_tool('train', 'demo.py', '--work-dir', 'none', options=['default_hooks.teacher=None'])
+    assert str(caught.traceback[-1].statement) == 'assert hook is not None'  # mmengine's
+
+
 def test_test_scores_paints_and_writes(trained, folder, mmseg_tool):
     mmseg_tool(
         *('test', 'demo.py', trained, '--work-dir', 'tested'),
