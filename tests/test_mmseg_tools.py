@@ -142,7 +142,7 @@ def test_amp_is_for_gpus(mmseg_tool):
 def test_a_hook_of_none_is_for_the_tools_of_this_package(mmseg_tool):
     with pytest.raises(AssertionError) as caught:
         mmseg_tool('train', 'demo.py', '--work-dir', 'none', options=['default_hooks.teacher=None'])
-    assert str(caught.traceback[-1].statement) == 'assert hook is not None'  # mmengine's
+    assert 'assert hook is not None' in str(caught.traceback[-1].statement)  # mmengine's
 
 
 def test_test_scores_paints_and_writes(trained, folder, mmseg_tool):
