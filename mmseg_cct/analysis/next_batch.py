@@ -19,6 +19,7 @@ from mmcv.transforms import Compose
 from mmengine import fileio
 from mmengine.config import Config
 from mmengine.dist import get_rank
+from mmengine.registry import init_default_scope
 from mmseg.apis import inference_model
 from PIL import Image
 from tqdm import tqdm
@@ -152,6 +153,7 @@ def next_batch(request: BatchRequest) -> Batch:
     found = find_run(run, Path(run))
     config = found.config
     config.merge_from_dict(dict(request.cfg_options))
+    init_default_scope(config.get('default_scope') or 'mmseg')  # wrappers of sets need it
     sets = _list_images(config, request)
     model = load_training_model(config, found.checkpoint, request.device, found.content)
     origin = model_origin(config, found.checkpoint, seed=request.seed)

@@ -14,7 +14,7 @@ def usable_cores() -> int:
 
 def cores_of_process() -> int:
     """Counts the usable cores for each process of a launcher on this machine; may be 0."""
-    return usable_cores() // int(os.environ.get('LOCAL_WORLD_SIZE', 1))
+    return usable_cores() // max(int(os.environ.get('LOCAL_WORLD_SIZE', 1)), 1)
 
 
 def choose_threads() -> None:
