@@ -17,7 +17,7 @@ from mmseg.apis import init_model
 from mmseg.registry import DATASETS, TRANSFORMS
 
 from mmseg_cct.config.domains import pipeline_for_tests
-from mmseg_cct.config.walk import forget_initial_weights, leaf_sets
+from mmseg_cct.config.walk import at, forget_initial_weights, leaf_sets
 from mmseg_cct.datasets import LoadChannels
 from mmseg_cct.engine.checkpoints import (
     read_checkpoint,
@@ -29,6 +29,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils import image_files
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.palette import class_colours
 
 from .device import default_device
@@ -66,6 +67,7 @@ def load_model(
         config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
     elif config.get('test_pipeline') is None:
         config.test_pipeline = pipeline_for_tests(config)
+    _warn_of_other_tests(config)
     forget_initial_weights(config.model)  # the checkpoint has them: fetch none
     with config_errors_as_one_line(config):
         model = init_model(config, device=device)
@@ -90,6 +92,19 @@ def load_model(
         meta['palette'] = [list(colour) for colour in class_colours(meta['classes'])]
     model.dataset_meta = meta
     return model
+
+
+def _warn_of_other_tests(config: Config) -> None:
+    tested = at(config, 'test_dataloader.dataset.pipeline')
+    # how an image is loaded, labelled and packed does not matter: drawn scenes have no files
+    seen, tests = (
+        without_annotations(steps or [])[1:-1] for steps in (config.test_pipeline, tested)
+    )
+    if tested and seen != tests:
+        warn(
+            'test_pipeline: unlike test_dataloader.dataset.pipeline after the loading, so images '
+            'are predicted in another way than they are tested'
+        )
 
 
 def without_annotations(steps: Sequence[Any]) -> list[Any]:

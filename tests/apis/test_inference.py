@@ -67,3 +67,16 @@ def test_the_weights_that_a_training_started_from_are_not_fetched(trained, bare)
     with pytest.raises(UserError, match='backbone'):  # the checkpoint is of another model
         load_model(config, bare)
     assert config.model.backbone.pretrained is False
+
+
+@pytest.mark.parametrize('changed', [False, True])
+def test_a_test_pipeline_unlike_that_of_the_tests_is_told(trained, bare, messages, changed):
+    config = copy.deepcopy(trained.config)
+    config.test_pipeline = [
+        dict(type='LoadImageFromFile'),
+        *config.test_dataloader.dataset.pipeline[1:],
+    ]
+    if changed:
+        config.test_pipeline.insert(1, dict(type='Resize', scale=(16, 16)))
+    load_model(config, bare, 'cpu')
+    assert sum(line.startswith('test_pipeline: unlike') for line in messages) == changed
