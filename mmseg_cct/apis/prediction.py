@@ -25,6 +25,7 @@ from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, on_first_process, progress_bar
+from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.label_maps import blend, is_tinted, legend_picture
 
 from .inference import image_reader, load_model, model_origin
@@ -212,14 +213,16 @@ def _warn_of_others(
     files = find_files(images) if os.path.isdir(images) else []
     if others := [path for path in files if path not in known and path.suffix]:
         kinds = ', '.join(sorted({path.suffix for path in others})[:5])
+        left_out = counted(len(others), 'file')
         warn(
-            f'{images}: {len(others)} of its files are left out ({kinds}), the first is '
-            f'{others[0]}; expected {", ".join(IMAGE_SUFFIXES)}'
+            f'{images}: {left_out} left out ({kinds}), the first is {others[0]}; expected '
+            f'{", ".join(IMAGE_SUFFIXES)}'
         )
     if predicted:
+        without_image = counted(len(predicted), 'prediction')
         warn(
-            f'{out}: {len(predicted)} predictions are of images that are not in {images}, the '
-            f'first is {MASKS}/{predicted[0]}.png; expected another --out, or that you remove them'
+            f'{out}: {without_image} of images that are not in {images}, the first is '
+            f'{MASKS}/{predicted[0]}.png; expected another --out, or that you remove them'
         )
 
 

@@ -63,8 +63,8 @@ def test_what_is_left_out_or_gone_or_normalised_otherwise_is_told(
     assert (tmp_path / 'out/masks/a.pgw').read_text() == '0.5'
     (photos / 'b.png').unlink()
     predict(trained, photos, tmp_path / 'out')
-    left_out = f'{photos}: 1 of its files are left out (.heic), the first is {photos}/more/x.heic'
-    gone = f'{tmp_path}/out: 1 predictions are of images that are not in {photos}, the first is '
+    left_out = f'{photos}: 1 file left out (.heic), the first is {photos}/more/x.heic'
+    gone = f'{tmp_path}/out: 1 prediction of images that are not in {photos}, the first is '
     for line, start in zip(lines, (left_out, left_out, f'{gone}masks/b.png;'), strict=True):
         assert line.startswith(start)
     lines.clear()
