@@ -19,7 +19,7 @@ def test_blocks_that_are_left_out_leave_no_empty_lines():
     given = dict(num_images='1 unlabelled image', precision=table, pictures=True)
     assert '\n\n\n' not in render('pseudo_labels/masks.md.jinja', **given)
     page = render('pseudo_labels/masks.md.jinja', **{**given, 'pictures': False})
-    assert page.startswith('# Masks of 1 unlabelled image\n\nOf the pixels')
+    assert page.startswith('# Masks of 1 unlabelled image\n\nFor each class')
     assert page.endswith('\n\n| in % |\n| --- |\n')
 
 
