@@ -9,7 +9,7 @@ from mmengine.registry import METRICS, DefaultScope
 from mmseg.evaluation import CityscapesMetric, IoUMetric
 
 from mmseg_cct.config.load import default_work_dir, load_config, protect
-from mmseg_cct.config.walk import at
+from mmseg_cct.config.walk import at, listed
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
@@ -94,12 +94,7 @@ def test(config: Config) -> dict[str, float]:
 def _folders_of_predictions(config: Config) -> Iterator[str]:
     if folder := at(config, 'visualizer.save_dir'):
         yield folder
-    yield from {one['output_dir'] for one in _evaluators(config) if one.get('output_dir')}
-
-
-def _evaluators(config: Config) -> Sequence[Any]:
-    found = config.test_evaluator
-    return found if isinstance(found, (list, tuple)) else [found]
+    yield from {one['output_dir'] for one in listed(config.test_evaluator) if one.get('output_dir')}
 
 
 def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -> None:
@@ -136,7 +131,9 @@ def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_tim
 
 def _write_predictions(config: Config, config_file: str, out: str) -> None:
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
-        writers = [one for one in _evaluators(config) if is_a(one, METRICS, *_PNG_WRITERS)]
+        writers = [
+            one for one in listed(config.test_evaluator) if is_a(one, METRICS, *_PNG_WRITERS)
+        ]
         for evaluator in writers:
             evaluator.output_dir = out
             if is_a(evaluator, METRICS, CityscapesMetric):  # it removes them by default
@@ -170,7 +167,7 @@ def follow_test_size(tta: Sequence[Any], test: Sequence[Any]) -> list[Any]:
     resizes = [
         step
         for branch in tta[index]['transforms']
-        for step in (branch if isinstance(branch, (list, tuple)) else [branch])
+        for step in listed(branch)
         if step.get('type') == 'Resize'
     ]
     before = [step for step in tta[:index] if step.get('type') == 'Resize']

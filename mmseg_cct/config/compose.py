@@ -18,7 +18,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import nearest, one_line
 
 from .shipped import METHODS, PLAIN, SCOPE, method_names
-from .walk import settings_of
+from .walk import listed, settings_of
 
 _BANK, _BASELINE = 'PerturbedDecoderBank', 'EncoderDecoder'
 _HEADS = ('decode_head', 'auxiliary_head')
@@ -188,9 +188,7 @@ def find_bank(config: Config) -> ConfigDict | None:
 
     They may be in a list with MMSegmentation's own heads. None if there are no auxiliary decoders.
     """
-    heads = (config.get('model') or {}).get('auxiliary_head')
-    heads = heads if isinstance(heads, (list, tuple)) else [heads]
-    for head in filter(None, heads):
+    for head in filter(None, listed((config.get('model') or {}).get('auxiliary_head'))):
         kind = head.get('type')
         kind = MODELS.get(kind) if isinstance(kind, str) else kind
         if any(each.__name__ == _BANK for each in getattr(kind, '__mro__', ())):

@@ -10,7 +10,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import one_line
 
-from .walk import at, settings_of
+from .walk import at, listed, settings_of
 
 # Names for the last iteration in mmengine's schedulers, their arguments and their states.
 SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
@@ -93,8 +93,7 @@ def _require_effect(config: Config, config_file: str, option: str) -> None:
 
 def schedulers(config: Config) -> list[Any]:
     """Lists the settings of a config's schedulers, which may be one or a list."""
-    found = config.get('param_scheduler') or []
-    return found if isinstance(found, list) else [found]
+    return listed(config.get('param_scheduler') or None)
 
 
 def move_scheduler_ends(config: Config, old_max_iters: int | None) -> None:

@@ -32,6 +32,11 @@ def at(part: Any, key: str, default: Any = None) -> Any:
     return part
 
 
+def listed(part: Any) -> list[Any]:
+    """Lists the parts of a setting that may be one, several or None; they are not copied."""
+    return [] if part is None else list(part) if isinstance(part, (list, tuple)) else [part]
+
+
 def changed_settings(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
     """Lists dotted key, old value and new value of each setting that differs, sorted by key.
 

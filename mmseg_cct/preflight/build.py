@@ -2,7 +2,6 @@
 
 import copy
 import logging
-from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -11,7 +10,7 @@ from mmengine.registry import HOOKS, METRICS, MODELS, PARAM_SCHEDULERS, TRANSFOR
 from mmengine.visualization import Visualizer
 
 from mmseg_cct.config.options import schedulers
-from mmseg_cct.config.walk import at, forget_initial_weights, settings_of
+from mmseg_cct.config.walk import at, forget_initial_weights, listed, settings_of
 
 from .failures import config_errors_as_one_line
 from .values import hooks_of
@@ -50,9 +49,5 @@ def _build(config: Config) -> None:
         for key, part in settings_of(at(config, f'{split}_dataloader.dataset'), 'dataset'):
             for step in part if key.endswith('.pipeline') else ():
                 TRANSFORMS.build(step)
-        for metric in _as_list(config.get(f'{split}_evaluator')):
+        for metric in listed(config.get(f'{split}_evaluator') or None):
             METRICS.build(metric)
-
-
-def _as_list(part: Any) -> list[Any]:
-    return part if isinstance(part, list) else [part] if part else []

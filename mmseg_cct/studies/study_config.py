@@ -11,7 +11,7 @@ from mmseg.registry import METRICS
 
 from mmseg_cct.config.compose import training_sets
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.walk import at
+from mmseg_cct.config.walk import at, listed
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.preflight.components import is_a
 from mmseg_cct.preflight.values import hooks_of, training_problems
@@ -61,10 +61,8 @@ def keep_last_checkpoint(config: Config) -> None:
 
 
 def _check_metrics(config: Config, base: str) -> None:
-    evaluators = config.test_evaluator
-    evaluators = evaluators if isinstance(evaluators, (list, tuple)) else [evaluators]
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
-        if not any(map(_may_give_miou, evaluators)):
+        if not any(map(_may_give_miou, listed(config.test_evaluator))):
             raise UserError(
                 base,
                 'test_evaluator: gives no mIoU, which a study collects',

@@ -11,6 +11,7 @@ from mmseg.structures import SegDataSample
 from mmseg.utils import add_prefix
 from torch import Tensor, nn
 
+from mmseg_cct.config.walk import listed
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.modes import (
     all_but_batch_norm,
@@ -171,7 +172,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         self.supervised_heads = nn.ModuleList()
         if auxiliary_head is None:  # as at inference
             return
-        heads = [MODELS.build(settings) for settings in listed(auxiliary_head)]
+        heads = [MODELS.build(settings) for settings in listed(auxiliary_head) if settings]
         self.supervised_heads.extend(h for h in heads if isinstance(h, BaseDecodeHead))
         banks = [head for head in heads if not isinstance(head, BaseDecodeHead)]
         if not banks and self.bank_is_optional:
@@ -194,12 +195,6 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
                 f'no layer of {type(self.decode_head).__name__}',
                 nearest(name, children),
             )
-
-
-def listed(auxiliary_head: Any) -> list[Any]:
-    """Lists the heads' configs in `model.auxiliary_head` (one, a list or None), not copied."""
-    settings = auxiliary_head if isinstance(auxiliary_head, (list, tuple)) else [auxiliary_head]
-    return [each for each in settings if each]
 
 
 def take_names_of_mmseg(
