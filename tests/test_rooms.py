@@ -75,7 +75,6 @@ TESTED_ELSEWHERE = {
         f'annotations/writers/{name}': 'annotations/test_export writes and reads every format'
         for name in ('cvat', 'label_studio', 'labelme')
     },
-    'utils/log': 'one call of mmengine, in the tests of every warning',
 }
 # Tests of several modules of a room together.
 OF_A_ROOM = {

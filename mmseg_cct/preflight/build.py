@@ -1,7 +1,6 @@
 """Builds the parts of a training, to find what no run could build."""
 
 import copy
-import logging
 
 import torch
 from mmengine.config import Config
@@ -11,6 +10,7 @@ from mmengine.visualization import Visualizer
 
 from mmseg_cct.config.options import schedulers
 from mmseg_cct.config.walk import at, forget_initial_weights, listed, settings_of
+from mmseg_cct.utils.log import only_warnings
 
 from .failures import config_errors_as_one_line
 from .values import hooks_of
@@ -28,12 +28,8 @@ def require_buildable(config: Config) -> None:
     config = copy.deepcopy(config)
     forget_initial_weights(config.model)
     scope = DefaultScope.overwrite_default_scope(config.get('default_scope'))
-    logging.disable(logging.INFO)  # lines that belong to a training
-    try:
-        with config_errors_as_one_line(config), scope, torch.random.fork_rng():
-            _build(config)
-    finally:
-        logging.disable(logging.NOTSET)
+    with only_warnings(), config_errors_as_one_line(config), scope, torch.random.fork_rng():
+        _build(config)
 
 
 def _build(config: Config) -> None:

@@ -2,7 +2,6 @@
 
 import copy
 import datetime
-import logging
 import time
 
 import torch
@@ -15,6 +14,7 @@ from mmseg.registry import MODELS
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import forget_initial_weights
+from mmseg_cct.utils.log import only_warnings
 from mmseg_cct.utils.text import error_line
 
 _PAIRS = 2  # the fewest that batch normalization takes
@@ -24,13 +24,11 @@ def describe_training_time(config_file: str) -> str:
     """Times a few pairs of images, and says what that means for the whole training."""
     config = load_config(config_file, {})
     number, batch_size = config.train_cfg.max_iters, config.train_dataloader.batch_size
-    logging.disable(logging.INFO)  # lines that belong to a training
     try:
-        seconds = _seconds_of_pairs(copy.deepcopy(config)) * batch_size / _PAIRS
+        with only_warnings():
+            seconds = _seconds_of_pairs(copy.deepcopy(config)) * batch_size / _PAIRS
     except Exception as error:  # the config is written, and a training says what is wrong
         return f'no estimate of the time: {error_line(error, 120)}'
-    finally:
-        logging.disable(logging.NOTSET)
     hours = datetime.timedelta(seconds=round(number * seconds))
     return f'{number} iterations at about {seconds:.2g} s here: {hours}, without validations'
 
