@@ -1,27 +1,16 @@
-from itertools import islice
 from types import SimpleNamespace
 
 import pytest
 from mmseg.registry import DATA_SAMPLERS
+from pairs import draws_of, pair_of_sets
 
 from mmseg_cct.datasets import PairDraw, PairSampler
 from mmseg_cct.errors import UserError
 
 
-def _pair(num_labeled=5, num_unlabeled=7):
-    unlabeled = None if num_unlabeled is None else range(num_unlabeled)
-    return SimpleNamespace(labeled=range(num_labeled), unlabeled=unlabeled)
-
-
-def _draws(num, skip=0, **kwargs):
-    sampler = PairSampler(kwargs.pop('dataset', _pair()), **{'seed': 3, **kwargs})
-    sampler.skip(skip)
-    return list(islice(sampler, num))
-
-
 def test_draws_never_change():
     # Golden: a change here silently gives every published seed another meaning.
-    assert _draws(3, seed=0) == [
+    assert draws_of(3, seed=0) == [
         PairDraw(0, 3, 1246905493, 3952790413),
         PairDraw(4, 6, 1812439554, 3023734987),
         PairDraw(3, 2, 418312378, 3853099827),
@@ -30,8 +19,8 @@ def test_draws_never_change():
 
 def test_partners_are_a_stream_of_their_own():
     dataset = SimpleNamespace(labeled=range(5), unlabeled=range(7), partners=True)
-    draws = _draws(700, dataset=dataset)
-    assert [draw._replace(partner=None, partner_seed=0) for draw in draws] == _draws(700)
+    draws = draws_of(700, dataset=dataset)
+    assert [draw._replace(partner=None, partner_seed=0) for draw in draws] == draws_of(700)
     assert sorted(draw.partner for draw in draws[:7]) == list(range(7))
     own = sum(draw.partner == draw.unlabeled for draw in draws)
     assert 60 < own < 140  # a seventh
@@ -39,14 +28,14 @@ def test_partners_are_a_stream_of_their_own():
 
 
 def test_seed_decides():
-    assert _draws(20) == _draws(20)
-    assert _draws(20, seed=4) != _draws(20)
+    assert draws_of(20) == draws_of(20)
+    assert draws_of(20, seed=4) != draws_of(20)
 
 
 @pytest.mark.parametrize('num_unlabeled', [None, 1, 100])
 def test_labeled_stream_does_not_depend_on_the_unlabeled_set(num_unlabeled):
-    expected = [(draw.labeled, draw.labeled_seed) for draw in _draws(30)]
-    draws = _draws(30, dataset=_pair(num_unlabeled=num_unlabeled))
+    expected = [(draw.labeled, draw.labeled_seed) for draw in draws_of(30)]
+    draws = draws_of(30, dataset=pair_of_sets(num_unlabeled=num_unlabeled))
     assert [(draw.labeled, draw.labeled_seed) for draw in draws] == expected
     assert (draws[0].unlabeled is None) == (num_unlabeled is None)
 
@@ -61,7 +50,7 @@ def test_is_registered_and_has_what_mmengine_calls():
     sampler = DATA_SAMPLERS.build(dict(type='PairSampler'), default_args=options)
     sampler.set_epoch(3)
     assert len(sampler) == 7
-    assert next(iter(sampler)) == _draws(1, seed=0)[0]
+    assert next(iter(sampler)) == draws_of(1, seed=0)[0]
 
 
 def test_another_dataset_is_refused():
