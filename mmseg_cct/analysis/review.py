@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image
 
 from mmseg_cct.utils.templates import render
+from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.label_maps import full_palette, is_tinted
 
 from .windows import Window
@@ -61,7 +62,7 @@ def review_page(
     content = '\n'.join(f'{image.name} {image.score}' for image in batch)
     return render(
         'analysis/review.html.jinja',
-        title=f'Label next: {len(batch)} image{"" if len(batch) == 1 else "s"}',
+        title=f'Label next: {counted(len(batch), "image")}',
         notes=notes,
         candidates=candidates,
         highest=highest,

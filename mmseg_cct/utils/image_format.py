@@ -7,6 +7,8 @@ from typing import BinaryIO, NamedTuple
 
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
+from .text import counted
+
 _TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')  # the last two are BigTIFF
 _BIG = (b'+\0', b'\0+')
 _PNG = b'\x89PNG\r\n\x1a\n'
@@ -45,9 +47,8 @@ class ImageFormat(NamedTuple):
 
     def describe(self) -> str:
         """Describes it, such as '4 channels of 16 bits'."""
-        plural = '' if self.channels == 1 else 's'
         floats = ', floating point' if self.kind == 'floats' else ''
-        return f'{self.channels} channel{plural} of {self.bits} bits{floats}'
+        return f'{counted(self.channels, "channel")} of {self.bits} bits{floats}'
 
 
 class UnsuitableImage(ValueError):
