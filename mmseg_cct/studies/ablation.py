@@ -1,5 +1,10 @@
-"""Ablation over methods and numbers of labels, as in Figures 5 and 6 of the paper."""
+"""Ablation over methods and numbers of labels, as in Figures 5 and 6 of the paper.
 
+The paper's grid has a single perturbation, and all of them, with K decoders each; all other
+variants are methods in `configs/methods`.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
@@ -9,37 +14,38 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mmengine.config import Config
 
-from mmseg_cct.config.compose import read_method
+from mmseg_cct.config.compose import fill_perturbations, find_bank, read_method
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.templates import render
 from mmseg_cct.visualization.figures import outer_legend, png_bytes
 
 from .study import (
+    Overlay,
     Result,
     collect,
     collect_domains,
     gains_table,
-    label_order,
+    label_sets,
     results_table,
     select,
+    title_of_labels,
     write_csv,
 )
 from .validation_curves import plot_validations, read_validations
-from .variants import (
-    FULL,
-    PERTURBATIONS,
-    Overlay,
-    full,
-    full_abce,
-    grid_place,
-    group_title,
-    only,
-    perturbations_of,
-    title_of,
-    title_of_labels,
-)
 
 BASELINE, ABCE_BASELINE = 'supervised', 'supervised-abce'
+# Labels of Figures 5 and 6, by the perturbation's name in configs.
+PERTURBATIONS = {
+    'feature_drop': 'F-Drop',
+    'feature_noise': 'F-Noise',
+    'dropout': 'DropOut',
+    'guided_cutout': 'G-Cutout',
+    'context_masking': 'Con-Msk',
+    'object_masking': 'Obj-Msk',
+    'vat': 'I-VAT',
+}
+FULL = {'full': 'CCT full', 'full_abce': 'CCT full + ab-CE'}
 
 
 def grid_methods(
@@ -58,6 +64,40 @@ def grid_methods(
             methods[f'{name}_k{k}'] = only(config, name, k)
         methods |= {f'full_k{k}': full(config, k), f'full_abce_k{k}': full_abce(config, k)}
     return methods
+
+
+def perturbations_of(config: Config) -> list[str]:
+    bank = find_bank(config)
+    if bank is None:
+        raise UserError(
+            config.filename, 'model.auxiliary_head has no PerturbedDecoderBank', 'a config of CCT'
+        )
+    fill_perturbations(bank)
+    return list(bank.perturbations)
+
+
+def only(config: Config, name: str, num_decoders: int) -> Overlay:
+    """Makes the overlay of a single perturbation with K decoders."""
+    names = perturbations_of(config)
+    if name not in names:
+        raise UserError(config.filename, f'no perturbation {name!r}', f'one of {", ".join(names)}')
+    return _decoders({each: num_decoders if each == name else 0 for each in names})
+
+
+def full(config: Config, num_decoders: int) -> Overlay:
+    """Makes the overlay of K decoders of every perturbation, the paper's "CCT full"."""
+    return _decoders(dict.fromkeys(perturbations_of(config), num_decoders))
+
+
+def full_abce(config: Config, num_decoders: int) -> Overlay:
+    """Makes the overlay of "CCT full" with the annealed bootstrapped cross-entropy."""
+    abce, bank = read_method('cct-abce'), full(config, num_decoders)
+    return {**abce, 'model': {**abce['model'], **bank['model']}}
+
+
+def _decoders(numbers: Mapping[str, int]) -> Overlay:
+    perturbations = {name: dict(num_decoders=number) for name, number in numbers.items()}
+    return dict(model=dict(auxiliary_head=dict(perturbations=perturbations)))
 
 
 def write_ablation(out: Path) -> Path:
@@ -93,6 +133,22 @@ def write_ablation(out: Path) -> Path:
     return out / 'ablation.md'
 
 
+def grid_place(method: str) -> tuple[str | None, int]:
+    """Parses `GROUP_kK`, a name of the grid, into group and K; (None, 0) for other methods."""
+    match = re.fullmatch(r'(.+)_k(\d+)', method)
+    return (match[1], int(match[2])) if match else (None, 0)
+
+
+def group_title(group: str) -> str:
+    return {**PERTURBATIONS, **FULL}.get(group, group)
+
+
+def title_of(method: str) -> str:
+    """Titles a method in figures: by its name, or by its place in the grid."""
+    group, k = grid_place(method)
+    return method if group is None else f'{group_title(group)}, K={k}'
+
+
 def ordered_methods(results: Sequence[Result]) -> list[str]:
     """Lists methods in the paper's order: baselines, perturbations by K, full, then others."""
     groups = _groups(results)
@@ -110,7 +166,7 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
     """Plots mIoU by perturbation and K, one panel per number of labels, as in Figure 5."""
     groups = _groups(results)
     ks = sorted({grid_place(result.method)[1] for result in results} - {0})
-    panels = sorted({result.labels for result in results}, key=label_order)
+    panels = label_sets(results)
     figure = Figure(figsize=(1.1 * len(groups) + 1.5, 2.6 * len(panels)), layout='constrained')
     for axes, labels in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels):
         bars = {
@@ -128,7 +184,7 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
 def plot_comparison(results: Sequence[Result]) -> Figure:
     """Plots mIoU of complete methods, one bar per number of labels."""
     methods = [method for method in ordered_methods(results) if _compared(method)]
-    sets = sorted({result.labels for result in results}, key=label_order)
+    sets = label_sets(results)
     figure = Figure(figsize=(1.0 * len(methods) + 1.8, 3.2), layout='constrained')
     axes = figure.subplots()
     bars = {f'n={labels}': [select(results, each, labels) for each in methods] for labels in sets}

@@ -62,17 +62,8 @@ def run_study(
 ) -> int:
     """Runs what is left of a study and writes its report, also after Ctrl-C.
 
-    Args:
-        args: The options of `add_study_arguments`.
-        prepare: Returns the runs.
-        write: Writes the report of a folder and returns its path.
-        tools: The folder of `train.py` and `test.py`.
-
-    Returns:
-        The exit code: 0, 1 if a run failed, or 130 after Ctrl-C.
-
-    Raises:
-        UserError: If the folder holds something, but no study.
+    `write` returns the path of the report, and `tools` is the folder of `train.py` and `test.py`.
+    Returns the exit code: 0, 1 if a run failed, or 130 after Ctrl-C.
     """
     from .execution import execute
     from .study import changed_data

@@ -149,15 +149,7 @@ def execute(
 
 @dataclass
 class _Active:
-    """A run on a slot, which one process after the other works on.
-
-    Attributes:
-        run: The run.
-        slot: Environment variables of its processes.
-        work: Yields the processes.
-        process: The process that is waited for.
-        outcome: What came of the run, in one line.
-    """
+    """A run on a slot: `work` yields one process after the other, which is waited for."""
 
     run: StudyRun
     slot: Mapping[str, str]

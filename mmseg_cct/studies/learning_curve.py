@@ -32,25 +32,19 @@ PAYS, COSTS = 'pays', 'costs'
 # A network is barely trained if the last quarter of its training still added more than this share
 # of its mIoU on the validation set.
 RISING_SHARE = 0.1
+# mIoU by number of labels and seed.
+_Runs = Mapping[int, Mapping[int, float]]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Says in words whether a method pays.
-
-    Attributes:
-        title: Title of the method.
-        pays: Numbers of labels with which it pays, in words; None if there are none.
-        costs: Those with which it does not, likewise.
-        untold: Those with which it cannot be told, by the reason.
-        lines: Gain and worth with each number of labels.
-    """
+    """Says in words with which numbers of labels a method pays."""
 
     title: str
     pays: str | None
     costs: str | None
-    untold: dict[str, str]
-    lines: list[str]
+    untold: dict[str, str]  # those with which it cannot be told, by the reason
+    lines: list[str]  # gain and worth with each number
 
 
 def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -> dict[str, Labels]:
@@ -58,13 +52,8 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
 
     The unlabelled set stays as it is: images that lose their labels are not used at all.
 
-    Args:
-        base: Path of the config.
-        options: Settings to override.
-        numbers: Sizes; by default an eighth, a quarter, a half and all of the images.
-
-    Returns:
-        A setter of the subset for each size.
+    `numbers` are the sizes, by default an eighth, a quarter, a half and all of the images. Returns
+    a setter of the subset for each.
 
     Raises:
         UserError: If a size is out of range, the config takes a subset already, or a study cannot
@@ -174,7 +163,7 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> Answer:
     lines: list[str] = []
     verdicts: dict[str, list[int]] = {}
     for n in supervised:
-        seeds = _shared_seeds(results, n)
+        seeds = _shared_seeds(supervised, other, n)
         if not seeds:
             continue
         gains = [other[n][seed] - supervised[n][seed] for seed in seeds]
@@ -202,7 +191,7 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
     supervised, other = (_by_seed(results, method) for method in methods)
     for index, (method, by_number) in enumerate(zip(methods, (supervised, other))):
         points = {
-            n: [by_seed[seed] for seed in _shared_seeds(results, n) or by_seed]
+            n: [by_seed[seed] for seed in _shared_seeds(supervised, other, n) or by_seed]
             for n, by_seed in by_number.items()
         }
         means = list(map(mean, points.values()))
@@ -211,7 +200,7 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
             beside = n * (0.96, 1.04)[index]
             axes.scatter([beside] * len(values), values, 12, color=f'C{index}', alpha=0.5)
     for n, by_seed in other.items():
-        seeds = _shared_seeds(results, n) or list(by_seed)
+        seeds = _shared_seeds(supervised, other, n) or list(by_seed)
         curve = _mean_curve(supervised, seeds)
         if not curve:
             continue
@@ -235,7 +224,7 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
     return figure
 
 
-def _by_seed(results: Sequence[Result], method: str) -> dict[int, dict[int, float]]:
+def _by_seed(results: Sequence[Result], method: str) -> _Runs:
     """mIoU of a method by number of labels (ascending) and seed."""
     numbers = sorted({int(result.labels) for result in results if result.method == method})
     return {
@@ -244,18 +233,12 @@ def _by_seed(results: Sequence[Result], method: str) -> dict[int, dict[int, floa
     }
 
 
-def _shared_seeds(results: Sequence[Result], n: int) -> list[int]:
+def _shared_seeds(one: _Runs, other: _Runs, n: int) -> list[int]:
     """The seeds that both methods have with n labels."""
-    seeds = [
-        {r.seed for r in results if (r.method, r.labels) == (method, str(n))}
-        for method in compared(results)
-    ]
-    return sorted(set.intersection(*seeds))
+    return sorted(one.get(n, {}).keys() & other.get(n, {}).keys())
 
 
-def _mean_curve(
-    runs: Mapping[int, Mapping[int, float]], seeds: Collection[int]
-) -> dict[int, float]:
+def _mean_curve(runs: _Runs, seeds: Collection[int]) -> dict[int, float]:
     """Means over seeds, at the numbers of labels that have a run of every seed."""
     return {
         n: mean(by_seed[seed] for seed in seeds)

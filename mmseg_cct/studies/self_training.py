@@ -44,18 +44,7 @@ METHOD, RECORD = 'self-train', 'self_train.json'
 
 @dataclass(frozen=True)
 class SelfTraining:
-    """Settings of a self-training.
-
-    Attributes:
-        teacher: Work directory of the first teacher, or its checkpoint.
-        student: Config of the students.
-        options: Settings of the student's config to override.
-        out: Folder of all rounds.
-        dropped: Share of the least confident pixels of each class, which are ignored.
-        rounds: Number of students, each of which teaches the next.
-        tta: Whether the teacher averages over views.
-        held_out: Maximum number of validation images to measure the masks' precision on.
-    """
+    """A self-training; its settings are the options of `tools/self_train.py`."""
 
     teacher: str
     student: str

@@ -32,8 +32,9 @@ from mmseg_cct.utils.text import counted, signed
 from .execution import StudyRun, prepare_runs, read_metrics
 from .holm import verdicts
 from .study_config import keep_last_checkpoint, study_config
-from .variants import Overlay, title_of_labels
 
+# Merged into a config, as a method is.
+Overlay = Mapping[str, Any]
 # Sets the labelled images of a config for a seed, in place.
 Labels = Callable[[Config, int], None]
 
@@ -60,17 +61,8 @@ def prepare_study(
 ) -> list[StudyRun]:
     """Writes the configs of all runs, seed by seed, so that a stopped study has complete seeds.
 
-    Args:
-        out: Folder of the study.
-        base: Path of the config.
-        methods: Names or overlays by the names of the runs; None for what the config trains by
-            itself.
-        labels: Setters of the labelled images by set.
-        seeds: Seeds; one that is named twice counts once.
-        options: Settings to override.
-
-    Returns:
-        The runs.
+    `base` is the path of the config, and `options` are settings to override. `methods` are names or
+    overlays by the names of the runs; None trains the config as it is.
 
     Raises:
         UserError: If a study cannot train the config, a method does not fit it, or a folder holds a
@@ -130,18 +122,10 @@ def lists_of(
     folder: str | None = None,
     seeds: Sequence[int] = (0,),
 ) -> dict[str, Labels]:
-    """Finds the lists of labelled and unlabelled images.
+    """Finds the lists with these numbers of labelled images, and returns setters of them.
 
-    Args:
-        base: Path of the config.
-        options: Settings to override.
-        numbers: Numbers of labelled images; without any, the config keeps its own lists.
-        folder: Folder of the lists, whose name may contain `{seed}` and, for several domains, must
-            contain `{domain}`; by default each set's `split_dir`.
-        seeds: Seeds that the study will use.
-
-    Returns:
-        Setters of the images by labelled set.
+    Without `numbers`, the config keeps its own lists. The name of their `folder`, by default each
+    set's `split_dir`, may contain `{seed}` and, for several domains, must contain `{domain}`.
 
     Raises:
         UserError: If a list is missing.
@@ -240,6 +224,16 @@ def label_order(labels: str) -> tuple[int, str]:
     return (int(labels) if labels.isdigit() else -1, labels)
 
 
+def label_sets(results: Iterable[Result]) -> list[str]:
+    """Lists the labelled sets of results in their order."""
+    return sorted({result.labels for result in results}, key=label_order)
+
+
+def title_of_labels(labels: str) -> str:
+    """Titles a panel by its number of labelled images; the config's own set needs no title."""
+    return counted(int(labels), 'labelled image') if labels.isdigit() else ''
+
+
 def select(results: Iterable[Result], method: str, labels: str) -> list[float]:
     """Selects the mIoU of every seed for one method and labelled set."""
     return [r.miou for r in results if (r.method, r.labels) == (method, labels)]
@@ -259,7 +253,7 @@ def results_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
 
     A cell with fewer seeds than the study says how many. Methods without a result are left out.
     """
-    columns = sorted({result.labels for result in results}, key=label_order)
+    columns = label_sets(results)
     most = len({result.seed for result in results})
     titles = [f'n={column}' if column.isdigit() else 'mIoU' for column in columns]
     rows = []
@@ -277,33 +271,18 @@ def gains_table(results: Sequence[Result], methods: Sequence[str], reference: st
     Student's t, the gains by seed, and a verdict in words, corrected for the number of rows.
     Returns None if there are no pairs.
     """
-    miou = {result[:3]: result.miou for result in results}
-    columns = sorted({result.labels for result in results}, key=label_order)
+    before = {(r.labels, r.seed): r.miou for r in results if r.method == reference}
     pairs: dict[tuple[str, str], list[float]] = {}
-    for labels in columns:
+    for labels in label_sets(results):
         for method in methods:
-            seeds = sorted({r.seed for r in results if (r.method, r.labels) == (method, labels)})
-            gains = [
-                miou[method, labels, seed] - miou[reference, labels, seed]
-                for seed in seeds
-                if method != reference and (reference, labels, seed) in miou
-            ]
-            if gains:
+            own = {r.seed: r.miou for r in results if (r.method, r.labels) == (method, labels)}
+            gains = [own[n] - before[labels, n] for n in sorted(own) if (labels, n) in before]
+            if gains and method != reference:
                 pairs[method, labels] = gains
     rows = []
-    for (method, labels), verdict in zip(pairs, verdicts(list(pairs.values()))):
-        gains = pairs[method, labels]
-        half = interval(gains)
-        rows.append(
-            [
-                method,
-                labels,
-                signed(mean(gains)),
-                '' if half == math.inf else f'±{half:.1f}',
-                ' '.join(map(signed, gains)),
-                verdict,
-            ]
-        )
+    for (place, gains), verdict in zip(pairs.items(), verdicts(list(pairs.values()))):
+        half = f'±{interval(gains):.1f}' if len(gains) > 1 else ''
+        rows.append([*place, signed(mean(gains)), half, ' '.join(map(signed, gains)), verdict])
     header = ['method', 'labels', 'mean gain', '95 %', 'by seed', 'verdict by Holm']
     return Table(header, rows, 'lrrrll') if rows else None
 

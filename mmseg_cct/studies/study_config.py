@@ -42,7 +42,12 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
             raise UserError(f'{base}: {key}', found, 'none: a study compares equal ones')
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         raise_problems(training_problems(config))
-    _check_metrics(config, base)
+        if not any(map(_may_give_miou, listed(config.test_evaluator))):
+            raise UserError(
+                base,
+                'test_evaluator: gives no mIoU, which a study collects',
+                "an IoUMetric with 'mIoU' among its iou_metrics, without prefix and format_only",
+            )
     return config
 
 
@@ -58,16 +63,6 @@ def keep_last_checkpoint(config: Config) -> None:
     config.default_hooks.checkpoint.update(max_keep_ckpts=1, save_best=None)
     for key in ('save_last', 'out_dir', 'filename_tmpl'):  # by default it is saved, in work_dir
         config.default_hooks.checkpoint.pop(key, None)
-
-
-def _check_metrics(config: Config, base: str) -> None:
-    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
-        if not any(map(_may_give_miou, listed(config.test_evaluator))):
-            raise UserError(
-                base,
-                'test_evaluator: gives no mIoU, which a study collects',
-                "an IoUMetric with 'mIoU' among its iou_metrics, without prefix and format_only",
-            )
 
 
 def _may_give_miou(settings: Mapping[str, Any]) -> bool:

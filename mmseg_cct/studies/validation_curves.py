@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from mmseg_cct.analysis.finished_runs import read_scalars
 from mmseg_cct.visualization.figures import LINE_STYLES, outer_legend
 
-from .study import Result, label_order
-from .variants import title_of_labels
+from .study import Result, label_order, title_of_labels
 
 # By method and labelled set: for each seed the (iteration, mIoU in %) of its validations.
 Curves = dict[tuple[str, str], list[list[tuple[int, float]]]]
