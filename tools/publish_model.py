@@ -86,7 +86,8 @@ def main() -> None:
 def _load(file: Path, imported: bool) -> Any:
     """Loads a published model; the modules that its config names are `imported` by the user's."""
     from mmseg_cct.apis.inference import load_model
-    from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
+    from mmseg_cct.engine.checkpoints import read_checkpoint
+    from mmseg_cct.engine.foreign_config import saved_config
 
     config = saved_config(read_checkpoint(str(file)), str(file))
     if config is None:
@@ -106,7 +107,8 @@ def _load(file: Path, imported: bool) -> Any:
 def _images(args: argparse.Namespace) -> list[Path]:
     """Chooses images for the comparison: the given ones, or those of the training's data."""
     from mmseg_cct.config.walk import leaf_sets
-    from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
+    from mmseg_cct.engine.checkpoints import read_checkpoint
+    from mmseg_cct.engine.foreign_config import saved_config
     from mmseg_cct.utils.image_files import find_images
 
     if args.images:

@@ -113,8 +113,8 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
         'pseudo_labels', 'pseudo_labels.images', 'pseudo_labels.segmentation',
         'pseudo_labels.thresholds', 'pseudo_labels.crf',
     ),
-    'dict or list of dicts': ('param_scheduler', '*_evaluator', '*_dataloader.dataset.pipeline'),
-    'list of dicts': ('custom_hooks', 'test_pipeline'),
+    'dict or list of dicts': ('param_scheduler', '*_evaluator'),
+    'list of dicts': ('custom_hooks',),
     'text': ('default_scope', 'work_dir', 'load_from', 'experiment_name'),
 }  # fmt: skip
 
@@ -126,23 +126,34 @@ def check_sections(config: Any) -> None:
 
 def _section_problems(config: Any) -> Iterator[Problem]:
     for key, value in settings_of(config):
-        for kind, patterns in _SECTIONS.items():
-            is_one = any(
-                fnmatchcase(key, pattern) and key.count('.') == pattern.count('.')
-                for pattern in patterns
-            )
-            if is_one and value is not None and not _is_of_kind(value, kind):
-                yield Problem(f'{key}={one_line(repr(value), 80)}', '', f'a {kind}, or None')
+        expected = [
+            f'a {kind}, or None'
+            for kind, patterns in _SECTIONS.items()
+            if not _is_of_kind(value, kind)
+            and any(fnmatchcase(key, p) and key.count('.') == p.count('.') for p in patterns)
+        ]
+        if key.endswith('pipeline') and not _is_pipeline(value):
+            expected.append('a list of dicts with a type')
+        for each in expected:
+            yield Problem(f'{key}={one_line(repr(value), 80)}', '', each)
 
 
 def _is_of_kind(value: Any, kind: str) -> bool:
-    if kind == 'text':
-        return isinstance(value, str)
+    if value is None or kind == 'text':
+        return value is None or isinstance(value, str)
     if isinstance(value, (list, tuple)):
         return 'list' in kind and all(_is_of_kind(part, 'dict') for part in value)
     if isinstance(value, (str, int, float)):
         return False
     return not isinstance(value, Mapping) or kind != 'list of dicts'  # or an object, from Python
+
+
+def _is_pipeline(value: Any) -> bool:
+    if isinstance(value, Mapping):  # by domain
+        return all(map(_is_pipeline, value.values()))
+    if not _is_of_kind(value, 'list of dicts'):
+        return False
+    return all(step.get('type') for step in value or () if isinstance(step, Mapping))
 
 
 def check_values(config: Any) -> None:

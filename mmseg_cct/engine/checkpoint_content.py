@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmseg_cct.config.limits import check_sections, check_values, is_palette
-from mmseg_cct.config.walk import at, settings_of
-from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.text import one_line
+from mmseg_cct.config.limits import is_palette
+from mmseg_cct.config.walk import at
+from mmseg_cct.errors import UserError
 
 
 def require_plain_tensors(content: Any, checkpoint: str) -> None:
@@ -61,43 +60,6 @@ def require_known_types(content: Mapping[str, Any], checkpoint: str, training: b
                 repr(value)[:80] if isinstance(value, str) else f'of type {type(value).__name__}'
             )
             raise UserError(checkpoint, f'its {key} is {shown}', expected)
-
-
-def require_usable_config(config: Mapping[str, Any], checkpoint: str) -> None:
-    """Checks that a saved config has the shape that its readers rely on.
-
-    Args:
-        config: The config.
-        checkpoint: The checkpoint that it came in, for the message.
-
-    Raises:
-        UserError: If a section is of another kind than mmengine's, a value is out of its range, the
-            model or a step of a pipeline has no type, or imports are no names.
-    """
-    try:
-        check_sections(config)
-        check_values(config)
-        raise_problems(_config_problems(config))
-    except UserError as error:
-        raise error.within(f'{checkpoint}: its config') from None
-
-
-def _config_problems(config: Mapping[str, Any]) -> Iterator[Problem]:
-    imports = at(config, 'custom_imports.imports', [])
-    if not isinstance(imports, str) and not _NAMES[0](imports):
-        yield Problem(f'custom_imports.imports={imports!r}', '', _NAMES[1])
-    if config.get('model') is not None and not _is_component(config['model']):
-        yield Problem('model', 'no type', "a model's settings")
-    for key, value in settings_of(config):
-        if not key.endswith('pipeline') or value is None:
-            continue
-        by_domain = value.values() if isinstance(value, Mapping) else [value]
-        if not all(_is_list_of(_is_component, steps) for steps in by_domain):
-            yield Problem(f'{key}={one_line(repr(value), 80)}', '', 'a list of dicts with a type')
-
-
-def _is_component(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get('type'), str)
 
 
 def _parts(content: Mapping[str, Any], training: bool) -> Iterator[tuple[str, Any, Any, str]]:

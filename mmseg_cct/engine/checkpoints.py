@@ -13,10 +13,9 @@ from mmengine.config import Config
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.runner.checkpoint import CheckpointLoader
 
-from mmseg_cct.config.text import read_config_text
 from mmseg_cct.config.walk import at, settings_of
-from mmseg_cct.engine.checkpoint_content import require_known_types, require_usable_config
-from mmseg_cct.engine.foreign_config import require_no_code
+from mmseg_cct.engine.checkpoint_content import require_known_types
+from mmseg_cct.engine.foreign_config import saved_config
 from mmseg_cct.engine.weights import require_finite_weights, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
@@ -78,27 +77,6 @@ def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> N
         raise UserError(checkpoint, 'holds no weights', 'a checkpoint with state_dict')
     require_known_types(content, checkpoint, training)
     require_finite_weights(weights(content), checkpoint, training)
-
-
-def saved_config(
-    content: Mapping[str, Any], checkpoint: str, is_built: bool = True
-) -> Config | None:
-    """Reads the text of a checkpoint's config without running it; None if there is none.
-
-    Callers ignore its `custom_imports`.
-
-    Raises:
-        UserError: If the text is more than plain settings or, if parts of it `is_built` into
-            components, has another shape or names something that may run code.
-    """
-    text = (content.get('meta') or {}).get('cfg')
-    if not isinstance(text, str):
-        return None
-    config = read_config_text(text, checkpoint)
-    if is_built:
-        require_usable_config(config, checkpoint)
-        require_no_code(config, checkpoint)
-    return config
 
 
 def warn_of_other_preprocessing(

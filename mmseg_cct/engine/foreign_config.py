@@ -1,16 +1,20 @@
-"""Checks a config that came in a checkpoint: building its parts must run no foreign code."""
+"""Reads a config that came in a checkpoint: neither its text nor its parts may run code."""
 
+import ast
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from mmengine.config import Config
 from mmengine.registry import Registry, root
 
-from mmseg_cct.config.walk import settings_of
-from mmseg_cct.errors import UserError
+from mmseg_cct.config.limits import check_sections, check_values
+from mmseg_cct.config.walk import at, listed, settings_of
+from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.utils.text import one_line
 
 _OWN_SCOPES = ('mmengine', 'mmseg')
 _SCOPES = (*_OWN_SCOPES, 'mmdet', 'mmpretrain')
@@ -30,6 +34,98 @@ _WEIGHTS = ('checkpoint', 'pretrained')
 _RUNS = re.compile(r'(.*\.)?(pickle|pkl|ya?ml)', re.DOTALL)
 _ADDRESS = re.compile(r'.*://|[a-zA-Z][\w+.-]+:[\w/]', re.DOTALL)  # timm has hf-hub:NAME
 _LOCAL = (None, 'atomic_local', 'disk', 'local')
+
+
+def saved_config(
+    content: Mapping[str, Any], checkpoint: str, is_built: bool = True
+) -> Config | None:
+    """Reads the text of a checkpoint's config without running it; None if there is none.
+
+    Callers ignore its `custom_imports`.
+
+    Raises:
+        UserError: If the text is more than plain settings or, if parts of it `is_built` into
+            components, has another shape or names something that may run code.
+    """
+    text = (content.get('meta') or {}).get('cfg')
+    if not isinstance(text, str):
+        return None
+    config = read_config_text(text, checkpoint)
+    if is_built:
+        require_usable_config(config, checkpoint)
+        require_no_code(config, checkpoint)
+    return config
+
+
+def read_config_text(text: str, name: str) -> Config:
+    """Reads the text of a config that mmengine dumped into a checkpoint, without running it.
+
+    `Config.fromstring` runs the text as Python, so a checkpoint from elsewhere would run code.
+    Messages call the text `name`.
+
+    Raises:
+        UserError: The text has more than assignments of literals and of `dict(key=value)`.
+    """
+    try:
+        return Config(dict(_assignment(statement) for statement in ast.parse(text).body))
+    except (KeyError, ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        raise UserError(
+            name,
+            f'its config is not a list of plain settings ({one_line(error, 80)})',
+            'the text of a training, or the config by --config',
+        ) from None
+
+
+def _assignment(statement: ast.stmt) -> tuple[str, Any]:
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        (target,) = statement.targets
+        if isinstance(target, ast.Name):
+            return target.id, _value(statement.value)
+    raise ValueError(f'line {statement.lineno}: {ast.unparse(statement)}')
+
+
+def _value(node: ast.expr) -> Any:
+    if isinstance(node, ast.Call):
+        keywords = {keyword.arg: _value(keyword.value) for keyword in node.keywords}
+        is_dict = isinstance(node.func, ast.Name) and node.func.id == 'dict'
+        # mmengine writes dict({...}) where a key is not an identifier
+        braced = [_value(item) for item in node.args if isinstance(item, ast.Dict)]
+        if not is_dict or None in keywords or len(braced) != len(node.args) or len(braced) > 1:
+            raise ValueError(f'line {node.lineno}: {ast.unparse(node)}')
+        return {**(braced[0] if braced else {}), **keywords}
+    if isinstance(node, (ast.List, ast.Tuple)):
+        values = [_value(item) for item in node.elts]
+        return values if isinstance(node, ast.List) else tuple(values)
+    if isinstance(node, ast.Dict):
+        if None in node.keys:
+            raise ValueError(f'line {node.lineno}: {ast.unparse(node)}')
+        return {_value(key): _value(value) for key, value in zip(node.keys, node.values) if key}
+    if isinstance(node, ast.Name) and node.id in ('inf', 'nan'):  # as `repr` writes them
+        return float(node.id)
+    return ast.literal_eval(node)
+
+
+def require_usable_config(config: Mapping[str, Any], checkpoint: str) -> None:
+    """Checks that a saved config has the shape that its readers rely on.
+
+    Raises:
+        UserError: If a section is of another kind than mmengine's, a value is out of its range, the
+            model has no type, or imports are no names.
+    """
+    try:
+        check_sections(config)
+        check_values(config)
+        raise_problems(_config_problems(config))
+    except UserError as error:
+        raise error.within(f'{checkpoint}: its config') from None
+
+
+def _config_problems(config: Mapping[str, Any]) -> Iterator[Problem]:
+    imports = at(config, 'custom_imports.imports', [])
+    if not all(isinstance(name, str) for name in listed(imports)):
+        yield Problem(f'custom_imports.imports={imports!r}', '', 'a list of names')
+    if config.get('model') is not None and not isinstance(at(config, 'model.type'), str):
+        yield Problem('model', 'no type', "a model's settings")
 
 
 def require_no_code(config: Mapping[str, Any], checkpoint: str) -> None:

@@ -8,7 +8,6 @@ import torch
 from mmengine.runner import load_checkpoint
 from torch import nn
 
-from mmseg_cct.engine.checkpoint_content import require_usable_config
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 
@@ -166,42 +165,3 @@ def test_keys_that_are_no_text_are_refused(content, tmp_path):
     torch.save(content, tmp_path / 'x.pth')
     with pytest.raises(UserError, match=r'x\.pth: its .* expected a dict with text as keys'):
         read_checkpoint(str(tmp_path / 'x.pth'))
-
-
-CONFIG = dict(
-    model=dict(type='EncoderDecoder'),
-    test_dataloader=dict(dataset=dict(pipeline=dict(a=[dict(type='Resize')]))),
-    test_pipeline=[dict(type='Resize', scale=3)],
-    custom_imports=dict(imports=['a']),
-)
-
-
-@pytest.mark.parametrize(
-    ('change', 'expected'),
-    [
-        (dict(model=[1]), r'model=\[1\]: expected a dict, or None'),
-        (dict(model={}), "model: no type; expected a model's settings"),
-        (dict(test_dataloader=[]), r'test_dataloader=\[\]: expected a dict'),
-        (dict(custom_imports='a'), "custom_imports='a': expected a dict"),
-        (
-            dict(custom_imports=dict(imports=[[]])),
-            r'custom_imports.imports=\[\[\]\]: expected a li',
-        ),
-        (
-            dict(test_pipeline=['Resize']),
-            r"test_pipeline=\['Resize'\]: expected a list of dicts",
-        ),
-        (
-            dict(tta_pipeline=[dict(scale=3)]),
-            r"tta_pipeline=\[{'scale': 3}\]: expected a list of dict",
-        ),
-        (
-            dict(tta_pipeline=dict(a=3)),
-            "tta_pipeline={'a': 3}: expected a list of dicts with a type",
-        ),
-    ],
-)
-def test_a_part_of_its_config_is_named(change, expected):
-    require_usable_config(CONFIG, 'x.pth')
-    with pytest.raises(UserError, match=f'^x.pth: its config: {expected}'):
-        require_usable_config({**CONFIG, **change}, 'x.pth')

@@ -1,26 +1,7 @@
 import pytest
 import torch
 
-from mmseg_cct.engine.checkpoints import (
-    find_resumable,
-    newest_checkpoint,
-    saved_config,
-)
-from mmseg_cct.errors import UserError
-
-
-def test_the_config_of_a_checkpoint_is_read_and_not_run(tmp_path):
-    trained = dict(meta=dict(cfg="lr = 0.1\nmodel = dict(type='A')\n"))
-    assert saved_config(trained, 'x.pth').to_dict() == dict(lr=0.1, model=dict(type='A'))
-    foreign = dict(meta=dict(cfg=f"open({str(tmp_path / 'x')!r}, 'w')"))
-    with pytest.raises(UserError, match=r'^x\.pth: its config is not a list of plain settings'):
-        saved_config(foreign, 'x.pth')
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize('content', [{}, dict(meta=None), dict(meta=dict(cfg=None))])
-def test_a_checkpoint_may_carry_no_config(content):
-    assert saved_config(content, 'x.pth') is None
+from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint
 
 
 class TestFindResumable:

@@ -2,8 +2,106 @@ import pytest
 from mmengine.config import Config
 
 from mmseg_cct.config.load import load_config
-from mmseg_cct.engine.foreign_config import require_no_code
+from mmseg_cct.engine.foreign_config import (
+    read_config_text,
+    require_no_code,
+    require_usable_config,
+    saved_config,
+)
 from mmseg_cct.errors import UserError
+
+
+def test_what_mmengine_dumps_reads_as_it_runs(project_root):
+    for name in ('cct/cct_mbv2_camvid_50.py', 'multi_domain/cct_mbv2-jpu_camvid-idd_20.py'):
+        config = Config.fromfile(project_root / 'configs' / name)
+        text = config.pretty_text
+        assert read_config_text(text, 'x').to_dict() == Config.fromstring(text, '.py').to_dict()
+
+
+def test_literals():
+    text = "a = dict(b=[1, -2.5, (3,)], c={'d e': None})\ne = inf\nf = True\n"
+    assert read_config_text(text, 'x').to_dict() == dict(
+        a=dict(b=[1, -2.5, (3,)], c={'d e': None}), e=float('inf'), f=True
+    )
+
+
+@pytest.mark.parametrize(
+    'line',
+    [
+        'import os',
+        "a = __import__('os').system('true')",
+        "a = open('x', 'w')",
+        'a = [b for b in (1,)]',
+        "a = f'{1}'",
+        'a = dict(**b)',
+        'a = dict(1)',
+        'a = {**b}',
+        'a, b = 1, 2',
+        'a.b = 1',
+        'a = b',
+        'a = (',
+        'a = ' + '[' * 500 + ']' * 500,
+        "_base_ = 'x'\nexec('1')",
+        'a = {[]: 1}',
+        'a = 1\0',
+    ],
+)
+def test_anything_else_is_refused(line):
+    with pytest.raises(UserError, match=r'x.pth: its config is not a list of plain settings'):
+        read_config_text(line, 'x.pth')
+
+
+def test_the_config_of_a_checkpoint_is_read_and_not_run(tmp_path):
+    trained = dict(meta=dict(cfg="lr = 0.1\nmodel = dict(type='A')\n"))
+    assert saved_config(trained, 'x.pth').to_dict() == dict(lr=0.1, model=dict(type='A'))
+    foreign = dict(meta=dict(cfg=f"open({str(tmp_path / 'x')!r}, 'w')"))
+    with pytest.raises(UserError, match=r'^x\.pth: its config is not a list of plain settings'):
+        saved_config(foreign, 'x.pth')
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('content', [{}, dict(meta=None), dict(meta=dict(cfg=None))])
+def test_a_checkpoint_may_carry_no_config(content):
+    assert saved_config(content, 'x.pth') is None
+
+
+CONFIG = dict(
+    model=dict(type='EncoderDecoder'),
+    test_dataloader=dict(dataset=dict(pipeline=dict(a=[dict(type='Resize')]))),
+    test_pipeline=[dict(type='Resize', scale=3)],
+    custom_imports=dict(imports=['a']),
+)
+
+
+@pytest.mark.parametrize(
+    ('change', 'expected'),
+    [
+        (dict(model=[1]), r'model=\[1\]: expected a dict, or None'),
+        (dict(model={}), "model: no type; expected a model's settings"),
+        (dict(test_dataloader=[]), r'test_dataloader=\[\]: expected a dict'),
+        (dict(custom_imports='a'), "custom_imports='a': expected a dict"),
+        (
+            dict(custom_imports=dict(imports=[[]])),
+            r'custom_imports.imports=\[\[\]\]: expected a li',
+        ),
+        (
+            dict(test_pipeline=['Resize']),
+            r"test_pipeline=\['Resize'\]: expected a list of dicts",
+        ),
+        (
+            dict(tta_pipeline=[dict(scale=3)]),
+            r"tta_pipeline=\[{'scale': 3}\]: expected a list of dict",
+        ),
+        (
+            dict(tta_pipeline=dict(a=3)),
+            "tta_pipeline={'a': 3}: expected a list of dicts with a type",
+        ),
+    ],
+)
+def test_a_part_of_its_config_is_named(change, expected):
+    require_usable_config(CONFIG, 'x.pth')
+    with pytest.raises(UserError, match=f'^x.pth: its config: {expected}'):
+        require_usable_config({**CONFIG, **change}, 'x.pth')
 
 
 @pytest.mark.parametrize(

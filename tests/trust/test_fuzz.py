@@ -19,7 +19,7 @@ from contextlib import contextmanager
 import torch
 from mmengine.config import Config
 
-from mmseg_cct.config.text import read_config_text
+from mmseg_cct.engine.foreign_config import read_config_text
 
 VALUES = (
     None, -1, 0, 1, 2**32, 1e30, float('inf'), 'x', '', '../..', True, [], [1], {}, {'type': 'X'},

@@ -9,7 +9,7 @@ import pytest
 import tiny_weak
 import torch
 
-from mmseg_cct.config.text import read_config_text
+from mmseg_cct.engine.foreign_config import read_config_text
 
 
 class MakesFolder:
