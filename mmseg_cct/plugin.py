@@ -19,7 +19,7 @@ try:
     from .engine.safe_loading import register_safe_loaders
     from .utils.image_files import set_up_pillow
     from .utils.workers import end_workers_that_lose_a_batch
-    from .visualization.saved_pictures import save_under_any_name
+    from .visualization.backends import save_under_any_name
 except RuntimeError as error:
     explanation = explain_import_failure(error)
     if explanation is None:

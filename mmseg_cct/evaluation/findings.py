@@ -51,12 +51,7 @@ def fall(miou: Sequence[float]) -> float | None:
 def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
     """Puts into words what the end of a training shows, one line for each finding.
 
-    Args:
-        curve: The mIoU of each validation, in percent.
-        iou: The IoU by class of the last one, in percent.
-
-    Yields:
-        Lines for the log and the report.
+    `curve` is the mIoU of each validation, `iou` is by class that of the last, both in percent.
     """
     if zero := [name for name, value in iou.items() if value == 0]:
         yield f'{len(zero)} of {len(iou)} classes at IoU 0, no pixel found: {_some(zero)}'
@@ -113,13 +108,8 @@ def foreground_of(classes: Sequence[str]) -> int | None:
 def detection_scores(found: float, predicted: float, truth: float) -> dict[str, float]:
     """Returns F1, precision and recall of a class in percent, from numbers of pixels.
 
-    Args:
-        found: Pixels of the class that are predicted as it.
-        predicted: Pixels that are predicted as it.
-        truth: Pixels of the class.
-
-    Returns:
-        The scores by name, 0 where nothing is predicted or there is nothing to find.
+    `found` are those of the class that are predicted as it. A score is 0 where nothing is predicted
+    or there is nothing to find.
     """
 
     def percent(part: float, whole: float) -> float:

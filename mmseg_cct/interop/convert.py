@@ -14,13 +14,7 @@ _VOC_CLASSES = 21
 def convert_file(source: str, target: str, *, partial: bool = False) -> Renamed:
     """Converts a checkpoint of the authors' code, or their ImageNet weights for `model.backbone`.
 
-    Args:
-        source: The checkpoint.
-        target: The file to write.
-        partial: Whether to write even if names are missing or unexpected.
-
-    Returns:
-        The weights, and the names that do not match.
+    If names are missing or unexpected, `target` is written only with `partial`.
 
     Raises:
         UserError: If the checkpoint is not one of the authors' code.

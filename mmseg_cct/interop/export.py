@@ -28,10 +28,7 @@ TOLERANCE = 1e-3
 
 
 class InferenceGraph(nn.Module):
-    """Copy of a segmentor with its normalisation and padding, from decoded images to logits.
-
-    Shapes: `N` images, `C` classes, `H×W` any size that the network takes.
-    """
+    """Copy of a segmentor with its normalisation and padding, from decoded images to logits."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -108,16 +105,9 @@ class Export:
 def export_onnx(model: nn.Module, file: str | Path, size: tuple[int, int] | None = None) -> Export:
     """Exports to ONNX: input `images`, output `seg_logits`, dynamic batch size.
 
-    Height and width are free if the graph computes the same as PyTorch at two sizes, which
-    onnxruntime tells; else they are those of the test pipeline.
-
-    Args:
-        model: One of `load_model`.
-        file: The file to write; it carries `metadata`.
-        size: Height and width to which images are resized, in place of the test pipeline's.
-
-    Returns:
-        The file, compared with PyTorch.
+    Height and width are `size`, to which images are resized. Without it they are free if the graph
+    computes the same as PyTorch at two sizes, which onnxruntime tells; else they are those of the
+    test pipeline. The file carries `metadata`.
 
     Raises:
         UserError: If the package onnx is missing.
@@ -175,16 +165,11 @@ def metadata(
 ) -> dict[str, Any]:
     """Returns what an exported file records: classes, palette, input, and the way from the file.
 
-    The graph itself normalises by `mean` and `std`; they are for users who cut that part off.
-
-    Args:
-        model: One of `load_model`.
-        size: Height and width of the graph, if they are fixed.
-        resize: Whether images are resized to them, whatever the test pipeline does.
-
-    Returns:
-        `size`; `way`, what `tools/predict_onnx.py` does with a file: its `channels` and their
-        `value_range`, the `scale` (W, H) to resize to, `keep_ratio`, and what it `cannot` do.
+    `size` is height and width of the graph, if they are fixed; with `resize`, images are resized to
+    them, whatever the test pipeline does. `way` is what `tools/predict_onnx.py` does with a file:
+    its `channels` and their `value_range`, the `scale` (W, H) to resize to, `keep_ratio`, and what
+    it `cannot` do. The graph itself normalises by `mean` and `std`; they are for users who cut that
+    part off.
     """
     meta, preprocessor = getattr(model, 'dataset_meta', None) or {}, model.data_preprocessor
     channels = input_channels(model)
@@ -250,8 +235,7 @@ def _normalisation(preprocessor: nn.Module, channels: int) -> tuple[Tensor, Tens
     so its outputs for a black image and for one image per channel determine it.
     """
     probes = torch.zeros(channels + 1, channels, 1, 1, dtype=torch.uint8)
-    numbers = list(range(channels))
-    probes[[number + 1 for number in numbers], numbers] = 255
+    probes[torch.arange(channels) + 1, torch.arange(channels)] = 255
     samples = [SegDataSample(metainfo=dict(img_shape=(1, 1), ori_shape=(1, 1))) for _ in probes]
     pixels = preprocessor(dict(inputs=list(probes), data_samples=samples))['inputs'][:, :, 0, 0]
     weight = (pixels[1:] - pixels[0]).T / 255

@@ -55,6 +55,13 @@ def _shared_names() -> dict[str, str]:
 
 SHARED_NAMES = _shared_names()
 
+# Of the auxiliary decoders: project name, and the end of the public name in each decoder
+_AUXILIARY = {'auxiliary_head.proj': '0.weight'} | {
+    f'auxiliary_head.up.{level}.{kind}': f'{level + 1}.conv.{kind}'
+    for level in range(_LEVELS)
+    for kind in _CONV_BIAS
+}
+
 # MMSeg's name by name in the authors' ImageNet weights of the encoder's ResNet-50
 BACKBONE_NAMES = {
     public.replace('encoder.base.0.0.', 'prefix.').replace('encoder.base.', 'layer'): (
@@ -96,16 +103,16 @@ def to_project(state: Mapping[str, Tensor]) -> Renamed:
     renamed, missing = _rename(source, SHARED_NAMES)
     found = (re.match(r'aux_decoders\.(\d+)\.', name) for name in source)
     num_decoders = 1 + max((int(match[1]) for match in found if match), default=-1)
-    aux_names = []
-    for ours, kind, public in _AUXILIARY if num_decoders else ():
-        names = [public.format(index) for index in range(num_decoders)]
-        aux_names += names
+    expected = {*SHARED_NAMES}
+    for ours, public in _AUXILIARY.items() if num_decoders else ():
+        names = [f'aux_decoders.{index}.upsample.{public}' for index in range(num_decoders)]
+        expected |= {*names}
         lacking = [name for name in names if name not in source]
         missing += lacking
         if not lacking:
-            flat = [source[name].flatten(1) if kind == 'weight' else source[name] for name in names]
+            is_weight = public.endswith('weight')
+            flat = [source[name].flatten(1) if is_weight else source[name] for name in names]
             renamed[ours] = _stack(flat, names)
-    expected = {*SHARED_NAMES, *aux_names}
     return Renamed(renamed, num_decoders, missing, [n for n in source if n not in expected])
 
 
@@ -131,12 +138,6 @@ def is_backbone(state: Mapping[str, Tensor]) -> bool:
 def is_public(state: Mapping[str, Tensor]) -> bool:
     """Tells the public code's names from this project's.
 
-    Args:
-        state: The weights by name.
-
-    Returns:
-        Whether they are the public code's.
-
     Raises:
         UserError: If the names are others, or of both.
     """
@@ -150,17 +151,6 @@ def is_public(state: Mapping[str, Tensor]) -> bool:
         )
     return bool(public)
 
-
-# project name, kind, and the public name of decoder number {}
-_AUXILIARY = [('auxiliary_head.proj', 'weight', 'aux_decoders.{}.upsample.0.weight')] + [
-    (
-        f'auxiliary_head.up.{level}.{kind}',
-        kind,
-        f'aux_decoders.{{}}.upsample.{level + 1}.conv.{kind}',
-    )
-    for level in range(_LEVELS)
-    for kind in _CONV_BIAS
-]
 
 
 def _rename(

@@ -25,12 +25,8 @@ from .public_names import is_public
 
 # Keys of a config for inference; the others name data and folders of the training machine.
 _CONFIG_KEYS = (
-    'default_scope',
-    'custom_imports',
-    'model',
-    'test_pipeline',
-    'tta_pipeline',
-    'tta_model',
+    *('default_scope', 'custom_imports', 'model'),
+    *('test_pipeline', 'tta_pipeline', 'tta_model'),
 )
 _META_KEYS = ('dataset_meta', 'epoch', 'iter', 'mmengine_version')
 
@@ -45,18 +41,9 @@ def publish_checkpoint(
     """Writes a checkpoint for inference only, as an `EncoderDecoder` of MMSegmentation.
 
     It lacks auxiliary decoders, optimizer, schedulers, logs and the unaveraged weights that
-    `EMAHook` keeps beside the averaged ones. Equal contents give equal bytes. The file's name gets
-    the first eight digits of the SHA-256 of its bytes, as torch.hub checks them.
-
-    Args:
-        source: The checkpoint of a training.
-        target: The file to write, without the hash.
-        config: The config; by default the one in the checkpoint, which is read and never run.
-        domain: Which domain to publish, if the model has several.
-        overwrite: Whether to replace a file of that name.
-
-    Returns:
-        The path of the file.
+    `EMAHook` keeps beside the averaged ones. Equal contents give equal bytes. The file's name is
+    that of `target` with the first eight digits of the SHA-256 of its bytes, as torch.hub checks
+    them. Without a `config`, the one in the checkpoint is read and never run.
 
     Raises:
         UserError: If the source is no such checkpoint, its config is no list of plain settings, the
@@ -71,10 +58,10 @@ def publish_checkpoint(
                 "has the public code's names; expected a converted checkpoint "
                 '(tools/convert_checkpoint.py)'
             )
-        state = inference_weights(checkpoint['state_dict'], domain)
+        state = _weights(checkpoint['state_dict'], domain)
     except UserError as error:
         raise UserError(source, error) from None
-    meta = inference_meta(checkpoint.get('meta') or {}, source, config, domain)
+    meta = _meta(checkpoint.get('meta') or {}, source, config, domain)
     data = checkpoint_bytes(dict(meta=meta, state_dict=state))
     digest = hashlib.sha256(data).hexdigest()[:8]
     path = Path(target)
@@ -85,24 +72,13 @@ def publish_checkpoint(
     return path
 
 
-def inference_weights(state: dict[str, Tensor], domain: str | None = None) -> dict[str, Tensor]:
-    """Copies the weights of encoder and main decoder, without a wrapper's prefix `module.`.
-
-    Args:
-        state: All weights by name.
-        domain: Whose main decoder, if the model has several domains.
-
-    Returns:
-        The copies by name.
-
-    Raises:
-        UserError: If there is no such domain.
-    """
+def _weights(state: dict[str, Tensor], domain: str | None) -> dict[str, Tensor]:
+    """Copies the weights of encoder and main decoder, without a wrapper's prefix `module.`."""
     state = weights(state)
     domains: list[Any] = sorted({n.split('.')[1] for n in state if n.startswith('domains.')})
     if domain not in (domains or [None]):
         expected = f'one of {", ".join(domains)}' if domains else 'none, the model has no domains'
-        raise UserError(f'--domain {domain or "is missing"}', '', f'{expected}')
+        raise UserError(f'--domain {domain or "is missing"}', '', expected)
     own = f'domains.{domain}.'
     # A view would be saved with its whole storage, so weights are cloned.
     return {
@@ -112,51 +88,27 @@ def inference_weights(state: dict[str, Tensor], domain: str | None = None) -> di
     }
 
 
-def inference_meta(
-    meta: dict[str, Any],
-    source: str = 'checkpoint',
-    config: Config | None = None,
-    domain: str | None = None,
+def _meta(
+    meta: dict[str, Any], source: str, config: Config | None, domain: str | None
 ) -> dict[str, Any]:
     """Removes the description of the training and its machine from a checkpoint's meta.
 
-    Args:
-        meta: The meta.
-        source: The checkpoint, for messages.
-        config: The config; by default the one in the meta.
-        domain: The domain to publish, if there are several.
-
-    Returns:
-        Classes, palette, epoch, iteration, mmengine's version and, if there was a config, `cfg` for
-        inference.
-
-    Raises:
-        UserError: If the config in the meta is not a list of plain settings.
+    If there is a config, given or in the meta, `cfg` is that for inference.
     """
     kept = {key: meta[key] for key in _META_KEYS if key in meta}
     if domain is not None:
         kept['dataset_meta'] = (kept.get('dataset_meta') or {}).get('domains', {}).get(domain, {})
     config = saved_config(dict(meta=meta), source) if config is None else config
     if config is not None:
-        kept['cfg'] = inference_config(config, domain).pretty_text
+        kept['cfg'] = _config(config, domain).pretty_text
     return kept
 
 
-def inference_config(config: Config, domain: str | None = None) -> Config:
+def _config(config: Config, domain: str | None) -> Config:
     """Reduces a config to inference; `MMSegInferencer` runs with it.
 
     It has no data sets, schedules or parts for the training. Its model is MMSegmentation's
     `EncoderDecoder`, unless the segmentor predicts in a way of its own.
-
-    Args:
-        config: The config of a training.
-        domain: The domain to publish, if there are several.
-
-    Returns:
-        The config.
-
-    Raises:
-        UserError: If the config does not have the domain.
     """
     require_domain(config, domain)
     kept = {key: copy.deepcopy(config[key]) for key in _CONFIG_KEYS if config.get(key) is not None}

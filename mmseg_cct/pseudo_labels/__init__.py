@@ -32,18 +32,8 @@ def make_pseudo_labels(
     Images that an earlier run finished are skipped unless the file or its image-level labels have
     changed. Connected processes share the images, and the first writes the report.
 
-    Args:
-        config: Config of the classifier, with its section `pseudo_labels`.
-        checkpoint: Weights of the classifier.
-        out: Output folder.
-        with_crf: Whether a dense CRF refines the labels.
-        workers: Number of worker processes; 0 works in this process.
-        batch_size: Batch size of the classifier.
-        num_pictures: Number of images in the report's grid.
-        device: Device of the classifier.
-
-    Returns:
-        Counts of written, skipped and failed images.
+    `config` and `checkpoint` are the classifier's, and `batch_size` is the number of images that it
+    takes at a time; 0 `workers` work in this process.
     """
     if with_crf:
         require_pydensecrf()
@@ -61,13 +51,7 @@ def make_pseudo_labels(
         todo = [image for image in settings.images if image.name in names]
         share = SharedImages(todo, len(settings.images) - len(todo))
         write_pseudo_labels(
-            model,
-            settings,
-            share,
-            out,
-            with_crf=with_crf,
-            workers=workers,
-            batch_size=batch_size,
+            model, settings, share, out, with_crf=with_crf, workers=workers, batch_size=batch_size
         )
         counts = share.total()
         if get_rank() == 0:

@@ -25,14 +25,7 @@ EPSILON = 1e-5
 
 
 def mmpretrain_registry() -> ModuleType:
-    """Imports the registry of mmpretrain, an optional dependency.
-
-    Returns:
-        The module.
-
-    Raises:
-        UserError: If it is not installed.
-    """
+    """Imports the registry of mmpretrain, an optional dependency."""
     try:
         return importlib.import_module('mmpretrain.registry')
     except ImportError:
@@ -45,17 +38,11 @@ def mmpretrain_registry() -> ModuleType:
 def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     """Builds an `ImageClassifier` with trained weights, in evaluation mode.
 
-    Args:
-        config: Config of the classifier, whose head is global average pooling and a linear layer.
-        checkpoint: Its weights.
-        device: Where it computes.
-
-    Returns:
-        The classifier. Its `dataset_meta` is that of its training set, None if the checkpoint does
-        not tell.
+    Its `dataset_meta` is that of its training set, None if the checkpoint does not tell.
 
     Raises:
-        UserError: If it has another head, or the weights do not fit.
+        UserError: If its head is not global average pooling and a linear layer, or the weights do
+            not fit.
     """
     registry = mmpretrain_registry()
     init_default_scope(config.get('default_scope') or 'mmpretrain')
@@ -94,15 +81,9 @@ def class_activation_maps(
     scales and of their mirror images are summed at the size of the image and divided by their
     maximum.
 
-    Args:
-        model: A classifier of `load_classifier`.
-        images: `(N, 3, h_in, w_in)` output of `model.data_preprocessor`.
-        class_ids: Ids of the classes in each of N images.
-        sizes: Size H, W of the maps of each image.
-        scales: Scale factors of the input.
-
-    Returns:
-        N tensors `(C_i, H, W)` in [0, 1].
+    `images` are `(N, 3, h_in, w_in)`, as `model.data_preprocessor` returns them; `class_ids` are
+    those of the classes in each, `sizes` H, W of its maps. Returns N tensors `(C_i, H, W)` in
+    [0, 1].
     """
     weight = model.head.fc.weight[:, :, None, None]
     totals = [images.new_zeros(len(ids), *size) for ids, size in zip(class_ids, sizes)]

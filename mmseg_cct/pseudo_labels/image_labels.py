@@ -29,15 +29,8 @@ def labels_from_table(
     """Reads image-level labels from a CSV file: ascending class ids by image name.
 
     The header is ``image,labels``; a line such as ``a/b.jpg,person;dog`` has an image, with or
-    without its extension, and its classes, possibly none.
-
-    Args:
-        table: The file.
-        images: Paths by name without extension.
-        classes: Names in the order of the classifier's outputs.
-
-    Returns:
-        The labels.
+    without its extension, and its classes, possibly none. `images` are paths by name without
+    extension, `classes` are in the order of the classifier's outputs.
 
     Raises:
         UserError: If the file is missing or not UTF-8, has other columns or a row of another
@@ -92,18 +85,10 @@ def labels_from_masks(
 ) -> ImageLabels:
     """Reduces masks to image-level labels: ascending ids of the classes that occur, by image name.
 
-    Args:
-        masks: Folder of masks ``NAME.png``, one channel of class ids.
-        names: Names of the images.
-        mask_classes: Names of the ids in masks, in their order; 255 is ignored.
-        classes: Class names, in the order of the classifier's outputs: those of the masks without
-            the background.
-        label_map: Class id, or 255, by id in the file; missing ids stay as they are.
-        min_pixels: Minimum number of pixels of a class in an image.
-        reduce_zero_label: Whether 0 in the file is ignored and the classes start at 1.
-
-    Returns:
-        The labels.
+    `masks` is a folder of ``NAME.png``, one channel of ids of `mask_classes`; 255 is ignored.
+    `classes` are those of the masks without the background, in the order of the classifier's
+    outputs. `label_map` gives the class id, or 255, by id in the file; missing ids stay as they
+    are. With `reduce_zero_label`, 0 in the file is ignored and the classes start at 1.
 
     Raises:
         UserError: If a mask is missing or unreadable, or has an unknown id.
@@ -112,13 +97,8 @@ def labels_from_masks(
     for name in names:
         path = Path(masks, f'{name}.png')
         ids = read_mask(path)
-        label_of = check_mask(
-            path,
-            ids,
-            len(mask_classes),
-            label_map=label_map,
-            reduce_zero_label=reduce_zero_label,
-        )
+        number, zero = len(mask_classes), reduce_zero_label
+        label_of = check_mask(path, ids, number, label_map=label_map, reduce_zero_label=zero)
         pixels: Counter[int] = Counter()  # by class: a label map may merge ids
         for raw, count in zip(*(a.tolist() for a in np.unique(ids, return_counts=True))):
             pixels[label_of[raw]] += count

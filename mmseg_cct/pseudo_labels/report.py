@@ -102,14 +102,7 @@ def find_truths(segmentation: Any) -> dict[str, dict]:
 
 
 def check_truths(settings: PseudoLabelSettings) -> None:
-    """Checks the masks that labels will be compared with, in threads.
-
-    Args:
-        settings: Images, and the set of their masks.
-
-    Raises:
-        UserError: If a mask is unreadable, differs in size from its image or has an unknown id.
-    """
+    """Checks the masks that labels will be compared with: can be read, of the right size and ids."""
     truths = find_truths(settings.segmentation)
 
     def check(image: WeakImage) -> None:
@@ -122,9 +115,7 @@ def check_truths(settings: PseudoLabelSettings) -> None:
         check_mask_of(info, size, settings.segmentation)
 
     with ThreadPoolExecutor() as pool:
-        # in order, so the first bad mask is the one reported
-        for _ in pool.map(check, settings.images):
-            pass
+        list(pool.map(check, settings.images))  # in order: the first bad mask is reported
 
 
 def count(
@@ -135,10 +126,8 @@ def count(
 ) -> LabelStatistics:
     """Counts labelled pixels and their agreement with the ground truth of `find_truths`."""
     num_classes = len(settings.classes)
-    pixels, confusion = (
-        np.zeros(num_classes + 1, int),
-        np.zeros((num_classes + 1, num_classes), int),
-    )
+    pixels = np.zeros(num_classes + 1, int)
+    confusion = np.zeros((num_classes + 1, num_classes), int)
     seen, compared = np.zeros(num_classes, int), 0
     for image in images:
         labels = np.minimum(read_labels(folder, image), num_classes).astype(int)  # 255 comes last

@@ -95,12 +95,6 @@ class PseudoLabelSettings:
 def read_settings(config: Config) -> PseudoLabelSettings:
     """Reads the section `pseudo_labels` of a classifier's config, and the data sets in it.
 
-    Args:
-        config: The config.
-
-    Returns:
-        The settings.
-
     Raises:
         UserError: If a key is missing or unknown, or a value does not fit.
     """

@@ -82,15 +82,7 @@ class MasksRecord(NamedTuple):
 
 
 def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabeled:
-    """Lists the images of an unlabelled set.
-
-    Args:
-        dataset: The set.
-        classes: Classes of the student.
-        place: What messages call the set.
-
-    Returns:
-        The images.
+    """Lists the images of an unlabelled set, which messages call `place`.
 
     Raises:
         UserError: If an image has no local file or two differ in their extension only.
@@ -128,19 +120,9 @@ def draw_masks(
     Images that an earlier run finished are skipped, unless they have changed. Connected processes
     share the images, and the first writes the report.
 
-    Args:
-        config: Config of the teacher.
-        checkpoint: Its checkpoint.
-        unlabeled: The images.
-        out: Output folder.
-        held_out: Data infos of labelled images that nothing was trained on.
-        dropped: Share in [0, 1) of the least confident pixels of each class, which are ignored.
-        tta: Whether to average over the config's `tta_pipeline`.
-        num_pictures: Number of images in the report's grid.
-        device: Where to compute; by default the GPU of this process, if any.
-
-    Returns:
-        Counts of written, skipped and failed images.
+    `config`, `checkpoint`, `device` and `tta` are those of the `Teacher`. `held_out` are data infos
+    of labelled images that nothing was trained on. `dropped` is the share in [0, 1) of the least
+    confident pixels of each class, which are ignored.
 
     Raises:
         UserError: If the teacher has other classes, or the folder holds masks of another teacher.

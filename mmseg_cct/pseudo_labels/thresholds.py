@@ -21,14 +21,7 @@ class Thresholds(NamedTuple):
     foreground: float = 0.30
 
     def check(self) -> 'Thresholds':
-        """Checks the values.
-
-        Returns:
-            The thresholds.
-
-        Raises:
-            UserError: If they are out of [0, 1] or in the wrong order.
-        """
+        """Returns the thresholds, unless they are out of [0, 1] or in the wrong order."""
         if not 0 <= self.background <= self.foreground <= 1:
             raise UserError(
                 'pseudo_labels.thresholds',
@@ -46,14 +39,9 @@ def labels_from_maps(
 ) -> np.ndarray:
     """Labels pixels with a score above θ_fg, and those with all scores below θ_bg.
 
-    Args:
-        maps: `(C_i, H, W)` in [0, 1], one map per class in the image.
-        class_ids: C_i label ids of these classes.
-        background: Label id of the background; None ignores low scores too.
-        thresholds: θ_bg and θ_fg.
-
-    Returns:
-        `(H, W)` uint8 label ids, 255 where ignored.
+    There is a map `(C_i, H, W)` in [0, 1] for each of the C_i label ids in the image. The id of the
+    background may be None, which ignores low scores too. Returns label ids `(H, W)` uint8, 255
+    where ignored.
     """
     ids = np.array([IGNORE_INDEX if background is None else background, *class_ids], np.uint8)
     first, score = strongest(maps)
