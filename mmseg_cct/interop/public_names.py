@@ -152,7 +152,6 @@ def is_public(state: Mapping[str, Tensor]) -> bool:
     return bool(public)
 
 
-
 def _rename(
     source: Mapping[str, Tensor], names: Mapping[str, str]
 ) -> tuple[dict[str, Tensor], list[str]]:

@@ -102,7 +102,7 @@ def find_truths(segmentation: Any) -> dict[str, dict]:
 
 
 def check_truths(settings: PseudoLabelSettings) -> None:
-    """Checks the masks that labels will be compared with: can be read, of the right size and ids."""
+    """Checks that the masks to compare with can be read and are of the right size and ids."""
     truths = find_truths(settings.segmentation)
 
     def check(image: WeakImage) -> None:
