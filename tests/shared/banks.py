@@ -1,6 +1,7 @@
 """A bank of all perturbations, its batch, and its loss with gradients."""
 
 import copy
+import shutil
 
 import pytest
 import torch
@@ -28,6 +29,9 @@ PERTURBATIONS = dict(
 )
 
 
+needs_compiler = pytest.mark.skipif(
+    not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler'
+)
 each_width = pytest.mark.parametrize('channels', [None, 4, 9])
 MSE = dict(type='MSEConsistency', loss_weight=1.0)
 

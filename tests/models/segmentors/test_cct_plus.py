@@ -12,7 +12,6 @@ from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.layers.cutmix import paste
 
 N, SIZE = 2, (32, 32)
 FCN = dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=3, dropout_ratio=0)
@@ -83,36 +82,64 @@ class WithoutEvenChannels(torch.nn.Module):
         return kept
 
 
+def with_partners(data, num_views=1):
+    """Adds a second batch, narrower than the own one, from which CutMix pastes."""
+    for end in ('', *(f'_strong_{i}' for i in range(num_views))):
+        data['inputs'][f'unlabeled_partner{end}'] = -data['inputs'][f'unlabeled{end}']
+        samples = copy.deepcopy(data['data_samples'][f'unlabeled{end}'])
+        for sample in samples:
+            sample.valid_mask.data[..., 20:] = False
+        data['data_samples'][f'unlabeled_partner{end}'] = samples
+    return data
+
+
+def own_and_pasted(data, teacher):
+    """Logits and validity of the weak views, and of the images pasted into them."""
+    pairs = []
+    for name in ('unlabeled', 'unlabeled_partner'):
+        if name in data['inputs']:
+            with torch.no_grad():
+                seg_logits = teacher(data['inputs'][name], mode='tensor')
+            valid = torch.stack([s.valid_mask.data for s in data['data_samples'][name]])
+            pairs.append((seg_logits, valid))
+    return pairs if pairs[1:] else [pairs[0], [values.flip(0) for values in pairs[0]]]
+
+
 @pytest.mark.parametrize('num_views', [1, 2])
-@pytest.mark.parametrize('mixed', [False, True])
+@pytest.mark.parametrize('mixed', ['not', 'batch', 'partners'])
 def test_the_strong_loss_is_the_cross_entropy_on_mixed_views(num_views, mixed):
     model = make_model()
     teacher = tiny.with_teacher(model)
     data = prepared(model, num_views, size=(32, 24))  # the right quarter is padding
+    if mixed == 'partners':
+        data = with_partners(data, num_views)
     student = copy.deepcopy(model)
-    if mixed:
+    if mixed != 'not':
         model.cutmix = FixedBoxes()
     losses = losses_of(model, data)
 
-    with torch.no_grad():
-        p = teacher(data['inputs']['unlabeled'], mode='tensor').softmax(1)
-    confidence, labels = p.max(1, keepdim=True)
-    valid = torch.zeros(N, 1, *SIZE)
-    valid[..., :24] = 1
-    weight = valid * (confidence >= 0.4)
-    boxes = model.cutmix.drawn if mixed else [torch.zeros(N, 1, *SIZE, dtype=torch.bool)] * 2
-    views = [data['inputs'][f'unlabeled_strong_{i}'] for i in range(num_views)]
+    pairs = []
+    for seg_logits, valid in own_and_pasted(data, teacher):
+        confidence, labels = seg_logits.softmax(1).max(1, keepdim=True)
+        pairs.append((labels, valid * (confidence >= 0.4).float(), valid))
+    nothing = [torch.zeros(N, 1, *SIZE, dtype=torch.bool)] * 2
+    boxes = nothing if mixed == 'not' else model.cutmix.drawn
+    views, inputs = [], data['inputs']
+    for i, box in zip(range(num_views), boxes):
+        view = inputs[f'unlabeled_strong_{i}']
+        pasted = inputs.get(f'unlabeled_partner_strong_{i}', view.flip(0))
+        views.append(torch.where(box, pasted, view))
     # labelled images first, then the weak and all strong views: the order of the encoder's passes
-    student.extract_feat(data['inputs']['labeled'])
-    images = torch.cat([paste(view, each) for view, each in zip(views, boxes)])
-    (z,) = student.extract_feat(images)
+    student.extract_feat(inputs['labeled'])
+    (z,) = student.extract_feat(torch.cat(views))
     expected = 0
-    for own, each in zip(student.decode_head.forward((z,)).split(N), boxes):
-        entropy = F.cross_entropy(own, paste(labels, each).squeeze(1), reduction='none')
-        total = (entropy.unsqueeze(1) * paste(weight, each)).sum()
-        expected += total / paste(valid, each).sum() / num_views
+    for own, box in zip(student.decode_head.forward((z,)).split(N), boxes):
+        labels, weight, valid = (torch.where(box, its, mine) for mine, its in zip(*pairs))
+        entropy = F.cross_entropy(own, labels.squeeze(1), reduction='none').unsqueeze(1)
+        expected += (entropy * weight).sum() / valid.sum() / num_views
     torch.testing.assert_close(losses['strong.loss'], 2 * expected)
     torch.testing.assert_close(losses['strong.unweighted'], expected.detach())
+    (_, weight, valid), _ = pairs
     torch.testing.assert_close(losses['strong.pixels'], weight.sum() / valid.sum())
     assert 0 < losses['strong.pixels'] < 1
 
@@ -168,10 +195,7 @@ def test_the_supervised_and_the_auxiliary_losses_are_those_of_cct():
     state = {k: v for k, v in plus.state_dict().items() if not k.startswith('loss_strong')}
     plain.load_state_dict(state)
     data = prepared(plus)
-    cut = {
-        key: {name: values[name] for name in ('labeled', 'unlabeled')}
-        for key, values in data.items()
-    }
+    cut = {key: {name: data[key][name] for name in ('labeled', 'unlabeled')} for key in data}
     expected, actual = losses_of(plain, cut), losses_of(plus, data)
     for name in ('decode.loss_ce', 'aux.loss'):
         torch.testing.assert_close(actual[name], expected[name])
@@ -202,25 +226,34 @@ def test_the_auxiliary_losses_never_train_the_main_decoder(bank_on_strong):
     assert {name.split('.')[0] for name in trained} == {'backbone', 'neck', 'decode_head'}
 
 
-def test_a_bank_on_the_strong_view_sees_mixed_images_targets_and_validity():
-    model = make_model(bank_on_strong=True)
+@pytest.mark.parametrize('partners', [False, True])
+def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels(partners):
+    bank = dict(tiny.model_config()['auxiliary_head'], loss_weak=dict(type='WeakCrossEntropy'))
+    model = make_model(auxiliary_head=bank, bank_on_strong=True)
     model.cutmix = FixedBoxes()
     teacher = tiny.with_teacher(model)
     data = prepared(model)
-    size = (32, 24)  # of the first image alone
-    data['data_samples']['unlabeled'][0].valid_mask.data[..., size[1] :] = False
+    weak = data['data_samples']['unlabeled']
+    weak[0].valid_mask.data[..., 24:] = False
+    labels = torch.randint(0, 3, (N, 1, *SIZE))
+    for sample, label in zip(weak, labels):
+        sample.pseudo_sem_seg = PixelData(data=label)
+    if partners:
+        data = with_partners(data)
     seen = bank_calls(model)
-    losses_of(model, data)
+    losses = losses_of(model, data)
     ((_, target, samples),) = seen
-    (boxes,) = model.cutmix.drawn
-    with torch.no_grad():
-        expected = paste(teacher(data['inputs']['unlabeled'], mode='tensor'), boxes)
-    torch.testing.assert_close(target, expected)
-    valid = torch.stack([s.valid_mask.data for s in data['data_samples']['unlabeled']])
-    actual = torch.stack([sample.valid_mask.data for sample in samples])
-    expected = paste(valid, boxes)
-    assert not torch.equal(expected, valid)
-    assert torch.equal(actual, expected)
+    (box,) = model.cutmix.drawn
+    own, pasted = own_and_pasted(data, teacher)
+    torch.testing.assert_close(target, torch.where(box, pasted[0], own[0]))
+    valid = torch.stack([sample.valid_mask.data for sample in samples])
+    assert torch.equal(valid, torch.where(box, pasted[1], own[1])) and not torch.equal(
+        valid, own[1]
+    )
+    if not partners:
+        actual = torch.stack([sample.pseudo_sem_seg.data for sample in samples])
+        assert torch.equal(actual, torch.where(box, labels.flip(0), labels))
+    assert losses['aux.weak_ce'] > 0
 
 
 def test_channel_dropout_takes_each_channel_from_one_view(monkeypatch):
@@ -235,16 +268,12 @@ def test_channel_dropout_takes_each_channel_from_one_view(monkeypatch):
     assert first.any() and second.any()
 
 
-CUTMIX = dict(type='CutMix')
+CUTMIX, DROPOUT = dict(type='CutMix'), dict(type='ComplementaryDropout')
 # settings, number of views, whether there is a teacher
 RECIPES = {
     'fixmatch': (dict(auxiliary_head=None), 1, False),
     'unimatch': (dict(auxiliary_head=None, feature_weight=0.5, cutmix=CUTMIX), 2, False),
-    'unimatch-v2': (
-        dict(auxiliary_head=None, channel_dropout=dict(type='ComplementaryDropout')),
-        2,
-        True,
-    ),
+    'unimatch-v2': (dict(auxiliary_head=None, channel_dropout=DROPOUT), 2, True),
     'cct-plus': (dict(cutmix=CUTMIX), 1, True),
     'cct-strong': (dict(bank_on_strong=True, loss_strong=dict(STRONG, loss_weight=0.0)), 1, True),
 }
@@ -277,53 +306,28 @@ def test_with_weight_0_the_main_decoder_sees_no_strong_view():
 @pytest.mark.parametrize('name', RECIPES)
 def test_trains_under_ddp_without_looking_for_unused_parameters(name, tmp_path):
     settings, num_views, taught = RECIPES[name]
-    model = make_model(**settings)
-    alone = make_model(**settings)
-    if taught:
-        for each in (model, alone):
-            torch.manual_seed(5)
-            tiny.with_teacher(each)
+    models = make_model(**settings), make_model(**settings)
+    for model in models if taught else ():
+        torch.manual_seed(5)
+        tiny.with_teacher(model)
 
     def step(model, wrapper):
         model.train_step(make_batch(num_views), wrapper)
 
-    assert_same_under_ddp(model, alone, step, tmp_path, lr=0.05)
+    assert_same_under_ddp(*models, step, tmp_path, lr=0.05)
 
 
 @pytest.mark.parametrize(
     ('settings', 'num_views', 'expected'),
     [
         ({}, 0, r'0 strong views; expected StrongViews\(num_views=1\) at its end'),
-        (
-            dict(channel_dropout=dict(type='ComplementaryDropout')),
-            1,
-            r'1 strong views; expected StrongViews\(num_views=2\)',
-        ),
+        (dict(channel_dropout=DROPOUT), 1, r'1 strong views; expected StrongViews\(num_views=2\)'),
     ],
 )
 def test_missing_views_are_an_error(settings, num_views, expected):
     model = make_model(**settings)
     with pytest.raises(UserError, match=expected):
         losses_of(model, prepared(model, num_views))
-
-
-def test_mixed_images_keep_their_pseudo_labels():
-    model = make_model(
-        auxiliary_head=dict(
-            tiny.model_config()['auxiliary_head'], loss_weak=dict(type='WeakCrossEntropy')
-        ),
-        bank_on_strong=True,
-    )
-    model.cutmix = FixedBoxes()
-    data = prepared(model)
-    labels = torch.randint(0, 3, (N, 1, *SIZE))
-    for sample, label in zip(data['data_samples']['unlabeled'], labels):
-        sample.pseudo_sem_seg = PixelData(data=label)
-    seen = bank_calls(model)
-    losses = losses_of(model, data)
-    actual = torch.stack([sample.pseudo_sem_seg.data for sample in seen[0][2]])
-    assert torch.equal(actual, paste(labels, model.cutmix.drawn[0]))
-    assert losses['aux.weak_ce'] > 0
 
 
 @pytest.mark.parametrize(
@@ -387,17 +391,12 @@ def test_a_joint_batch_needs_one_size():
         losses_of(model, data)
 
 
-@pytest.mark.parametrize('taught', [False, True])
-def test_partners_of_a_second_batch_are_predicted_in_eval_mode(taught):
+def test_without_a_teacher_partners_are_predicted_in_eval_mode():
     model = make_model(auxiliary_head=None, loss_strong=dict(STRONG, threshold=0))
-    teacher = tiny.with_teacher(model) if taught else None
     model.cutmix = FixedBoxes()
-    data = prepared(model)
-    second = prepared(model)
-    for name in ('', '_strong_0'):
-        for key in ('inputs', 'data_samples'):
-            data[key][f'unlabeled_partner{name}'] = second[key][f'unlabeled{name}']
-        data['inputs'][f'unlabeled_partner{name}'].neg_()
+    data = with_partners(prepared(model))
+    for sample in data['data_samples']['unlabeled_partner']:
+        sample.valid_mask.data.fill_(True)
     student = copy.deepcopy(model)
     losses = losses_of(model, data)
 
@@ -405,7 +404,7 @@ def test_partners_of_a_second_batch_are_predicted_in_eval_mode(taught):
     student.extract_feat(inputs['labeled'])
     own = student.predict_target(inputs['unlabeled'], student.extract_feat(inputs['unlabeled']))
     with torch.no_grad():
-        other = (teacher or copy.deepcopy(student).eval())(inputs['unlabeled_partner'])
+        other = copy.deepcopy(student).eval()(inputs['unlabeled_partner'])
     (box,) = model.cutmix.drawn
     labels = torch.where(box, other.argmax(1, keepdim=True), own.argmax(1, keepdim=True))
     view = torch.where(box, inputs['unlabeled_partner_strong_0'], inputs['unlabeled_strong_0'])
@@ -443,65 +442,3 @@ def test_beside_a_teacher_joint_batch_changes_nothing():
 def test_the_feature_stream_drops_whole_channels():
     z = make_model(auxiliary_head=None, feature_weight=1.0).feature_dropout(torch.ones(2, 64, 3, 3))
     assert torch.equal(z, z[..., :1, :1].expand_as(z)) and z.unique().tolist() == [0, 2]
-
-
-def with_partners(data, num_views=1):
-    """Adds a second batch, narrower than the own one, from which CutMix pastes."""
-    for end in ('', *(f'_strong_{i}' for i in range(num_views))):
-        data['inputs'][f'unlabeled_partner{end}'] = -data['inputs'][f'unlabeled{end}']
-        samples = copy.deepcopy(data['data_samples'][f'unlabeled{end}'])
-        for sample in samples:
-            sample.valid_mask.data[..., 20:] = False
-        data['data_samples'][f'unlabeled_partner{end}'] = samples
-    return data
-
-
-def own_and_partners(data, teacher):
-    """Logits and validity of the weak views and of the partners."""
-    for name in ('unlabeled', 'unlabeled_partner'):
-        with torch.no_grad():
-            seg_logits = teacher(data['inputs'][name], mode='tensor')
-        yield seg_logits, torch.stack([s.valid_mask.data for s in data['data_samples'][name]])
-
-
-def test_partners_are_pasted_with_their_weights_and_their_validity():
-    model = make_model(auxiliary_head=None)
-    teacher = tiny.with_teacher(model)
-    model.cutmix = FixedBoxes()
-    data = with_partners(prepared(model, num_views=2), num_views=2)
-    student = copy.deepcopy(model)
-    losses = losses_of(model, data)
-
-    pairs = []
-    for seg_logits, valid in own_and_partners(data, teacher):
-        confidence, labels = seg_logits.softmax(1).max(1, keepdim=True)
-        pairs.append((labels, valid * (confidence >= 0.4).float(), valid))
-    inputs = data['inputs']
-    student.extract_feat(inputs['labeled'])
-    boxes = model.cutmix.drawn
-    views = [
-        torch.where(box, inputs[f'unlabeled_partner_strong_{i}'], inputs[f'unlabeled_strong_{i}'])
-        for i, box in enumerate(boxes)
-    ]
-    seg_logits = student.decode_head.forward(student.extract_feat(torch.cat(views)))
-    expected = 0
-    for own, box in zip(seg_logits.split(N), boxes):
-        labels, weight, valid = (torch.where(box, its, mine) for mine, its in zip(*pairs))
-        entropy = F.cross_entropy(own, labels.squeeze(1), reduction='none').unsqueeze(1)
-        expected += (entropy * weight).sum() / valid.sum() / 2
-    torch.testing.assert_close(losses['strong.unweighted'], expected.detach())
-
-
-def test_a_bank_on_the_strong_view_sees_the_partners_targets_and_validity():
-    model = make_model(bank_on_strong=True)
-    teacher = tiny.with_teacher(model)
-    model.cutmix = FixedBoxes()
-    data = with_partners(prepared(model))
-    seen = bank_calls(model)
-    losses_of(model, data)
-    ((_, target, samples),) = seen
-    (box,) = model.cutmix.drawn
-    own, partners = own_and_partners(data, teacher)
-    torch.testing.assert_close(target, torch.where(box, partners[0], own[0]))
-    valid = torch.stack([sample.valid_mask.data for sample in samples])
-    assert torch.equal(valid, torch.where(box, partners[1], own[1]))
