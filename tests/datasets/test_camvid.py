@@ -6,11 +6,8 @@ from mmseg.registry import DATASETS
 from mmseg_cct.datasets import PairDraw, SemiSegDataset
 from mmseg_cct.preflight.files import check_pairs
 
-PIPELINE = [
-    dict(type='LoadImageFromFile'),
-    dict(type='LoadAnnotations'),
-    dict(type='PackSegInputs'),
-]
+LOAD, PACK = dict(type='LoadImageFromFile'), dict(type='PackSegInputs')
+PIPELINE = [LOAD, dict(type='LoadAnnotations'), PACK]
 
 
 @pytest.fixture
@@ -33,17 +30,20 @@ def _config(root, **kwargs):
     return {**config, **kwargs}
 
 
-def test_void_is_ignored(root):
-    dataset = DATASETS.build(_config(root))
-    mask = dataset[0]['data_samples'].gt_sem_seg.data
-    assert mask[0, 0].tolist() == [*range(11), 255]
+SOME = dict(metainfo=dict(classes=('Car', 'Road')))
 
 
-def test_some_of_the_classes(root):
-    dataset = DATASETS.build(_config(root, metainfo=dict(classes=('Car', 'Road'))))
-    mask = dataset[0]['data_samples'].gt_sem_seg.data
-    assert mask[0, 0].tolist() == [1 if i == 3 else 0 if i == 8 else 255 for i in range(12)]
-    assert dataset.metainfo['palette'] == [[64, 0, 128], [128, 64, 128]]
+@pytest.mark.parametrize(
+    ('options', 'expected', 'colours'),
+    [
+        ({}, [*range(11), 255], [[128, 128, 128], [128, 0, 0]]),
+        (SOME, [255, 255, 255, 1, *[255] * 4, 0, 255, 255, 255], [[64, 0, 128], [128, 64, 128]]),
+    ],
+)
+def test_void_and_other_classes_are_ignored(root, options, expected, colours):
+    dataset = DATASETS.build(_config(root, **options))
+    assert dataset[0]['data_samples'].gt_sem_seg.data[0, 0].tolist() == expected
+    assert dataset.metainfo['palette'][:2] == colours
 
 
 def test_checks_know_that_void_is_allowed(root):
@@ -52,18 +52,11 @@ def test_checks_know_that_void_is_allowed(root):
 
 def test_real_images(camvid_root, project_root):
     lists = project_root / 'configs' / '_base_' / 'splits' / 'camvid'
-    common = _config(
-        camvid_root,
-        data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
-    )
+    prefix = dict(img_path='images/train', seg_map_path='masks/train')
+    unlabeled = dict(ann_file=f'{lists}/5_unlabeled.txt', pipeline=[LOAD, PACK], indices=3)
     dataset = SemiSegDataset(
-        dict(common, ann_file=str(lists / '5_labeled.txt')),
-        dict(
-            common,
-            ann_file=str(lists / '5_unlabeled.txt'),
-            pipeline=[PIPELINE[0], PIPELINE[2]],
-            indices=3,
-        ),
+        _config(camvid_root, data_prefix=prefix, ann_file=f'{lists}/5_labeled.txt'),
+        _config(camvid_root, data_prefix=prefix, **unlabeled),
     )
     assert (len(dataset.labeled), len(dataset)) == (5, 8)
     item = dataset[PairDraw(4, 2, 0, 0)]

@@ -1,31 +1,24 @@
 import re
 
-import cv2
 import numpy as np
 import pytest
+from folders import save
 
-from mmseg_cct.datasets import FolderDataset, PairDraw, SemiSegDataset
+from mmseg_cct.datasets import FolderDataset
 from mmseg_cct.errors import UserError
 
 CLASSES = ['ground', 'thing']
-PIPELINE = [
-    dict(type='LoadImageFromFile'),
-    dict(type='LoadAnnotations'),
-    dict(type='PackSegInputs'),
-]
 
 
 @pytest.fixture
 def root(tmp_path):
     """Images a, b, sub/c of different formats; masks for b and sub/c."""
-    image, mask = np.zeros((5, 7, 3), np.uint8), np.ones((5, 7), np.uint8)
-    for name in ('a.jpg', 'b.PNG', 'sub/c.d.bmp'):
-        (tmp_path / 'photos' / name).parent.mkdir(parents=True, exist_ok=True)
-        cv2.imwrite(str(tmp_path / 'photos' / name), image)
-    for name in ('b.png', 'sub/c.d.png'):
-        (tmp_path / 'labels' / name).parent.mkdir(parents=True, exist_ok=True)
-        cv2.imwrite(str(tmp_path / 'labels' / name), mask)
-    for name, lines in dict(list='sub/c.d\nb.PNG\n', missing='b\nz\n', bare='b\na\n').items():
+    for name in ('photos/a.jpg', 'photos/b.PNG', 'photos/sub/c.d.bmp'):
+        save(tmp_path / name, np.zeros((5, 7, 3), np.uint8))
+    for name in ('labels/b.png', 'labels/sub/c.d.png'):
+        save(tmp_path / name, np.ones((5, 7), np.uint8))
+    lists = dict(list='sub/c.d\nb.PNG\n', missing='b\nz\n', bare='b\na\n', a='a', b='b\n')
+    for name, lines in lists.items():
         (tmp_path / f'{name}.txt').write_text(lines)
     return tmp_path
 
@@ -40,47 +33,41 @@ def _files(dataset):
     return [(info['img_path'], info.get('seg_map_path')) for info in infos]
 
 
-def _expected(root, *names):
-    masks = {'b.PNG': 'b.png', 'sub/c.d.bmp': 'sub/c.d.png'}
-    return [
-        (str(root / 'photos' / name), str(root / 'labels' / masks[name]) if name in masks else None)
-        for name in names
-    ]
+A, B, C = ('a.jpg', None), ('b.PNG', 'b.png'), ('sub/c.d.bmp', 'sub/c.d.png')
+
+
+def _bare(*files):
+    return [(image, None) for image, _ in files]
+
+
+def _expected(root, files):
+    return [(f'{root}/photos/{image}', mask and f'{root}/labels/{mask}') for image, mask in files]
 
 
 @pytest.mark.parametrize(
-    ('options', 'names'),
+    ('options', 'files'),
     [
-        ({}, ['a.jpg', 'b.PNG', 'sub/c.d.bmp']),
-        (dict(subset='labeled'), ['b.PNG', 'sub/c.d.bmp']),
-        (dict(subset='unlabeled'), ['a.jpg']),
-        (dict(ann_file='list.txt'), ['sub/c.d.bmp', 'b.PNG']),
+        ({}, [A, B, C]),
+        (dict(subset='labeled'), [B, C]),
+        (dict(subset='unlabeled', classes=()), [A]),
+        (dict(ann_file='list.txt'), [C, B]),
+        (dict(ann_file='b.txt', subset='unlabeled'), _bare(B)),  # in spite of its mask
+        (dict(mask_dir=None), _bare(A, B, C)),
+        (dict(mask_dir=None, subset='unlabeled'), _bare(A, B, C)),
     ],
 )
-def test_images_of_a_subset_or_a_list(root, options, names):
-    assert _files(_build(root, **options)) == _expected(root, *names)
+def test_images_of_a_subset_or_a_list(root, options, files):
+    assert _files(_build(root, **options)) == _expected(root, files)
 
 
-def test_no_masks_at_all(root):
-    expected = [(path, None) for path, _ in _files(_build(root))]
-    for subset in ('unlabeled', 'all'):
-        assert _files(_build(root, mask_dir=None, subset=subset)) == expected
-
-
-def test_listed_image_may_be_unlabeled_in_spite_of_its_mask(root):
-    (root / 'list.txt').write_text('b\n')
-    dataset = _build(root, ann_file='list.txt', subset='unlabeled')
-    assert _files(dataset) == [(str(root / 'photos' / 'b.PNG'), None)]
-
-
-def test_a_suffix_of_all_masks_is_named(root):
+def test_a_suffix_of_all_masks_is_asked_for(root):
     for name in ('b', 'sub/c.d'):
         mask = root / 'labels' / f'{name}.png'
         mask.rename(mask.with_name(f'{mask.stem}_mask.png'))
-    with pytest.raises(
-        UserError, match=r"labels: no mask has an image .*mask_suffix='_mask\.png'$"
-    ):
-        _files(_build(root, subset='labeled'))
+    with pytest.raises(UserError, match=r"labels: no mask has an .*mask_suffix='_mask\.png'$"):
+        _build(root, subset='labeled')
+    files = [(image, mask.replace('.png', '_mask.png')) for image, mask in (B, C)]
+    assert _files(_build(root, subset='labeled', mask_suffix='_mask.png')) == _expected(root, files)
 
 
 @pytest.mark.parametrize('suffix', ['.png', '_mask.png'])
@@ -92,45 +79,16 @@ def test_a_mask_of_another_format_is_named(root, suffix):
         _build(root, subset='unlabeled', mask_suffix=suffix)
 
 
-def test_mask_suffix(root):
-    (root / 'labels' / 'b.png').rename(root / 'labels' / 'b_mask.png')
-    dataset = _build(root, subset='labeled', mask_suffix='_mask.png')
-    assert _files(dataset) == [
-        (str(root / 'photos' / 'b.PNG'), str(root / 'labels' / 'b_mask.png'))
-    ]
-
-
-def test_trains_as_a_pair(root):
-    config = dict(type='FolderDataset', image_dir='photos', mask_dir='labels', data_root=str(root))
-    config['classes'] = CLASSES
-    dataset = SemiSegDataset(
-        dict(config, subset='labeled', pipeline=PIPELINE),
-        dict(config, subset='unlabeled', pipeline=[PIPELINE[0], PIPELINE[2]]),
-    )
-    item = dataset[PairDraw(1, 0, 0, 0)]
-    assert item['data_samples']['labeled'].gt_sem_seg.data.unique().tolist() == [1]
-    assert item['data_samples']['unlabeled'].classes == ('ground', 'thing')
-
-
 @pytest.mark.parametrize(
     ('label', 'reduced', 'expected'),
     [(200, False, [0, 1, 255]), (200, True, [0, 255]), (1000, False, [0, 1, 255])],
 )
 def test_another_ignored_label_is_loaded_as_255(root, label, reduced, expected):
     ids = np.tile(np.array([0, 1, label], np.uint16 if label > 255 else np.uint8), (8, 4))
-    cv2.imwrite(str(root / 'labels' / 'b.png'), ids)
-    dataset = _build(
-        root,
-        subset='labeled',
-        ignore_index=label,
-        reduce_zero_label=reduced,
-        pipeline=[dict(type='LoadAnnotations')],
-    )
+    save(root / 'labels/b.png', ids)
+    options = dict(subset='labeled', ignore_index=label, reduce_zero_label=reduced)
+    dataset = _build(root, **options, pipeline=[dict(type='LoadAnnotations')])
     assert np.unique(dataset[0]['gt_seg_map']).tolist() == expected
-
-
-def test_unlabeled_needs_no_classes(root):
-    assert len(_build(root, subset='unlabeled', classes=())) == 1
 
 
 def test_colours(root):
@@ -142,9 +100,11 @@ def test_colours(root):
 def test_mask_without_image_is_named(root, messages):
     (root / 'photos' / 'b.PNG').unlink()
     assert len(_build(root, subset='labeled')) == 1
-    assert messages == [
-        f'{root}/labels/b.png: a mask without an image in {root}/photos (1 in all); left out'
-    ]
+    expected = f'labels/b.png: a mask without an image in {root}/photos (1 in all); left out'
+    assert messages == [f'{root}/{expected}']
+
+
+LISTED = dict(ann_file='bare.txt', subset='labeled')
 
 
 @pytest.mark.parametrize(
@@ -158,39 +118,22 @@ def test_mask_without_image_is_named(root, messages):
         (dict(palette=[[0, 0, 0]]), r'FolderDataset\.palette: 1 colours; expected 2, one for each'),
         (dict(image_dir='nowhere'), 'nowhere: no such folder; expected a folder of images'),
         (dict(mask_dir='nowhere'), r'nowhere: no such folder; expected the masks \(FolderDataset'),
-        (
-            dict(mask_dir='photos'),
-            r'mask_dir: .*photos is or lies in image_dir .*; expected a folder b',
-        ),
+        (dict(mask_dir='photos'), r'mask_dir: .*photos is or lies in image_dir .*; expected a fo'),
         (dict(mask_dir='photos/sub'), r'photos/sub is or lies in image_dir .*photos, so that'),
         (dict(mask_dir='photos', ann_file='list.txt'), 'photos is or lies in image_dir'),
         (dict(ann_file='missing.txt'), r'missing\.txt: no image z in .*photos; expected one'),
-        (
-            dict(ann_file='bare.txt', subset='labeled'),
-            r'a\.jpg: no mask for this image of .*/labels/a\.png',
-        ),
-        (
-            dict(ann_file='bare.txt', subset='labeled', mask_dir=None),
-            r'b\.PNG: no mask for this image of .*expected FolderDataset\.mask_dir/b\.png',
-        ),
+        (LISTED, r'a\.jpg: no mask for this image of .*/labels/a\.png'),
+        (dict(LISTED, mask_dir=None), r'b\.PNG: no mask for .*expected FolderDataset\.mask_dir/b'),
         (dict(ann_file='no.txt'), r'no\.txt: no such file; expected a text file'),
         (dict(mask_dir=None, subset='labeled'), "no image belongs to subset 'labeled'; expected"),
-        (
-            dict(mask_suffix='.tif', subset='labeled'),
-            r'b\.png: a mask of another suffix than \.tif, so .*; expected b\.tif',
-        ),
+        (dict(exclude='a.txt', subset='unlabeled'), "no image belongs to subset 'unlabeled'; ex"),
+        (dict(mask_suffix='.tif'), r'b\.png: a mask of another suffix than \.tif, .*; expected b'),
     ],
 )
 def test_mistakes(root, options, message):
     with pytest.raises(UserError, match=message) as caught:
         _build(root, **options)
     assert '\n' not in str(caught.value)
-
-
-def test_every_image_has_a_mask(root):
-    (root / 'photos' / 'a.jpg').unlink()
-    with pytest.raises(UserError, match="no image belongs to subset 'unlabeled'; expected images"):
-        _build(root, subset='unlabeled')
 
 
 def test_the_case_of_a_suffix_does_not_count(root):

@@ -6,12 +6,11 @@ import cv2
 import numpy as np
 import pytest
 import torch
-import world
+from exports import png
 from mmengine.dataset import ConcatDataset, pseudo_collate
-from mmengine.registry import TRANSFORMS
-from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 from PIL import Image
+from trees import LABELED_PIPELINE, UNLABELED_PIPELINE
 
 from mmseg_cct.datasets import PairDraw, PairSampler, SemiSegDataset
 from mmseg_cct.datasets.semi_supervised import branch_settings
@@ -68,10 +67,11 @@ def test_a_number_of_labels_chooses_the_lists(tree, lists, ann_file):
 
 
 def test_a_number_of_labels_needs_the_folder_of_its_lists(tree, lists):
+    labeled = tree.config('labeled')
     with pytest.raises(UserError, match=r'^num_labeled=7: no split_dir; .* 7_labeled\.txt and 7_u'):
-        SemiSegDataset(tree.config('labeled'), num_labeled=7)
+        SemiSegDataset(labeled, num_labeled=7)
     with pytest.raises(UserError, match=r'^labeled: .*lists/7_labeled\.txt: no such file'):
-        SemiSegDataset(tree.config('labeled'), **{**lists, 'num_labeled': 7})
+        SemiSegDataset(labeled, **lists | dict(num_labeled=7))
 
 
 def test_strong_views_end_the_unlabelled_pipeline(tree):
@@ -139,6 +139,7 @@ def _loader(dataset, num_workers=0, skip=0, seed=5):
 class TestItem:
     def test_holds_both_branches(self, dataset, tree):
         item = dataset[DRAW]
+        assert dataset.metainfo == dataset.METAINFO == dataset.labeled.metainfo
         assert item.keys() == {'inputs', 'data_samples'}
         for branch in ('labeled', 'unlabeled'):
             assert item['inputs'][branch].shape == (3, 12, 12)
@@ -148,14 +149,7 @@ class TestItem:
         assert labeled.img_path == str(tree.image('l1'))
         assert unlabeled.img_path == str(tree.image('u2'))
         assert labeled.gt_sem_seg.data.shape == (1, 12, 12)
-        assert 'gt_sem_seg' not in unlabeled
-        assert 'seg_map_path' not in unlabeled.metainfo
-
-    def test_is_a_plain_sample_without_unlabeled_set(self, dataset, tree):
-        plain = SemiSegDataset(tree.config('labeled'))[DRAW._replace(unlabeled=None)]
-        pair = dataset[DRAW]
-        assert torch.equal(plain['inputs'], pair['inputs']['labeled'])
-        assert _equal(plain['data_samples'], pair['data_samples']['labeled'])
+        assert 'gt_sem_seg' not in unlabeled and 'seg_map_path' not in unlabeled.metainfo
 
     def test_a_loader_must_draw_pairs(self, dataset):
         with pytest.raises(UserError, match=r"gave 3 as index; expected .*type='PairSampler'"):
@@ -175,13 +169,9 @@ class TestItem:
 
 
 class TestSet:
-    def test_metainfo_is_that_of_the_labeled_set(self, dataset):
-        assert dataset.metainfo == dataset.METAINFO == dataset.labeled.metainfo
-
     def test_takes_built_sets_and_leaves_them_alone(self, tree, dataset):
-        both = DATASETS.build(tree.config('labeled'))
         unlabeled = DATASETS.build(tree.config('unlabeled'))
-        built = SemiSegDataset(both, unlabeled)
+        built = SemiSegDataset(DATASETS.build(tree.config('labeled')), unlabeled)
         assert _equal(built[DRAW], dataset[DRAW])
         assert 'seg_map_path' in unlabeled.get_data_info(0)
         assert 'seg_map_path' not in built.unlabeled.get_data_info(0)
@@ -189,20 +179,15 @@ class TestSet:
     @pytest.mark.parametrize('serialize_data', [True, False])
     def test_takes_lazy_sets(self, tree, dataset, serialize_data):
         options = dict(lazy_init=True, serialize_data=serialize_data)
-        lazy = SemiSegDataset(
-            tree.config('labeled', **options), tree.config('unlabeled', **options)
-        )
-        assert _equal(lazy[DRAW], dataset[DRAW])
+        lazy = [tree.config(branch, **options) for branch in ('labeled', 'unlabeled')]
+        assert _equal(SemiSegDataset(*lazy)[DRAW], dataset[DRAW])
 
-    def test_takes_concatenated_sets(self, tree, make_tree, tmp_path):
+    def test_takes_concatenated_sets_whose_masks_need_not_exist(self, tree, make_tree, tmp_path):
         other = make_tree(tmp_path / 'other', num_unlabeled=2)
         other.delete_unlabeled_masks()
         parts = [tree.config('unlabeled'), other.config('unlabeled')]
-        dataset = SemiSegDataset(
-            tree.config('labeled'),
-            dict(type='ConcatDataset', datasets=parts),
-            strong_views=dict(type='StrongViews', num_views=1),
-        )
+        both, views = dict(type='ConcatDataset', datasets=parts), dict(type='StrongViews')
+        dataset = SemiSegDataset(tree.config('labeled'), both, strong_views=views)
         assert isinstance(dataset.unlabeled, ConcatDataset)
         assert len(dataset.unlabeled) == 6
         item = dataset[DRAW._replace(unlabeled=5)]
@@ -210,13 +195,6 @@ class TestSet:
         sample = item['data_samples']['unlabeled']
         assert sample.img_path == str(other.image('u1'))
         assert 'seg_map_path' not in sample.metainfo
-
-    def test_a_list_that_names_an_image_twice_is_refused(self, tree):
-        (tree.root / 'twice.txt').write_text('l1\nl2\nl1\n')
-        with pytest.raises(
-            UserError, match=r'^labeled: .*twice\.txt: l1 is listed twice; expected'
-        ):
-            SemiSegDataset(tree.config('labeled', ann_file='twice.txt'))
 
     def test_list_is_looked_for_in_the_working_directory_first(self, tree, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
@@ -226,8 +204,10 @@ class TestSet:
 
 
 class TestRandomness:
-    def test_a_draw_is_always_the_same(self, dataset):
+    def test_a_draw_is_always_the_same_and_leaves_the_process_alone(self, dataset):
+        before = _random_state()
         first = dataset[DRAW]
+        assert _random_state() == before
         torch.rand(1), random.random(), np.random.rand()
         dataset[DRAW._replace(labeled_seed=1)]
         assert _equal(dataset[DRAW], first)
@@ -237,39 +217,11 @@ class TestRandomness:
         for branch in ('labeled', 'unlabeled'):
             assert len({image[branch].numpy().tobytes() for image in images}) == 10
 
-    def test_mask_is_augmented_with_its_image(self, tree):
-        # The image's own content is the mask: after any augmentation they still agree.
-        for name in tree.labeled_names:
-            mask = cv2.imread(str(tree.mask(name)), cv2.IMREAD_UNCHANGED)
-            cv2.imwrite(str(tree.image(name).with_suffix('.png')), np.repeat(mask[..., None], 3, 2))
-        pipeline = [
-            dict(type='LoadImageFromFile'),
-            dict(type='LoadAnnotations'),
-            dict(type='RandomCrop', crop_size=(9, 9)),
-            dict(type='RandomFlip', prob=0.5),
-            dict(type='PackSegInputs'),
-        ]
-        config = tree.config('labeled', img_suffix='.png', pipeline=pipeline)
-        dataset = SemiSegDataset(config)
-        for seed in range(10):
-            item = dataset[PairDraw(0, None, seed, 0)]
-            assert torch.equal(item['inputs'][:1].long(), item['data_samples'].gt_sem_seg.data)
-
-    def test_state_of_the_process_is_left_alone(self, dataset):
-        before = _random_state()
-        dataset[DRAW]
-        assert _random_state() == before
-
-    @pytest.mark.parametrize('num_workers', [1, 2])
-    def test_workers_give_the_batches_of_the_main_process(self, dataset, num_workers):
-        expected = list(islice(_loader(dataset), 4))
-        assert _equal(list(islice(_loader(dataset, num_workers), 4)), expected)
-
-    def test_skip_gives_the_batches_of_an_uninterrupted_run(self, dataset):
-        assert _equal(
-            list(islice(_loader(dataset, num_workers=1, skip=6), 2)),
-            list(islice(_loader(dataset), 5))[3:],
-        )
+    @pytest.mark.parametrize(('num_workers', 'skip'), [(1, 0), (2, 0), (1, 6)])
+    def test_workers_give_the_batches_of_the_main_process(self, dataset, num_workers, skip):
+        expected = list(islice(_loader(dataset), 5))[skip // 2 :]
+        actual = islice(_loader(dataset, num_workers, skip), len(expected))
+        assert _equal(list(actual), expected)
 
     def test_baseline_sees_the_same_labeled_batches(self, dataset, tree):
         baseline = _loader(SemiSegDataset(tree.config('labeled')))
@@ -278,99 +230,55 @@ class TestRandomness:
             assert _equal(plain['data_samples'], pair['data_samples']['labeled'])
 
 
-class TestUnlabeledMasks:
-    def test_are_never_opened(self, tree, opened):
-        dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
-        for batch in islice(_loader(dataset), 4):
-            assert len(batch['inputs']['unlabeled']) == 2
-        masks = {name for name in opened if 'masks' in name}
-        assert masks == {str(tree.mask(name)) for name in tree.labeled_names}
-        assert {str(tree.image(name)) for name in tree.unlabeled_names} <= set(opened)
+def test_masks_of_unlabelled_images_are_never_opened(tree, opened):
+    dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+    for batch in islice(_loader(dataset), 4):
+        assert len(batch['inputs']['unlabeled']) == 2
+    masks = {name for name in opened if '/masks/' in name}
+    assert masks == {str(tree.mask(name)) for name in tree.labeled_names}
+    assert {str(tree.image(name)) for name in tree.unlabeled_names} <= set(opened)
 
-    def test_need_not_exist(self, tree, dataset):
-        expected = dataset[DRAW]
-        tree.delete_unlabeled_masks()
-        dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
-        assert _equal(dataset[DRAW], expected)
 
-    def test_are_in_no_data_info(self, dataset):
-        for index in range(len(dataset.unlabeled)):
-            assert 'seg_map_path' not in dataset.unlabeled.get_data_info(index)
-        assert 'seg_map_path' in dataset.labeled.get_data_info(0)
+GONE = dict(ann_file='gone.txt', metainfo=None)
 
 
 class TestErrors:
-    @pytest.mark.parametrize('branch', ['labeled', 'unlabeled'])
-    @pytest.mark.parametrize('kind', ['BaseSegDataset', 'CamVidDataset'])
-    def test_missing_list(self, tree, branch, kind):
-        (tree.root / f'{branch}.txt').unlink()
-        configs = {key: tree.config(key) for key in ('labeled', 'unlabeled')}
-        configs[branch] = tree.config(branch, type=kind, metainfo=None)
-        with pytest.raises(UserError) as caught:
-            SemiSegDataset(**configs)
-        assert str(caught.value) == (
-            f'{branch}: {tree.root}/{branch}.txt: no such file; expected a text file with one '
-            'image name per line (tools/make_splits.py makes such lists)'
-        )
-
     @pytest.mark.parametrize('serialize_data', [True, False])
-    def test_empty_list(self, tree, serialize_data):
+    def test_no_image_in_a_list_or_a_folder(self, tree, serialize_data):
         (tree.root / 'labeled.txt').write_text('')
         with pytest.raises(UserError, match=r'labeled.*empty; expected'):
             SemiSegDataset(tree.config('labeled', serialize_data=serialize_data))
-
-    @pytest.mark.parametrize('serialize_data', [True, False])
-    def test_folder_with_other_images_only(self, tree, serialize_data):
         options = dict(type='CityscapesDataset', ann_file='', serialize_data=serialize_data)
         with pytest.raises(UserError, match='labeled: the set is empty; expected at least one'):
             SemiSegDataset(tree.config('labeled', metainfo=None, **options))
 
-    def test_mistake_in_an_own_set_names_the_branch(self, tree):
-        config = dict(type='FolderDataset', image_dir=str(tree.root / 'images'))
-        with pytest.raises(UserError, match=r'^unlabeled: FolderDataset\.classes=\(\): expected'):
-            SemiSegDataset(tree.config('labeled'), config)
-
-    def test_no_class_names(self, tree):
-        with pytest.raises(UserError, match=r'labeled\.metainfo: no class names; expected'):
-            SemiSegDataset(tree.config('labeled', metainfo=None))
-
-    @pytest.mark.parametrize('branch', ['labeled', 'unlabeled'])
-    def test_pipeline_without_pack(self, tree, branch):
+    @pytest.mark.parametrize(
+        ('branch', 'change', 'message'),
+        [
+            ('labeled', dict(metainfo=None), r'\.metainfo: no class names; expected'),
+            ('labeled', dict(ann_file='twice.txt'), r': .*twice\.txt: l1 is listed twice; exp'),
+            ('labeled', GONE, r': \S*/set/gone\.txt: no such file; expected a text file w'),
+            ('unlabeled', GONE, r': \S*gone\.txt: no such file; .* makes such lists\)$'),
+            ('unlabeled', dict(GONE, type='CamVidDataset'), r': \S*gone\.txt: no such file; exp'),
+            ('labeled', dict(pipeline=LABELED_PIPELINE[:-1]), r'\.pipeline: .* expected PackS'),
+            ('unlabeled', dict(pipeline=UNLABELED_PIPELINE[:-1]), r'\.pipeline: .* expected P'),
+            ('labeled', dict(pipeline=UNLABELED_PIPELINE), r'\.pipeline: gives no ground truth'),
+        ],
+    )
+    def test_a_mistake_in_a_set_names_its_branch(self, tree, branch, change, message):
+        (tree.root / 'twice.txt').write_text('l1\nl2\nl1\n')
         configs = {key: tree.config(key) for key in ('labeled', 'unlabeled')}
-        configs[branch]['pipeline'] = configs[branch]['pipeline'][:-1]
-        with pytest.raises(UserError, match=rf'{branch}\.pipeline: .* expected PackSegInputs'):
+        configs[branch] |= change
+        with pytest.raises(UserError, match=f'^{branch}{message}'):
             SemiSegDataset(**configs)[DRAW]
 
-    def test_labeled_pipeline_without_masks(self, tree):
-        pipeline = tree.config('unlabeled')['pipeline']
-        with pytest.raises(UserError, match=r'labeled\.pipeline: gives no ground truth'):
-            SemiSegDataset(tree.config('labeled', pipeline=pipeline))[DRAW]
-
-    def test_unlabeled_pipeline_that_makes_masks(self, tree):
-        class _Inventor:
-            def __call__(self, results):
-                results['gt_seg_map'] = np.zeros(results['img_shape'], np.uint8)
-                return results
-
-        load, *_, pack = tree.config('unlabeled')['pipeline']
-        unlabeled = BaseSegDataset(**{
-            **{key: value for key, value in tree.config('unlabeled').items() if key != 'type'},
-            'pipeline': [TRANSFORMS.build(load), _Inventor(), TRANSFORMS.build(pack)],
-        })  # fmt: skip
-        with pytest.raises(UserError, match=r'unlabeled\.pipeline: gives a ground truth'):
-            SemiSegDataset(tree.config('labeled'), unlabeled)[DRAW]
-
-    @pytest.mark.parametrize('num_workers', [0, 1])
-    def test_an_image_that_the_pipeline_cannot_take(self, tree, num_workers):
+    def test_an_image_that_the_pipeline_cannot_take_is_named_by_a_worker(self, tree):
         cv2.imwrite(str(tree.image('u0')), np.zeros((3, 2000, 3), np.uint8))  # no row after Resize
         dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
-        draw = PairDraw(labeled=1, unlabeled=0, labeled_seed=11, unlabeled_seed=12)
-        loader = torch.utils.data.DataLoader(
-            dataset, sampler=[draw], batch_size=None, num_workers=num_workers
-        )
+        options = dict(sampler=[DRAW._replace(unlabeled=0)], batch_size=None, num_workers=1)
         expected = r'u0\.jpg: unlabeled\.pipeline does not run on it \(error: OpenCV.*; expected'
         with pytest.raises(UserError, match=expected):
-            next(iter(loader))
+            next(iter(torch.utils.data.DataLoader(dataset, **options)))
 
     def test_a_file_that_the_pipelines_own_backend_reads_is_not_blamed(self, tree):
         for name in tree.unlabeled_names:
@@ -389,6 +297,7 @@ class TestErrors:
             ('images/l1.jpg', b'', r'cannot be read \('),
             ('images/u2.jpg', b'\xff\xd8\xff\xe0 half', r'cannot be read \('),
             ('masks/l1.png', b'no image', r'cannot be read \(.* a readable mask'),
+            ('masks/l1.png', png(np.full((16, 24), 7, 'u1')), 'label id 7; expected 0 to 2, or'),
             ('images/u2.jpg', None, 'no such file; expected the image there'),
         ],
     )
@@ -398,13 +307,3 @@ class TestErrors:
         with pytest.raises(UserError, match=rf'^{path}: {message}') as caught:
             dataset[DRAW]
         assert '\n' not in str(caught.value)
-
-
-def test_a_mask_that_got_a_wrong_id_meanwhile_is_named(tmp_path):
-    world.write_images(tmp_path / 'data')
-    settings = world.cct_config(tmp_path / 'data').train_dataloader.dataset
-    dataset = SemiSegDataset(**{k: v for k, v in settings.items() if k != 'type'})
-    for mask in (tmp_path / 'data/masks').iterdir():
-        Image.fromarray(np.full((32, 40), 7, np.uint8)).save(mask)
-    with pytest.raises(UserError, match=r'masks/l\d\.png: label id 7; expected 0 to 2, or 255'):
-        dataset[DRAW]

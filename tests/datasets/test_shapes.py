@@ -3,18 +3,15 @@
 import mmcv
 import numpy as np
 import pytest
-import torch
 from mmengine import fileio
 from mmengine.config import Config
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets import DrawShapesScene, SemiSegDataset, ShapesDataset
-from mmseg_cct.datasets.samplers import PairDraw
+from mmseg_cct.datasets import DrawShapesScene, ShapesDataset
 from mmseg_cct.datasets.shapes_scene import draw_scene
 from mmseg_cct.errors import UserError
 
 PIPELINE = [dict(type='DrawShapesScene'), dict(type='PackSegInputs')]
-UNLABELED = [dict(type='DrawShapesScene', with_seg_map=False), dict(type='PackSegInputs')]
 CLASSES = ShapesDataset.METAINFO['classes']
 
 
@@ -40,18 +37,6 @@ def test_augmentation_never_reaches_the_kept_scene():
         np.testing.assert_array_equal(part, before)
         with pytest.raises(ValueError, match='read-only'):
             part[:] = 0
-
-
-def test_pairs_pass_the_check_of_data():
-    pairs = SemiSegDataset(
-        labeled=dict(type='ShapesDataset', start=0, count=2, size=32, pipeline=PIPELINE),
-        unlabeled=dict(type='ShapesDataset', start=2, count=4, size=32, pipeline=UNLABELED),
-    )
-    pair = pairs[PairDraw(1, 3, 0, 0)]
-    assert 'gt_sem_seg' in pair['data_samples']['labeled']
-    assert 'gt_sem_seg' not in pair['data_samples']['unlabeled']
-    expected = torch.from_numpy(draw_scene(0, 5, 32)[0].copy()).permute(2, 0, 1)
-    assert torch.equal(pair['inputs']['unlabeled'], expected)
 
 
 def test_the_demos_parts_have_no_scene_in_common(project_root):

@@ -37,21 +37,21 @@ class TestDrawSplit:
             draw_split(NAMES, number)
 
 
+@pytest.mark.parametrize('number', [5, 20, 50, 100])
 class TestCamVidLists:
-    @pytest.mark.parametrize('number', [5, 20, 50, 100])
     def test_are_splits(self, number, project_root):
-        folder = project_root / 'configs' / '_base_' / 'splits' / 'camvid'
-        labeled = read_list(folder / f'{number}_labeled.txt')
-        unlabeled = read_list(folder / f'{number}_unlabeled.txt')
+        labeled, unlabeled = camvid_lists(project_root, number)
         assert len(labeled) == number
         assert len(set(labeled) | set(unlabeled)) == 367
 
-    @pytest.mark.parametrize('number', [5, 20, 50, 100])
     def test_are_those_of_seed_0(self, number, project_root, camvid_root):
-        folder = project_root / 'configs' / '_base_' / 'splits' / 'camvid'
         split = draw_split(read_list(camvid_root / 'train.txt'), number, seed=0)
-        assert read_list(folder / f'{number}_labeled.txt') == split.labeled
-        assert read_list(folder / f'{number}_unlabeled.txt') == split.unlabeled
+        assert camvid_lists(project_root, number) == [split.labeled, split.unlabeled]
+
+
+def camvid_lists(project_root, number):
+    folder = project_root / 'configs' / '_base_' / 'splits' / 'camvid'
+    return [read_list(folder / f'{number}_{part}.txt') for part in ('labeled', 'unlabeled')]
 
 
 class TestVoc:
@@ -65,9 +65,8 @@ class TestVoc:
 
     @pytest.fixture
     def root(self, tmp_path):
-        lists = tmp_path / 'VOC2012' / 'ImageSets' / 'Segmentation'
-        write_list(lists / 'train.txt', NAMES[:3])
-        write_list(lists / 'val.txt', NAMES[3:5])
+        for name, names in (('train', NAMES[:3]), ('val', NAMES[3:5])):
+            write_list(tmp_path / f'VOC2012/ImageSets/Segmentation/{name}.txt', names)
         return tmp_path
 
     @pytest.mark.parametrize('inner', ['', 'VOC2012'])
@@ -85,10 +84,8 @@ class TestVoc:
         for name in NAMES:
             (root / 'VOC2012' / 'SegmentationClassAug' / f'{name}.png').touch()
         assert read_voc_lists(root) == (NAMES[:3], NAMES[:3] + NAMES[5:])
-
-    def test_no_train_list(self, tmp_path):
         with pytest.raises(UserError, match=r'train\.txt: no such file'):
-            read_voc_lists(tmp_path)
+            read_voc_lists(root / 'none')
 
 
 def voc_line(name):
@@ -96,11 +93,9 @@ def voc_line(name):
 
 
 def cityscapes_line(name):
-    city = name.split('_')[0]
-    return (
-        f'leftImg8bit/train/{city}/{name}_leftImg8bit.png '
-        f'gtFine/train/{city}/{name}_gtFine_labelTrainIds.png'
-    )
+    place = f'{name.split("_")[0]}/{name}'
+    image, mask = f'{place}_leftImg8bit.png', f'{place}_gtFine_labelTrainIds.png'
+    return f'leftImg8bit/train/{image} gtFine/train/{mask}'
 
 
 def write(folder, labeled, unlabeled, line=voc_line, files='{}labeled.txt'):
@@ -121,10 +116,8 @@ class TestPublicSplits:
         (tmp_path / '3_train_unsupervised.txt').unlink()
         with pytest.raises(UserError, match=r'3_train_unsupervised\.txt: no such file'):
             read_public_splits(tmp_path)
-
-    def test_none(self, tmp_path):
         with pytest.raises(UserError, match=r'no list of the public code; expected \{n\}_train'):
-            read_public_splits(tmp_path)
+            read_public_splits(tmp_path / 'none')
 
 
 class TestUniMatchSplits:
@@ -136,6 +129,9 @@ class TestUniMatchSplits:
         splits = read_unimatch_splits(tmp_path)
         assert [*splits.items()] == [(n, (NAMES[:n], NAMES[n:])) for n in (2, 3, 12)]
         assert read_unimatch_splits(tmp_path / 'u2pl_1_10') == {2: (NAMES[5:7], NAMES[7:])}
+        (tmp_path / '3' / 'unlabeled.txt').unlink()
+        with pytest.raises(UserError, match=r'3/unlabeled\.txt: no such file'):
+            read_unimatch_splits(tmp_path)
 
     def test_cityscapes_names_are_those_of_mmseg(self, tmp_path):
         write(tmp_path / '1_3', ['jena_000078_000019'], ['ulm_000000_000001'], cityscapes_line)
@@ -154,10 +150,4 @@ class TestUniMatchSplits:
         for name, (number, start) in lists.items():
             write(tmp_path / name, NAMES[:number], NAMES[start:])
         with pytest.raises(UserError, match=message):
-            read_unimatch_splits(tmp_path)
-
-    def test_half_a_pair(self, tmp_path):
-        write(tmp_path / '3', NAMES[:3], NAMES[3:])
-        (tmp_path / '3' / 'unlabeled.txt').unlink()
-        with pytest.raises(UserError, match=r'3/unlabeled\.txt: no such file'):
             read_unimatch_splits(tmp_path)

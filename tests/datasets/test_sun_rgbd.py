@@ -2,6 +2,7 @@ import re
 
 import numpy as np
 import pytest
+from folders import save
 from mmseg.registry import DATASETS
 from PIL import Image
 from world import run_tool
@@ -34,19 +35,11 @@ def test_an_id_out_of_range_is_an_error(bad):
 def sun(tmp_path):
     """Two test and three training images of different sizes, and their labels in that order."""
     rng = np.random.default_rng(0)
-    labels = tmp_path / 'labels'
-    labels.mkdir()
-    number = 0
-    for split, count in (('test', 2), ('train', 3)):
-        folder = tmp_path / 'sun' / 'images' / split
-        folder.mkdir(parents=True)
-        for index in range(1, count + 1):
-            number += 1
-            size = (20 + number, 30)
-            image = rng.integers(0, 256, (*size, 3), np.uint8)
-            Image.fromarray(image).save(folder / f'img-{index:06d}.jpg')
-            ids = rng.integers(0, 38, size, np.uint8)
-            Image.fromarray(ids).save(labels / f'img-{number:06d}.png')
+    names = ['test/img-000001', 'test/img-000002', *(f'train/img-00000{n}' for n in (1, 2, 3))]
+    for number, name in enumerate(names, 1):
+        pixels = rng.integers(0, 256, (20 + number, 30, 3), np.uint8)
+        save(tmp_path / f'sun/images/{name}.jpg', pixels)
+        save(tmp_path / f'labels/img-{number:06d}.png', pixels[..., 0] % 38)
     return tmp_path
 
 
@@ -57,11 +50,11 @@ def convert(sun):
 def test_the_tool_writes_what_the_data_set_reads(sun, capsys):
     convert(sun)
     assert '5 masks written' in capsys.readouterr().out
+    kinds = ('LoadImageFromFile', 'LoadAnnotations', 'PackSegInputs')
     dataset = DATASETS.build(dict(
         type='SUNRGBDDataset', data_root=str(sun / 'sun'),
         data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
-        pipeline=[dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'),
-                  dict(type='PackSegInputs')]))  # fmt: skip
+        pipeline=[dict(type=kind) for kind in kinds]))  # fmt: skip
     assert len(dataset) == 3
     for index in range(3):
         ids = np.asarray(Image.open(sun / 'labels' / f'img-{index + 3:06d}.png'))
@@ -77,10 +70,8 @@ def test_masks_of_other_content_are_kept(sun, capsys):
     before = mask.read_bytes()
     with pytest.raises(SystemExit):
         convert(sun)
-    assert re.search(
-        r'error: .*train/img-000002\.png: is there and differs from .*labels/img-000004\.png',
-        capsys.readouterr().err,
-    )
+    expected = r'error: .*train/img-000002\.png: is there and differs from .*labels/img-000004\.png'
+    assert re.search(expected, capsys.readouterr().err)
     assert mask.read_bytes() == before
 
 

@@ -1,7 +1,6 @@
 from types import SimpleNamespace
 
 import pytest
-from mmseg.registry import DATA_SAMPLERS
 from pairs import draws_of, pair_of_sets
 
 from mmseg_cct.datasets import PairDraw, PairSampler
@@ -15,6 +14,8 @@ def test_draws_never_change():
         PairDraw(4, 6, 1812439554, 3023734987),
         PairDraw(3, 2, 418312378, 3853099827),
     ]
+    assert draws_of(20) == draws_of(20)
+    assert draws_of(20, seed=4) != draws_of(20)
 
 
 def test_partners_are_a_stream_of_their_own():
@@ -27,30 +28,12 @@ def test_partners_are_a_stream_of_their_own():
     assert len({draw.partner_seed for draw in draws}) == 700
 
 
-def test_seed_decides():
-    assert draws_of(20) == draws_of(20)
-    assert draws_of(20, seed=4) != draws_of(20)
-
-
 @pytest.mark.parametrize('num_unlabeled', [None, 1, 100])
 def test_labeled_stream_does_not_depend_on_the_unlabeled_set(num_unlabeled):
     expected = [(draw.labeled, draw.labeled_seed) for draw in draws_of(30)]
     draws = draws_of(30, dataset=pair_of_sets(num_unlabeled=num_unlabeled))
     assert [(draw.labeled, draw.labeled_seed) for draw in draws] == expected
     assert (draws[0].unlabeled is None) == (num_unlabeled is None)
-
-
-def test_is_registered_and_has_what_mmengine_calls():
-    class _Sized(SimpleNamespace):
-        def __len__(self):
-            return 7
-
-    dataset = _Sized(labeled=range(5), unlabeled=range(7))
-    options = dict(dataset=dataset, seed=0)
-    sampler = DATA_SAMPLERS.build(dict(type='PairSampler'), default_args=options)
-    sampler.set_epoch(3)
-    assert len(sampler) == 7
-    assert next(iter(sampler)) == draws_of(1, seed=0)[0]
 
 
 def test_another_dataset_is_refused():

@@ -98,14 +98,19 @@ def test_labels_of_subfolders(tree, labels):
 
 
 class TestErrors:
-    def test_missing_labels_stop_before_training(self, tree, labels):
+    @pytest.mark.parametrize(
+        ('ids', 'message'),
+        [
+            (None, 'no such file; expected the pseudo'),
+            (np.zeros((24, 16), np.uint8), '16×24 pixels; expected 24×16, the size of'),
+            (np.zeros((16, 24), np.uint16), 'label ids of type .*; expected bytes'),
+        ],
+    )
+    def test_what_cannot_be_labels_stops_before_training(self, tree, labels, ids, message):
         (labels / 'u2.png').unlink()
-        with pytest.raises(UserError, match=r'pseudo/u2\.png: no such file; expected the pseudo'):
-            check_pairs(build(tree, labels))
-
-    def test_labels_of_another_size(self, tree, labels):
-        cv2.imwrite(str(labels / 'u2.png'), np.zeros((24, 16), np.uint8))
-        with pytest.raises(UserError, match=r'u2\.png: 16×24 pixels; expected 24×16, the size of'):
+        if ids is not None:
+            cv2.imwrite(str(labels / 'u2.png'), ids)
+        with pytest.raises(UserError, match=rf'pseudo/u2\.png: {message}'):
             check_pairs(build(tree, labels))
 
     @pytest.mark.parametrize('own', [{}, {'metainfo': {}}])  # their set may name no classes
@@ -117,20 +122,11 @@ class TestErrors:
         with pytest.raises(UserError, match=r'u2\.png: label id 3 outside .*expected 0 to 2, or'):
             check_pairs(SemiSegDataset(tree.config('labeled'), unlabeled))
 
-    def test_ids_of_two_bytes(self, tree, labels):
-        cv2.imwrite(str(labels / 'u2.png'), np.zeros((16, 24), np.uint16))
-        with pytest.raises(UserError, match=r'u2\.png: label ids of type .*; expected bytes'):
-            check_pairs(build(tree, labels))
-
     def test_packing_them_as_a_mask(self, tree, labels):
-        config = tree.config(
-            'unlabeled',
-            img_suffix='.png',
-            pipeline=[*pipeline(tree, labels)[:-1], dict(type='PackSegInputs')],
-        )
-        dataset = SemiSegDataset(tree.config('labeled'), config)
+        steps = [*pipeline(tree, labels)[:-1], dict(type='PackSegInputs')]
+        config = tree.config('unlabeled', img_suffix='.png', pipeline=steps)
         with pytest.raises(UserError, match=r'gives a ground truth; .* PackPseudoLabels after'):
-            dataset[DRAW]
+            SemiSegDataset(tree.config('labeled'), config)[DRAW]
 
     def test_packing_without_loading(self, tree, labels):
         with pytest.raises(UserError, match=r'PackPseudoLabels without LoadPseudoLabels'):

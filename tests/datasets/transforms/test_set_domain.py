@@ -6,11 +6,8 @@ from mmseg_cct.errors import UserError
 
 
 def test_set_domain_marks_samples_in_every_shape():
-    one, views, branches = (
-        SegDataSample(),
-        [SegDataSample(), SegDataSample()],
-        dict(labeled=SegDataSample(), unlabeled=SegDataSample()),
-    )
+    one, views = SegDataSample(), [SegDataSample(), SegDataSample()]
+    branches = dict(labeled=SegDataSample(), unlabeled=SegDataSample())
     transform = SetDomain('x')
     for samples in (one, views, branches):
         assert transform(dict(data_samples=samples))['data_samples'] is samples
