@@ -11,7 +11,7 @@ check_stack()
 import_formatter()
 
 try:
-    from .utils.quiet import silence_misleading_lines
+    from .utils.log import silence_misleading_lines
 
     silence_misleading_lines()
     from . import datasets, engine, evaluation, models, preflight, visualization

@@ -50,7 +50,7 @@ ROOMS = {
     'studies': {
         *('errors', 'utils', 'config', 'datasets', 'preflight', 'visualization'),
         # Self-training is a study: masks, then a student that learns from them.
-        *('apis', 'pseudo_labels', 'analysis', 'cli'),
+        *('pseudo_labels', 'analysis', 'cli'),
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},

@@ -24,9 +24,9 @@ from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, chosen, seed, tool_parser
 from mmseg_cct.cli.ranks import add_launcher
 from mmseg_cct.cli.start import running
+from mmseg_cct.config.config_file import next_round
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.errors import printable
-from mmseg_cct.utils.rounds import next_round
 
 
 def parse_args() -> argparse.Namespace:

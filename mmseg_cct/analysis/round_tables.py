@@ -12,7 +12,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets.leaves import infos_of, read_truth
 from mmseg_cct.datasets.semi_supervised import branch_settings
-from mmseg_cct.utils.rounds import Labels, read_labels
+from mmseg_cct.preflight.labeled_record import Labels, read_labels
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import signed
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from mmengine.config import Config
 
+from mmseg_cct.config.config_file import next_round
 from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
@@ -17,13 +18,13 @@ from mmseg_cct.engine.checkpoints import (
     require_checkpoint,
 )
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.labeled_record import LABELS
+from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent
-from mmseg_cct.utils.rounds import LABELS, next_round
 from mmseg_cct.utils.text import is_unicode
 
 from .device import enable_amp, fit_to_device, fit_workers
-from .pretrained import fetch_pretrained_weights
 from .runner import locked, require_files_kept, run, unlink_config
 
 # What hooks write into the work directory besides checkpoints.

@@ -1,4 +1,4 @@
-"""Finds the file of a config and those that it builds on, without importing torch."""
+"""Finds the file of a config and those that it builds on, and names runs, without torch."""
 
 import ast
 import re
@@ -49,6 +49,17 @@ def composed_name(stem: str, method: Any, labels: int | None) -> str:
     if labels is not None:
         stem = f'{re.sub(r"_[0-9]+$", "", stem)}_{labels}'
     return stem
+
+
+def next_round(path: Path) -> Path:
+    """Names the file or folder of the next round: `mine-round2`, then `mine-round3`."""
+    if path.name in ('', '..'):
+        path = path.resolve()
+    suffix = '.py' if path.suffix == '.py' else ''  # a folder's name may have a dot, too
+    stem, number = path.name.removesuffix(suffix), 1
+    if match := re.fullmatch(r'(.+)-round([0-9]+)', stem):
+        stem, number = match[1], int(match[2])
+    return path.with_name(f'{stem}-round{number + 1}{suffix}')
 
 
 def require_bases(file: str | Path, above: tuple[Path, ...] = ()) -> None:

@@ -1,5 +1,6 @@
 """Checks the files of data sets: images, masks and pseudo labels."""
 
+import copy
 import functools
 import itertools
 import os
@@ -10,7 +11,9 @@ from typing import Any
 
 from mmcv.transforms import LoadAnnotations
 from mmengine import fileio
+from mmseg.registry import DATASETS
 
+from mmseg_cct.datasets.failures import explain_failed_build, name_images_in_errors
 from mmseg_cct.datasets.leaves import (
     image_loader,
     image_paths,
@@ -25,9 +28,11 @@ from mmseg_cct.utils.image_files import read_mask
 from mmseg_cct.utils.images import image_size, is_turned
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.leaks import describe_leaks
+from mmseg_cct.utils.library_errors import library_place
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.masks import UNKNOWN_IDS, check_mask, judge_labels
 from mmseg_cct.utils.shares import on_first_process
+from mmseg_cct.utils.text import one_line
 
 from .pipelines import (
     check_unlabeled_pipeline,
@@ -75,6 +80,32 @@ def check_pairs(pairs: SemiSegDataset) -> None:
                 warn(line)
 
     on_first_process(look)
+
+
+def build_evaluation_set(settings: Any, key: str) -> Any:
+    """Builds a set and validates its files, as is done before training and testing.
+
+    Its pipeline names the image that it fails on. `key` is the set's place in the config.
+
+    Raises:
+        UserError: There is no set, it cannot be built, or a file is bad.
+    """
+    if settings is None:
+        raise UserError(key, 'missing', 'a labelled data set')
+    try:
+        dataset = DATASETS.build(copy.deepcopy(settings))
+        dataset.full_init()
+    except UserError as error:
+        raise error.within(key) from None
+    except Exception as error:
+        is_refusal = isinstance(error, (AssertionError, OSError, ValueError))
+        if not is_refusal and library_place(error) is None:  # a bug
+            raise
+        explain_failed_build(settings, key)
+        raise UserError(key, one_line(error), 'a data set there') from error
+    look_at_evaluation_data(dataset, key)
+    name_images_in_errors(dataset, key)
+    return dataset
 
 
 def look_at_evaluation_data(dataset: Any, key: str) -> list[str]:

@@ -3,6 +3,8 @@
 import hashlib
 import os
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from mmengine.dist import is_main_process
 from mmengine.runner import Runner
@@ -10,9 +12,53 @@ from mmengine.runner import Runner
 from mmseg_cct.datasets.leaves import image_paths, infos_of
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import read_record, write_record
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import file_stamp
-from mmseg_cct.utils.rounds import LABELS, Labels, read_labels, record_labels
+
+# In the work directory of a training.
+LABELS = 'labels.json'
+_EXPECTED = 'the labelled images of a training, as it began'
+
+
+class Labels(NamedTuple):
+    """The images of a training as it began.
+
+    Attributes:
+        labeled: Sorted paths of the labelled images.
+        unlabeled: Number of unlabelled images.
+        files: Size and mtime of each labelled image and mask, by path below their common folder.
+        digest: Hash of the unlabelled images' names and sizes; empty if there are none.
+    """
+
+    labeled: list[str]
+    unlabeled: int
+    files: dict[str, list[int]] = {}
+    digest: str = ''
+
+    def changes(self, now: 'Labels') -> str:
+        """Names the files that differ in a later record of the same labelled images."""
+        before = {name: self.files[name] for name in now.files if name in self.files}
+        found = [name for name, stamp in before.items() if stamp != now.files[name]]
+        if len(found) == len(before):  # copied to another disk, so only the sizes tell
+            found = [name for name, stamp in before.items() if stamp[:1] != now.files[name][:1]]
+        more = f' and {len(found) - 3} more' if found[3:] else ''
+        parts = [f'{", ".join(found[:3])}{more}'] if found else []
+        if self.digest and now.digest and self.digest != now.digest:
+            numbers = f'{self.unlabeled} then, {now.unlabeled} now'
+            parts.append(f'the names or sizes of the unlabelled images ({numbers})')
+        return ' and '.join(parts)
+
+
+def record_labels(work_dir: str | os.PathLike, labels: Labels) -> None:
+    """Records what a training begins with."""
+    write_record(Path(work_dir, LABELS), labels)
+
+
+def read_labels(work_dir: str | os.PathLike) -> Labels | None:
+    """Reads what a training began with; None if there is no record."""
+    record = Path(work_dir, LABELS)
+    return read_record(record, Labels, _EXPECTED) if record.is_file() else None
 
 
 def keep_labeled_images(runner: Runner) -> None:

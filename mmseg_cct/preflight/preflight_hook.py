@@ -40,8 +40,7 @@ from .classes import (
     order_problems,
     output_problems,
 )
-from .evaluation_set import build_evaluation_set
-from .files import check_pairs, look_at_evaluation_data
+from .files import build_evaluation_set, check_pairs, look_at_evaluation_data
 from .first_batch import batch_problems, file_name_problems, iou_metrics, metric_problems
 from .image_labels import annotation_problems
 from .labeled_record import keep_labeled_images

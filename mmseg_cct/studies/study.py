@@ -17,14 +17,15 @@ from typing import Any, NamedTuple
 from mmengine.config import Config, ConfigDict
 from scipy.stats import t as student
 
-from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.config.compose import find_bank, read_method, training_sets
 from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.config.walk import leaves
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.build import require_buildable
-from mmseg_cct.utils import rounds
+from mmseg_cct.preflight.labeled_record import Labels as Labeled
+from mmseg_cct.preflight.labeled_record import read_labels
+from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
 from mmseg_cct.utils.files import require_outside, write_atomic
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import counted, signed
@@ -210,9 +211,9 @@ def _finished(out: Path) -> Iterator[tuple[Path, tuple[str, str, int], dict[str,
 
 def changed_data(out: Path) -> str:
     """Names data that changed between two trainings of a study with the same labelled images."""
-    first: dict[tuple[str, ...], rounds.Labels] = {}
+    first: dict[tuple[str, ...], Labeled] = {}
     for folder in sorted(out.glob('*/*/seed*/train')):
-        if (record := rounds.read_labels(folder)) is not None:
+        if (record := read_labels(folder)) is not None:
             earlier = first.setdefault((*record.labeled, str(bool(record.digest))), record)
             if changed := earlier.changes(record):
                 return f'{folder}: {changed} changed since an earlier run'

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from mmengine.registry import DefaultScope
 
 from mmseg_cct.config.compose import merged
+from mmseg_cct.config.config_file import next_round
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.next_commands import WORK_DIRS, next_commands
 from mmseg_cct.config.shipped import CONFIGS, SCOPE
@@ -24,7 +25,6 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.image_lists import read_list, require_listable, write_list
 from mmseg_cct.utils.masks import judge_labels
-from mmseg_cct.utils.rounds import next_round
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone

@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from mmseg_cct.config.config_file import next_round
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8
-from mmseg_cct.utils.rounds import next_round
 
 _OPTIONS = '# Options: '
 _FOLDER = re.compile(r'# .+ on (.+): \d+ labelled and ')

@@ -9,7 +9,7 @@ import world
 
 from mmseg_cct.analysis.finished_runs import Run
 from mmseg_cct.analysis.round_tables import round_tables
-from mmseg_cct.utils.rounds import LABELS, Labels, record_labels
+from mmseg_cct.preflight.labeled_record import LABELS, Labels, record_labels
 
 CLASSES = ('ground', 'thing', 'other')
 IOU = {

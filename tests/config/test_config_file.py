@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from mmseg_cct.config.config_file import composed_name, find_config, require_bases
+from mmseg_cct.config.config_file import composed_name, find_config, next_round, require_bases
 from mmseg_cct.config.shipped import CONFIGS
 from mmseg_cct.errors import UserError
 
@@ -93,3 +94,21 @@ def test_a_mistyped_config_is_told_before_torch_is_imported(tmp_path):
     )
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, 'error: configs/typo.py: no such config file\n')
+
+
+def test_the_working_directory_has_a_next_round(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert next_round(Path('.')) == tmp_path.with_name(f'{tmp_path.name}-round2')
+
+
+@pytest.mark.parametrize(
+    ('name', 'expected'),
+    [
+        ('runs/mine', 'runs/mine-round2'),
+        ('runs/mine.v2-round9', 'runs/mine.v2-round10'),
+        ('a/cct_mine.v2.py', 'a/cct_mine.v2-round2.py'),
+        ('a/cct_mine-round2.py', 'a/cct_mine-round3.py'),
+    ],
+)
+def test_rounds_are_counted(name, expected):
+    assert next_round(Path(name)) == Path(expected)

@@ -1,6 +1,7 @@
 """What is said of images and masks before a training reads them."""
 
 import re
+from contextlib import nullcontext
 
 import cv2
 import numpy as np
@@ -12,7 +13,7 @@ from trees import LABELED_PIPELINE
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight import files
-from mmseg_cct.preflight.files import check_pairs, look_at_evaluation_data
+from mmseg_cct.preflight.files import build_evaluation_set, check_pairs, look_at_evaluation_data
 from mmseg_cct.utils import shares
 from mmseg_cct.utils.image_files import ORIENTATION
 
@@ -248,3 +249,39 @@ def test_other_ranks_raise_what_rank_0_found(tree, monkeypatch):
     monkeypatch.setattr(shares, 'broadcast_object_list', _broadcast)
     tree.image('l1').unlink()
     assert error_of(tree) == 'a.png: bad; expected good'
+
+
+KEY = 'val_dataloader.dataset'
+
+
+def test_all_void(tree):
+    write_masks(tree, [255], [255], [255])
+    build_evaluation_set(tree.config('labeled'), 'test_dataloader.dataset')
+    with pytest.raises(UserError) as caught:
+        build_evaluation_set(tree.config('labeled'), KEY)
+    assert str(caught.value) == (
+        f'{KEY}: all 3 masks hold only ignored pixels; expected labelled pixels to validate on'
+    )
+    write_masks(tree, [255, 0])
+    assert len(build_evaluation_set(tree.config('labeled'), KEY)) == 3
+
+
+def test_a_crop_before_the_mask(tree):
+    load, annotate, *_, pack = LABELED_PIPELINE
+    for step, fits in (('RandomCrop', False), ('Resize', True)):
+        size = dict(crop_size=(8, 8)) if step == 'RandomCrop' else dict(scale=(8, 8))
+        pipeline = [load, dict(type=step, **size), annotate, pack]
+        with nullcontext() if fits else pytest.raises(UserError, match='RandomCrop moves the'):
+            build_evaluation_set(tree.config('labeled', pipeline=pipeline), KEY)
+
+
+@pytest.mark.parametrize(
+    ('settings', 'message'),
+    [
+        (None, f'^{KEY}: missing; expected a labelled data set$'),
+        (dict(data_prefix=dict(img_path='none')), f'^{KEY}: .*none'),
+    ],
+)
+def test_a_set_that_is_not_there(tree, settings, message):
+    with pytest.raises(UserError, match=message):
+        build_evaluation_set(settings and tree.config('labeled', **settings), KEY)

@@ -6,8 +6,7 @@ import world
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight import labeled_record
-from mmseg_cct.preflight.labeled_record import keep_labeled_images
-from mmseg_cct.utils.rounds import LABELS, read_labels
+from mmseg_cct.preflight.labeled_record import LABELS, keep_labeled_images, read_labels
 
 
 def test_the_labelled_images_of_a_training_are_kept(tmp_path, monkeypatch):

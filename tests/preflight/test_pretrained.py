@@ -1,11 +1,16 @@
-"""Pretrained weights fit the module that loads them."""
+"""Pretrained weights are fetched first, and fit the module that loads them."""
+
+import functools
+import http.server
+import threading
 
 import pytest
 import torch
 from mmseg.registry import MODELS
 
+from mmseg_cct.engine.safe_loading import cached_file
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.pretrained import check_pretrained_weights
+from mmseg_cct.preflight.pretrained import check_pretrained_weights, fetch_pretrained_weights
 
 NETWORK = dict(type='mmseg.ResNet', depth=18, base_channels=4, stem_channels=4)
 
@@ -76,3 +81,118 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
     (tmp_path / 'w.pth').write_text('<html>')
     with pytest.raises(UserError, match=r'w\.pth: cannot be read .*; expected a whole file'):
         check_pretrained_weights(network(str(tmp_path / 'w.pth')))
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache for torch's downloads."""
+    monkeypatch.setattr(torch.hub, '_hub_dir', str(tmp_path / 'hub'))
+    return tmp_path / 'hub' / 'checkpoints'
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A web server on this machine; gives its address and the folder that it serves."""
+    folder = tmp_path / 'served'
+    folder.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        yield f'http://127.0.0.1:{httpd.server_port}', folder
+        httpd.shutdown()
+
+
+def model(checkpoint):
+    return {'backbone': {'type': 'X', 'init_cfg': {'type': 'Pretrained', 'checkpoint': checkpoint}}}
+
+
+def test_models_without_pretrained_weights_pass():
+    fetch_pretrained_weights({'backbone': {'init_cfg': [{'type': 'Kaiming', 'layer': 'Conv2d'}]}})
+    fetch_pretrained_weights({'pretrained': None, 'backbone': {'init_cfg': None}})
+
+
+def test_a_local_file_passes_and_a_missing_one_is_named(tmp_path):
+    path = tmp_path / 'weights.pth'
+    with pytest.raises(UserError) as error:
+        fetch_pretrained_weights(model(str(path)))
+    assert str(error.value).startswith(f'model.backbone.init_cfg.checkpoint: {path} is not a file')
+    path.touch()
+    fetch_pretrained_weights(model(str(path)))
+
+
+@pytest.mark.parametrize(
+    ('config', 'key'),
+    [
+        ({'pretrained': 'gone.pth'}, 'model.pretrained'),
+        (
+            {'heads': [{'init_cfg': [{'type': 'Pretrained', 'checkpoint': 'gone.pth'}]}]},
+            'model.heads.0.init_cfg.0.checkpoint',
+        ),
+    ],
+)
+def test_the_key_of_a_missing_file_is_named(config, key):
+    with pytest.raises(UserError, match=f'^{key}: gone.pth is not a file; expected'):
+        fetch_pretrained_weights(config)
+
+
+def test_a_download_lands_where_mmengine_looks(cache, server):
+    address, folder = server
+    torch.save({'a': torch.ones(1)}, folder / 'tiny.pth')
+    fetch_pretrained_weights(model(f'{address}/tiny.pth?x=1'))
+    assert (cache / 'tiny.pth').is_file()
+
+    from mmengine.runner.checkpoint import CheckpointLoader
+
+    (folder / 'tiny.pth').unlink()  # a second download would fail
+    assert CheckpointLoader.load_checkpoint(f'{address}/tiny.pth?x=1')['a'] == 1
+    fetch_pretrained_weights(model(f'{address}/tiny.pth?x=1'))
+
+
+def test_a_failed_download_says_what_to_fetch_and_where_to_put_it(cache, server):
+    address, _ = server
+    url = f'{address}/gone.pth'
+    with pytest.raises(UserError) as error:
+        fetch_pretrained_weights(model(url))
+    line = str(error.value)
+    assert '\n' not in line and '404' in line
+    assert f'fetch {url} elsewhere and put it at {cache / "gone.pth"}' in line
+    assert 'or set model.backbone.init_cfg.checkpoint=FILE' in line
+    assert not (cache / 'gone.pth').exists()
+
+
+def test_short_names_are_resolved(cache):
+    cache.mkdir(parents=True)
+    for name in ('open-mmlab://resnet50_v1c', 'mmcls://mobilenet_v2'):
+        with pytest.MonkeyPatch.context() as patch:
+            urls = []
+
+            def refuse(url, timeout, urls=urls):
+                urls.append(url)
+                raise OSError('no network')
+
+            patch.setattr('mmseg_cct.engine.safe_loading.urlopen', refuse)
+            with pytest.raises(UserError, match=r'no network.*fetch https://.*\.pth elsewhere'):
+                fetch_pretrained_weights(model(name))
+        cached_file(urls[0]).touch()
+        fetch_pretrained_weights(model(name))
+
+
+def test_an_unknown_short_name_is_named():
+    with pytest.raises(
+        UserError, match=r'checkpoint: open-mmlab://resnet51 is not in the model zoo'
+    ):
+        fetch_pretrained_weights(model('open-mmlab://resnet51'))
+
+
+def test_other_storage_is_left_to_mmengine():
+    fetch_pretrained_weights(model('s3://bucket/weights.pth'))
+
+
+def test_one_process_per_machine_downloads(cache, monkeypatch):
+    monkeypatch.setenv('LOCAL_RANK', '1')
+    fetch_pretrained_weights(model('http://127.0.0.1:9/never.pth'))
