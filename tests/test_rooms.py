@@ -69,7 +69,6 @@ TESTED_ELSEWHERE = {
     '__init__': 'test_package',
     '__main__': 'test_package runs the command line',
     'version': 'test_package',
-    'annotations/consequences': 'annotations/test_importer reads the table of an import',
     'annotations/readers/geometry': 'in the tests of each reader',
     **{
         f'annotations/writers/{name}': 'annotations/test_export writes and reads every format'

@@ -1,6 +1,8 @@
 """Draws what somebody drew on an image, and tells what is not in the mask as it was drawn."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,16 +10,57 @@ import numpy as np
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, is_background
+from mmseg_cct.utils.templates import markdown_table
 
 from .boxes import bounding_boxes, union
 from .class_table import ClassTable
-from .consequences import Consequences
 from .pictures import size_of, turned
 from .rasterize import Drawing, rasterize, scaled
 from .shapes import AnnotatedImage, LeftOut, Shape
 
 IGNORED = f'ignored ({IGNORE_INDEX})'
+_NAMED = 3  # images by name
 _FAR = 2.0  # sides of the image; shares beyond are pixels
+
+
+@dataclass
+class _Row:
+    numbers: Counter[str] = field(default_factory=Counter)  # by image
+    out_of: int = 0
+    fault: str = ''
+
+
+class Consequences:
+    """Counts what was drawn but is not in the masks as it was drawn, by its kind and its fate."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], _Row] = {}
+
+    def add(
+        self, what: str, becomes: str, image: str, number: int = 1, out_of: int = 0, fault: str = ''
+    ) -> None:
+        """Counts a number of one kind on an image; `out_of` is the whole that it is a share of."""
+        if number:
+            row = self._rows.setdefault((what, becomes), _Row(fault=fault))
+            row.numbers[image] += number
+            row.out_of += out_of
+
+    def __getitem__(self, what: str) -> int:
+        """The number of one kind, whatever became of it."""
+        return sum(row.numbers.total() for kind, row in self._rows.items() if kind[0] == what)
+
+    def describe(self) -> str:
+        """Describes all kinds as a table; empty if there is nothing to tell."""
+        rows = []
+        for (what, becomes), row in self._rows.items():
+            names, number = list(row.numbers), row.numbers.total()
+            share = f' ({number / row.out_of:.1%})' if row.out_of else ''
+            more = ', ...' if len(names) > _NAMED else ''
+            fault = f' ({row.fault})' if row.fault else ''
+            images = f'{len(names)}: {", ".join(names[:_NAMED])}{more}{fault}'
+            rows.append([what, f'{number}{share}', images, becomes])
+        header = ['not as drawn', 'number', 'images', 'becomes']
+        return markdown_table(header, rows, 'lrll') if rows else ''
 
 
 class Drawer(NamedTuple):
@@ -44,14 +87,9 @@ class Drawer(NamedTuple):
         return self.table.ids[name] if name else IGNORE_INDEX
 
     def draw(self, annotated: AnnotatedImage, image: Path | bytes) -> np.ndarray:
-        """Draws the mask of an image, as the image is shown.
+        """Draws the mask of an image (its file, or what that holds) as it is shown.
 
-        Args:
-            annotated: What somebody drew on it.
-            image: Its file, or what that holds.
-
-        Returns:
-            Class ids `(H, W)` uint8.
+        Returns class ids `(H, W)` uint8.
 
         Raises:
             UserError: If a size or a class does not fit, or no shape lies in the image.

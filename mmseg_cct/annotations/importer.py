@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -18,20 +19,12 @@ from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, means_ignored
 from mmseg_cct.utils.processes import locked_folder
 from mmseg_cct.utils.text import counted
 
-from .class_table import (
-    TABLE,
-    ClassTable,
-    data_folder,
-    extended,
-    read_table,
-    write_table,
-)
-from .consequences import Consequences
-from .draw_image import Drawer
+from .class_table import TABLE, ClassTable, data_folder, extended, read_table, write_table
+from .draw_image import Consequences, Drawer
 from .image_names import ImageNames
 from .image_pool import ImagePool
 from .readers import binary_masks, colour_masks, require_reader
-from .shapes import AnnotatedImage, Annotations, Colour
+from .shapes import AnnotatedImage, Colour
 from .source import Source, reading
 
 _VALUE = re.compile(r'-?\d+')  # a grey value in place of a class
@@ -174,7 +167,11 @@ def import_masks(
     elif binary is not None:
         annotations = binary_masks.read(export, binary, mask_suffix, values)
     else:
-        annotations = _read(export)
+        reader = require_reader(export)
+        if reader is colour_masks:
+            colour_masks.ask_for_names(export)
+        with reading(str(export.path), reader.TITLE):
+            annotations = reader.read(export)
 
     # The classes of both
     _require_rest(rest, is_needed=colours is None, empty=empty)
@@ -195,13 +192,14 @@ def import_masks(
     pool = ImagePool(out, images, export, masks_alone)
     done.failed += map(str, pool.refused)
     drawer = Drawer(done.table, rest, resize, fill_boxes, done.told)
-    drawn = _drawn(progress(annotations.images), pool, drawer, done, empty)
+    masks = _Masks(out / 'masks', pool, drawer, done, empty, overwrite, one_class)
+    drawn = masks.drawn(progress(annotations.images))
     if first := next(drawn, None):
         with _claimed(home, table):
             write_table(home, done.table)
             for name, mask in chain([first], drawn):
                 with _noted(done):
-                    _write(out, name, mask, done, overwrite, one_class, drawer.undrawn)
+                    masks.write(name, mask)
             done.images = pool.bring(copy) if done.masks else 0
     if done.missing:
         named = f'{", ".join(done.missing[:3])}{", ..." if len(done.missing) > 3 else ""}'
@@ -217,50 +215,96 @@ def import_masks(
     return done
 
 
-def _drawn(
-    images: Iterable[AnnotatedImage | Problem | UserError],
-    pool: ImagePool,
-    drawer: Drawer,
-    done: Imported,
-    empty: bool,
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Draws images one by one: name and mask; counts and notes those that get none."""
-    names = ImageNames(pool.names)
-    for annotated in images:
-        drawn = None
-        with _noted(done):
-            if not isinstance(annotated, AnnotatedImage):
-                raise UserError(annotated)
-            with reading(annotated.name, 'a labelling tool'):
-                drawn = _draw(annotated, names, pool, drawer, done, empty)
-        if drawn:
-            yield drawn
+class _Masks(NamedTuple):
+    """The masks of an import; counts and notes what becomes of them.
 
+    Attributes:
+        folder: Where they go.
+        pool: The images.
+        drawer: Draws them.
+        done: Where to count.
+        empty: As for `import_masks`, like `overwrite`.
+        overwrite: Whether to replace masks that differ.
+        one_class: Id of the class of masks of one class.
+    """
 
-def _draw(
-    annotated: AnnotatedImage,
-    names: ImageNames,
-    pool: ImagePool,
-    drawer: Drawer,
-    done: Imported,
-    empty: bool,
-) -> tuple[str, np.ndarray] | None:
-    if drawer.fill_boxes:
-        annotated = annotated.with_filled_boxes()
-    name = names.find(annotated.name)
-    if not (annotated.shapes or (empty and annotated.is_done and not annotated.left_out)):
-        done.bare += 1
-        drawer.tell(annotated, annotated.left_out)
-        if name and (pool.folder.parent / 'masks' / f'{name}.png').exists():
-            what = 'images without a shape, whose masks are of earlier imports'
-            done.told.add(what, 'the mask as it was', annotated.name)
-        return None
-    image = pool[name] if name else annotated.data
-    if image is None:
-        done.missing.append(annotated.name)
-        return None
-    mask = drawer.draw(annotated, image)
-    return names.take(name or pool.add(annotated)), mask
+    folder: Path
+    pool: ImagePool
+    drawer: Drawer
+    done: Imported
+    empty: bool
+    overwrite: bool
+    one_class: int | None
+
+    def drawn(
+        self, images: Iterable[AnnotatedImage | Problem | UserError]
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """Draws images one by one: name and mask; notes those that get none."""
+        names = ImageNames(self.pool.names)
+        for annotated in images:
+            drawn = None
+            with _noted(self.done):
+                if not isinstance(annotated, AnnotatedImage):
+                    raise UserError(annotated)
+                with reading(annotated.name, 'a labelling tool'):
+                    drawn = self._draw(annotated, names)
+            if drawn:
+                yield drawn
+
+    def _draw(self, annotated: AnnotatedImage, names: ImageNames) -> tuple[str, np.ndarray] | None:
+        if self.drawer.fill_boxes:
+            annotated = annotated.with_filled_boxes()
+        name = names.find(annotated.name)
+        is_empty = self.empty and annotated.is_done and not annotated.left_out
+        if not (annotated.shapes or is_empty):
+            self.done.bare += 1
+            self.drawer.tell(annotated, annotated.left_out)
+            if name and (self.folder / f'{name}.png').exists():
+                what = 'images without a shape, whose masks are of earlier imports'
+                self.done.told.add(what, 'the mask as it was', annotated.name)
+            return None
+        image = self.pool[name] if name else annotated.data
+        if image is None:
+            self.done.missing.append(annotated.name)
+            return None
+        mask = self.drawer.draw(annotated, image)
+        return names.take(name or self.pool.add(annotated)), mask
+
+    def write(self, name: str, mask: np.ndarray) -> None:
+        """Writes a mask that is new, adds a class to an earlier one or, if wanted, replaces it.
+
+        A mask of `one_class` keeps the other classes of an earlier mask where it draws nothing.
+        """
+        path, done, rest = self.folder / f'{name}.png', self.done, self.drawer.undrawn
+        if not path.exists():
+            done.new += 1
+            return self._save(path, mask)
+        earlier = read_mask(path)
+        is_merged = self.one_class is not None and earlier.shape == mask.shape
+        if is_merged:
+            is_drawn = mask != rest
+            covered = int((is_drawn & (earlier != rest) & (earlier != IGNORE_INDEX)).sum())
+            mask = np.where(is_drawn, mask, np.where(earlier == self.one_class, rest, earlier))
+        if np.array_equal(earlier, mask):
+            done.unchanged += 1
+        elif is_merged and self.one_class not in earlier:
+            what = 'pixels of other classes under the class of these masks'
+            done.told.add(what, 'that class', name, covered, mask.size)
+            done.merged += 1
+            self._save(path, mask)
+        else:
+            done.changed += 1
+            fits = earlier.shape == mask.shape
+            fate = 'replaced' if self.overwrite else 'as they were; --overwrite replaces them'
+            number = int((earlier != mask).sum()) if fits else mask.size
+            done.told.add('pixels unlike those of earlier masks', fate, name, number, mask.size)
+            if self.overwrite:
+                self._save(path, mask)
+
+    def _save(self, path: Path, mask: np.ndarray) -> None:
+        palette = np.full((256, 3), 255, np.uint8)
+        palette[: len(self.done.table.colours)] = list(self.done.table.colours.values())
+        write_png(path, Image.fromarray(mask.astype(np.uint8)), palette)
 
 
 @contextmanager
@@ -299,52 +343,6 @@ def _all_renamed(
     return {**table.renamed, **new}
 
 
-def _write(
-    out: Path,
-    name: str,
-    mask: np.ndarray,
-    done: Imported,
-    overwrite: bool,
-    one_class: int | None,
-    rest: int,
-) -> None:
-    """Writes a mask that is new, adds a class to an earlier one or, with `overwrite`, replaces it.
-
-    A mask of `one_class` keeps the other classes of an earlier mask where it has the id `rest`.
-    """
-    path = out / 'masks' / f'{name}.png'
-    if not path.exists():
-        done.new += 1
-        return _save(path, mask, done.table)
-    earlier = read_mask(path)
-    is_merged = one_class is not None and earlier.shape == mask.shape
-    if is_merged:
-        is_drawn = mask != rest
-        covered = int((is_drawn & (earlier != rest) & (earlier != IGNORE_INDEX)).sum())
-        mask = np.where(is_drawn, mask, np.where(earlier == one_class, rest, earlier))
-    if np.array_equal(earlier, mask):
-        done.unchanged += 1
-    elif is_merged and one_class not in earlier:
-        what = 'pixels of other classes under the class of these masks'
-        done.told.add(what, 'that class', name, covered, mask.size)
-        done.merged += 1
-        _save(path, mask.astype(np.uint8), done.table)
-    else:
-        done.changed += 1
-        fits = earlier.shape == mask.shape
-        fate = 'replaced' if overwrite else 'as they were; --overwrite replaces them'
-        number = int((earlier != mask).sum()) if fits else mask.size
-        done.told.add('pixels unlike those of earlier masks', fate, name, number, mask.size)
-        if overwrite:
-            _save(path, mask.astype(np.uint8), done.table)
-
-
-def _save(path: Path, mask: np.ndarray, table: ClassTable) -> None:
-    palette = np.full((256, 3), 255, np.uint8)
-    palette[: len(table.colours)] = list(table.colours.values())
-    write_png(path, Image.fromarray(mask), palette)
-
-
 def _require_meant(found: Iterable[str], known: Mapping[str, object]) -> None:
     """Asks whether classes are meant that are named like pixels without a label."""
     if asked := [name for name in found if means_ignored(name) and name not in known]:
@@ -361,11 +359,3 @@ def _require_rest(rest: str | None, is_needed: bool, empty: bool) -> None:
     if empty and rest != BACKGROUND:
         found = f'with --rest {rest} nothing of them would be labelled'
         raise UserError('--empty-is-background', found, '--rest background')
-
-
-def _read(source: Source) -> Annotations:
-    reader = require_reader(source)
-    if reader is colour_masks:
-        colour_masks.ask_for_names(source)
-    with reading(str(source.path), reader.TITLE):
-        return reader.read(source)

@@ -65,9 +65,9 @@ class Source:
             for name in names
             if name != TABLE and not any(part.startswith(hidden) for part in name.split('/'))
         )
-
         self._known = set(self.names)
         self.masks: set[str] = set()  # pictures that a reader takes for masks, so no images
+        self.damaged: list[UserError] = []  # of the JSON files that tell the format
 
     def place(self, name: str) -> str:
         """Returns what to call a file in messages."""
@@ -153,11 +153,6 @@ class Source:
             except UserError as error:
                 self.damaged.append(error)
         return dict(self._parsed)
-
-    @cached_property
-    def damaged(self) -> list[UserError]:
-        """The files that `sample` could not read."""
-        return []
 
     def images(self) -> dict[str, str]:
         """Finds the images of the export: files by name without suffix, of which each is one."""

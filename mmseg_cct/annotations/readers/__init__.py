@@ -5,26 +5,14 @@ from types import ModuleType
 from mmseg_cct.errors import UserError
 
 from ..source import Source
-from . import (
-    coco,
-    colour_masks,
-    cvat,
-    label_studio,
-    labelme,
-    segmentation_mask,
-    supervisely,
-    yolo,
-)
+from . import coco, colour_masks, cvat, label_studio, labelme, segmentation_mask, supervisely, yolo
 
-_READERS = (*(coco, cvat, segmentation_mask, label_studio, labelme, yolo, supervisely),)
+_READERS = coco, cvat, segmentation_mask, label_studio, labelme, yolo, supervisely
 
 
 def find_reader(source: Source) -> ModuleType | None:
     """Finds the reader of an export by its content; `colour_masks` if there are only masks."""
-    for reader in (*_READERS, colour_masks):
-        if reader.is_mine(source):
-            return reader
-    return None
+    return next((each for each in (*_READERS, colour_masks) if each.is_mine(source)), None)
 
 
 def require_reader(source: Source) -> ModuleType:

@@ -2,7 +2,6 @@
 
 import base64
 import posixpath
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,8 @@ _LABELS = 'labels.txt'
 
 def is_mine(source: Source) -> bool:
     """Whether a JSON has shapes and the path of an image."""
-    return any(map(_is_labelme, source.sample.values()))
+    keys = {'imagePath', 'shapes'}
+    return any(isinstance(each, dict) and each.keys() >= keys for each in source.sample.values())
 
 
 def read(source: Source) -> Annotations:
@@ -40,10 +40,6 @@ def read(source: Source) -> Annotations:
         labels = dict.fromkeys(sorted(found))
     labels.pop(_IGNORED, None)
     return Annotations(labels, read_each(source, names, TITLE, _image))
-
-
-def _is_labelme(content: Any) -> bool:
-    return isinstance(content, dict) and 'imagePath' in content and 'shapes' in content
 
 
 def _image(source: Source, name: str) -> AnnotatedImage:

@@ -3,7 +3,6 @@
 import base64
 import zlib
 from dataclasses import replace
-from typing import Any
 
 import cv2
 import numpy as np
@@ -22,7 +21,8 @@ _PACKED = 2**26  # bytes of a PNG; a real one has thousands
 
 def is_mine(source: Source) -> bool:
     """Whether there are a `meta.json` and a JSON with objects and a size."""
-    return bool(source.named(_META)) and any(map(_is_annotation, source.sample.values()))
+    found = (each for each in source.sample.values() if isinstance(each, dict))
+    return bool(source.named(_META)) and any(each.keys() >= {'objects', 'size'} for each in found)
 
 
 def read(source: Source) -> Annotations:
@@ -33,10 +33,6 @@ def read(source: Source) -> Annotations:
         classes = {str(each['title']): colour(each.get('color')) for each in listed}
     names = [name for name in source.ending('.json') if 'ann' in name.split('/')[:-1]]
     return Annotations(classes, read_each(source, names, TITLE, _image))
-
-
-def _is_annotation(content: Any) -> bool:
-    return isinstance(content, dict) and 'objects' in content and 'size' in content
 
 
 def _image(source: Source, name: str) -> AnnotatedImage:
@@ -89,10 +85,9 @@ def _shape(each: dict) -> Shape | LeftOut | None:
 
 def _pixels(shape: Shape) -> Shape:
     """Fills the pixels on an outline and inside it; holes likewise."""
-    (left, top), (right, bottom) = (
-        corner.astype(int) for corner in (shape.polygons[0].min(0), shape.polygons[0].max(0))
-    )
-    width, height = int(right - left) + 1, int(bottom - top) + 1
+    outer = shape.polygons[0]
+    (left, top), (right, bottom) = np.stack([outer.min(0), outer.max(0)]).astype(int).tolist()
+    width, height = right - left + 1, bottom - top + 1
     if width * height > MAX_PIXELS:
         found = f'{width}×{height} pixels'
         raise UserError('polygon', found, f'at most {MAX_PIXELS} in all')
@@ -101,5 +96,4 @@ def _pixels(shape: Shape) -> Shape:
         if rings:
             corners = [(ring - [left, top]).astype(np.int32) for ring in rings]
             cv2.fillPoly(mask, corners, value)
-    offset = int(left), int(top)
-    return replace(shape, polygons=(), mask=mask.astype(bool), offset=offset)
+    return replace(shape, polygons=(), mask=mask.astype(bool), offset=(left, top))
