@@ -4,6 +4,25 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.perturbations.build import build_perturbations
 
 
-def test_a_name_that_would_count_as_a_loss_is_refused():
-    with pytest.raises(UserError, match=r'perturbations\.lossy: a name with "loss" in it'):
-        build_perturbations(dict(lossy=dict(type='FeatureDrop', num_decoders=1)))
+@pytest.mark.parametrize(
+    ('perturbations', 'message'),
+    [
+        (
+            dict(noise=dict(type='FeatureNoize')),
+            r"perturbations\.noise: no perturbation 'FeatureNoize'; did you mean FeatureNoise",
+        ),
+        (
+            dict(noise=dict(type='xyz')),
+            r"no perturbation 'xyz'; expected one of .*SpatialDropout",
+        ),
+        (dict(noise=dict(num_decoders=2)), r'noise: no type; expected type=\.\.\., one of'),
+        (
+            dict(FeatureDrop=dict(type='FeatureDrop'), FeatureDrp=dict(num_decoders=0)),
+            r'FeatureDrp: no type; did you mean FeatureDrop\?',
+        ),
+        (dict(lossy=dict(type='FeatureDrop')), r'perturbations\.lossy: a name with "loss" in it'),
+    ],
+)
+def test_perturbations_that_cannot_be_are_named(perturbations, message):
+    with pytest.raises(UserError, match=message):
+        build_perturbations(perturbations)

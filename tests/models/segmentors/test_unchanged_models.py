@@ -13,147 +13,75 @@ from mmseg_cct.errors import UserError
 
 N, C, SIZE = 2, 3, (64, 64)
 
+ALL = dict(out_indices=(0, 1, 2, 3))
 RESNET = dict(
-    type='ResNetV1c',
-    depth=50,
-    stem_channels=4,
-    base_channels=2,
-    out_indices=(0, 1, 2, 3),
-    strides=(1, 2, 1, 1),
-    dilations=(1, 1, 2, 4),
-    contract_dilation=True,
-)
+    type='ResNetV1c', depth=50, stem_channels=4, base_channels=2, strides=(1, 2, 1, 1),
+    dilations=(1, 1, 2, 4), contract_dilation=True, **ALL,
+)  # fmt: skip
 SWIN = dict(
-    type='SwinTransformer',
-    embed_dims=8,
-    depths=(1, 1, 1, 1),
-    num_heads=(1, 2, 2, 2),
-    window_size=2,
-    out_indices=(0, 1, 2, 3),
-    drop_path_rate=0.3,
-)
+    type='SwinTransformer', embed_dims=8, depths=(1, 1, 1, 1), num_heads=(1, 2, 2, 2),
+    window_size=2, drop_path_rate=0.3, **ALL,
+)  # fmt: skip
 MIT = dict(
-    type='MixVisionTransformer',
-    embed_dims=4,
-    num_layers=(1, 1, 1, 1),
-    num_heads=(1, 2, 4, 8),
-    out_indices=(0, 1, 2, 3),
-    drop_path_rate=0.1,
-)
+    type='MixVisionTransformer', embed_dims=4, num_layers=(1, 1, 1, 1), num_heads=(1, 2, 4, 8),
+    drop_path_rate=0.1, **ALL,
+)  # fmt: skip
 MSCAN = dict(
-    type='MSCAN',
-    embed_dims=(4, 8, 8, 16),
-    mlp_ratios=(2, 2, 2, 2),
-    depths=(1, 1, 1, 1),
-    drop_path_rate=0.1,
-    norm_cfg=dict(type='BN'),
-)
-FCN = dict(type='FCNHead', in_channels=64, in_index=3, channels=8, num_convs=1)
-# by head: backbone, main head, and the last stage's channels and stride
+    type='MSCAN', embed_dims=(4, 8, 8, 16), mlp_ratios=(2, 2, 2, 2), depths=(1, 1, 1, 1),
+    drop_path_rate=0.1, norm_cfg=dict(type='BN'),
+)  # fmt: skip
+
+
+def head_on(in_channels, in_index=3, **settings):
+    common = dict(channels=8, num_classes=C, norm_cfg=dict(type='BN'))
+    return dict(common, in_channels=in_channels, in_index=in_index, **settings)
+
+
+# by head: backbone, its settings, channels and stride of the last stage, and the stride of the
+# features that it classifies
 MODELS_OF_MMSEG = {
-    'FCNHead': (RESNET, FCN, 64, 8),
-    'PSPHead': (
-        RESNET,
-        dict(type='PSPHead', in_channels=64, in_index=3, channels=8, pool_scales=(1, 2)),
-        64,
-        8,
-    ),
+    'FCNHead': (RESNET, head_on(64, num_convs=1), 64, 8, 8),
+    'PSPHead': (RESNET, head_on(64, pool_scales=(1, 2)), 64, 8, 8),
     'DepthwiseSeparableASPPHead': (
-        RESNET,
-        dict(
-            type='DepthwiseSeparableASPPHead',
-            in_channels=64,
-            in_index=3,
-            channels=8,
-            dilations=(1, 2),
-            c1_in_channels=8,
-            c1_channels=4,
-        ),
-        64,
-        8,
+        *(RESNET, head_on(64, dilations=(1, 2), c1_in_channels=8, c1_channels=4)),
+        *(64, 8, 4),
     ),
-    'UPerHead': (
-        SWIN,
-        dict(
-            type='UPerHead',
-            in_channels=(8, 16, 32, 64),
-            in_index=(0, 1, 2, 3),
-            channels=8,
-            pool_scales=(1, 2),
-        ),
-        64,
-        32,
-    ),
-    'SegformerHead': (
-        MIT,
-        dict(type='SegformerHead', in_channels=(4, 8, 16, 32), in_index=(0, 1, 2, 3), channels=8),
-        32,
-        32,
-    ),
+    'UPerHead': (SWIN, head_on((8, 16, 32, 64), (0, 1, 2, 3), pool_scales=(1, 2)), 64, 32, 4),
+    'SegformerHead': (MIT, head_on((4, 8, 16, 32), (0, 1, 2, 3)), 32, 32, 4),
     'LightHamHead': (
         MSCAN,
         dict(
-            type='LightHamHead',
-            in_channels=(8, 8, 16),
-            in_index=(1, 2, 3),
+            head_on((8, 8, 16), (1, 2, 3), ham_channels=32, ham_kwargs=dict(MD_R=4)),
             channels=32,
-            ham_channels=32,
             norm_cfg=dict(type='GN', num_groups=4),
-            ham_kwargs=dict(MD_R=4),
         ),
-        16,
-        32,
+        *(16, 32, 8),
     ),
 }
-# the stride of the features that the head classifies
-FUSED_STRIDE = dict(
-    FCNHead=8,
-    PSPHead=8,
-    DepthwiseSeparableASPPHead=4,
-    UPerHead=4,
-    SegformerHead=4,
-    LightHamHead=8,
-)
+FCN = dict(head_on(64, num_convs=1), type='FCNHead', dropout_ratio=0)
 each_head = pytest.mark.parametrize('head', MODELS_OF_MMSEG)
 each_z = pytest.mark.parametrize('fused', [False, True], ids=['stage', 'fused'])
 
 
-def make_model(head, fused=False, beside=None, **kwargs):
+def build(head, kind, **kwargs):
+    backbone, settings, *_ = copy.deepcopy(MODELS_OF_MMSEG[head])
+    main = dict(settings, type=head)
+    whole = dict(mode='whole')
+    return MODELS.build(
+        dict(type=kind, backbone=backbone, decode_head=main, test_cfg=whole, **kwargs)
+    )
+
+
+def make_model(head, fused=False, beside=None):
     """The model of a head; `beside` goes before the bank in the list of auxiliary heads."""
-    backbone, decode_head, channels, stride = copy.deepcopy(MODELS_OF_MMSEG[head])
+    _, settings, channels, stride, fused_stride = MODELS_OF_MMSEG[head]
     bank = tiny.model_config()['auxiliary_head']
     if fused:
-        channels, stride = decode_head['channels'], FUSED_STRIDE[head]
+        channels, stride = settings['channels'], fused_stride
         bank['in_layer'] = 'conv_seg'
     bank.update(in_channels=channels, num_classes=C, stride=stride, channels=8, in_index=-1)
     torch.manual_seed(0)
-    return MODELS.build(
-        dict(
-            type='CCTSegmentor',
-            backbone=backbone,
-            decode_head=dict(dict(norm_cfg=dict(type='BN')), **decode_head, num_classes=C),
-            auxiliary_head=bank if beside is None else [*beside, bank],
-            test_cfg=dict(mode='whole'),
-            **kwargs,
-        )
-    )
-
-
-def mmsegs_own(model):
-    """MMSeg's `EncoderDecoder` with the same weights."""
-    head = type(model.decode_head).__name__
-    backbone, decode_head, *_ = copy.deepcopy(MODELS_OF_MMSEG[head])
-    own = MODELS.build(
-        dict(
-            type='EncoderDecoder',
-            backbone=backbone,
-            decode_head=dict(dict(norm_cfg=dict(type='BN')), **decode_head, num_classes=C),
-            test_cfg=dict(mode='whole'),
-        )
-    )
-    state = model.state_dict()
-    own.load_state_dict({name: state[name] for name in own.state_dict()})
-    return own
+    return build(head, 'CCTSegmentor', auxiliary_head=[*beside, bank] if beside else bank)
 
 
 @each_z
@@ -213,13 +141,12 @@ def test_running_statistics_of_the_head_are_those_of_labelled_images(head, fused
 def test_without_the_bank_it_is_mmsegs_own_model(head):
     model = make_model(head)
     model(**tiny.pair_batch(N, SIZE), mode='loss')  # moves the running statistics
-    own, images = mmsegs_own(model).eval(), torch.randn(N, 3, *SIZE)
-    model.eval()
-    seed = 3  # for the random bases of the matrix decomposition
-    with torch.no_grad():
-        outputs = []
-        for each in (model, own):
-            torch.manual_seed(seed)
+    own, state = build(head, 'EncoderDecoder').eval(), model.eval().state_dict()
+    own.load_state_dict({name: state[name] for name in own.state_dict()})
+    images, outputs = torch.randn(N, 3, *SIZE), []
+    for each in (model, own):
+        torch.manual_seed(3)  # for the random bases of the matrix decomposition
+        with torch.no_grad():
             outputs.append(each(images, mode='tensor'))
     assert torch.equal(*outputs)
 
@@ -252,10 +179,8 @@ def test_in_training_the_layers_that_fuse_normalise_by_the_batch_without_dropout
 
 
 def test_auxiliary_heads_of_mmseg_learn_from_labelled_images_beside_the_bank():
-    beside = [dict(FCN, norm_cfg=dict(type='BN'), num_classes=C, dropout_ratio=0)]
-    model, batch = make_model('PSPHead', beside=beside), tiny.pair_batch(N, SIZE)
-    assert [type(head).__name__ for head in model.supervised_heads] == ['FCNHead']
-    assert type(model.auxiliary_head).__name__ == 'PerturbedDecoderBank'
+    model = make_model('PSPHead', beside=[FCN])
+    batch = tiny.pair_batch(N, SIZE)
     twin = copy.deepcopy(model)
     losses = model(**batch, mode='loss')
     expected = twin.supervised_heads[0].loss(
@@ -269,9 +194,8 @@ def test_auxiliary_heads_of_mmseg_learn_from_labelled_images_beside_the_bank():
 
 
 def test_other_auxiliary_heads_than_one_bank_are_refused():
-    fcn = dict(FCN, num_classes=C)
     config = tiny.model_config()
-    config['auxiliary_head'] = [fcn]
+    config['auxiliary_head'] = [FCN]
     with pytest.raises(UserError, match='auxiliary_head: FCNHead; expected one PerturbedDecoderB'):
         MODELS.build(config)
     bank = tiny.model_config()['auxiliary_head']
