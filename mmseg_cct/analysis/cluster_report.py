@@ -50,38 +50,17 @@ _PICTURES = 4  # images in the figure
 
 @dataclass(frozen=True)
 class Analysis:
-    """Smoothness maps of one image.
+    """Smoothness maps of one image, for the patches and for each layer by name."""
 
-    Attributes:
-        image: `(H, W, 3)` uint8, RGB, at the size of the network's input.
-        labels: `(H, W)` class ids, 255 where ignored.
-        distances: `(H, W)` mean distances, for the patches and for each layer.
-        contrasts: Boundary against inside for the same keys, by `cluster_assumption.contrast`.
-    """
-
-    image: np.ndarray
-    labels: np.ndarray
-    distances: dict[str, np.ndarray]
-    contrasts: dict[str, Tensor]
+    image: np.ndarray  # (H, W, 3) uint8, RGB, at the size of the network's input
+    labels: np.ndarray  # (H, W) class ids, 255 where ignored
+    distances: dict[str, np.ndarray]  # (H, W) mean distances
+    contrasts: dict[str, Tensor]  # boundary against inside, by `cluster_assumption.contrast`
 
 
 @dataclass(frozen=True)
 class ClusterRequest:
-    """The options of a report.
-
-    Attributes:
-        config: Path of the model's config, whose test set is analysed.
-        checkpoint: Weights; by default the pretrained ones that the config names.
-        out: Output folder.
-        layers: Dotted names of modules; by default the backbone and, with a checkpoint, the neck,
-            whose last output is z.
-        num_images: Number of images, evenly spaced over the set.
-        boundary_width: Half the width of a boundary in pixels, as in `class_regions`.
-        margin: Width in pixels of the image border that ratios leave out. In small feature maps the
-            zero padding of convolutions dominates there.
-        cfg_options: Settings to override, by dotted key.
-        device: Device of the model; by default the first GPU, else the CPU.
-    """
+    """The options of `tools/analyze_clusters.py`, which explains them."""
 
     config: str
     checkpoint: str | None
@@ -143,7 +122,8 @@ def analyze(
 ) -> Analysis:
     """Computes the smoothness maps of the patches and of each module's output, by name.
 
-    `item` is an output of the test pipeline; the other arguments are as in `ClusterRequest`.
+    `item` is an output of the test pipeline. A boundary is twice `boundary_width` pixels wide, and
+    ratios leave out `margin` pixels at the image's border.
     """
     image, sample = item['inputs'], item['data_samples']
     if 'gt_sem_seg' not in sample:

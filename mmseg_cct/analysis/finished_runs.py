@@ -37,21 +37,13 @@ from mmseg_cct.utils.text import error_line
 
 @dataclass(frozen=True)
 class Run:
-    """A finished training.
-
-    Attributes:
-        name: Name in the report.
-        config: Config of the training.
-        checkpoint: Path of the last checkpoint.
-        scalars: Logged values, one dict with its `step` per logged iteration.
-        content: Weights and meta of the checkpoint, so that it is read once.
-    """
+    """A finished training; `name` is for messages and reports."""
 
     name: str
     config: Config
-    checkpoint: str
-    scalars: list[dict]
-    content: Mapping[str, Any] | None = None
+    checkpoint: str  # path of the last one
+    scalars: list[dict]  # logged values, one dict with its `step` per logged iteration
+    content: Mapping[str, Any] | None = None  # of the checkpoint, so that it is read once
 
     @cached_property
     def model(self) -> Any:
@@ -75,45 +67,25 @@ class Run:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """IoU of a run on its test set.
+    """IoU of a run on its test set."""
 
-    Attributes:
-        iou: `(C,)` IoU by class in [0, 1]; nan where no mask shows a class.
-        image_miou: `(N,)` mean IoU of each test image over the classes that it shows.
-        areas: `(3, C)` pixels found, predicted and in the truth, by class.
-    """
-
-    iou: np.ndarray
-    image_miou: np.ndarray
-    areas: np.ndarray
+    iou: np.ndarray  # (C,) in [0, 1]; nan where no mask shows a class
+    image_miou: np.ndarray  # (N,), the mean of each test image over the classes that it shows
+    areas: np.ndarray  # (3, C) pixels found, predicted and in the truth
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A test image with its ground truth and a prediction.
+    """A test image with its ground truth and a prediction."""
 
-    Attributes:
-        name: File name, or the number of an image without a file.
-        image: `(H, W, 3)` uint8, RGB.
-        truth: `(H, W)` class ids.
-        prediction: `(H, W)` class ids.
-    """
-
-    name: str
-    image: np.ndarray
-    truth: np.ndarray
-    prediction: np.ndarray
+    name: str  # of the file, or the number of an image without one
+    image: np.ndarray  # (H, W, 3) uint8, RGB
+    truth: np.ndarray  # (H, W) class ids
+    prediction: np.ndarray  # (H, W) class ids
 
 
 def find_run(name: str, work_dir: Path) -> Run:
-    """Reads a training's config, checkpoint and log.
-
-    Args:
-        name: Name of the run in messages and reports.
-        work_dir: Its work directory, or a checkpoint in it.
-
-    Returns:
-        The run.
+    """Reads a training's config, checkpoint and log from its work directory, or a checkpoint there.
 
     Raises:
         UserError: If the checkpoint is missing or damaged, or has no config with a test set.
@@ -180,13 +152,7 @@ def _imports(config_file: Path) -> Any:
 
 
 def read_scalars(work_dir: Path) -> list[dict]:
-    """Reads the logged values of a training across resumes, sorted by `step`.
-
-    Args:
-        work_dir: The work directory.
-
-    Returns:
-        The values of each logged iteration.
+    """Reads the values of each logged iteration across resumes, sorted by `step`.
 
     Raises:
         UserError: If a line is damaged. A last one that a kill has cut off is left out, with a
@@ -230,32 +196,22 @@ def _logged_values(file: Path) -> Iterator[dict]:
 def evaluate(run: Run) -> Evaluation:
     """Evaluates a run on its whole test set.
 
-    Args:
-        run: The run.
-
-    Returns:
-        Its IoU.
-
     Raises:
         UserError: If nothing in the test set is labelled.
     """
-    num_classes = len(run.test_loader.dataset.metainfo['classes'])
+    key, num_classes = 'test_dataloader.dataset', len(run.test_loader.dataset.metainfo['classes'])
     areas: list[tuple[Tensor, ...]] = []
     test_step = fused_test_step(run.model)
     for batch in run.test_loader:
         for sample in test_step(batch):
             if 'gt_sem_seg' not in sample:
-                raise UserError(
-                    run.name, 'test_dataloader.dataset: has no masks', 'labelled images'
-                )
+                raise UserError(f'{run.name}: {key}', 'has no masks', 'labelled images')
             predicted = sample.pred_sem_seg.data.squeeze(0).cpu()
             truth = sample.gt_sem_seg.data.squeeze(0).cpu()
             areas.append(IoUMetric.intersect_and_union(predicted, truth, num_classes, IGNORE_INDEX))
     intersection, union, found, in_truth = (torch.stack(parts) for parts in zip(*areas))
     if not in_truth.any():
-        raise UserError(
-            run.name, 'test_dataloader.dataset: no pixel with a class', 'labelled images'
-        )
+        raise UserError(f'{run.name}: {key}', 'no pixel with a class', 'labelled images')
     # By image to find the hard ones, over all images for the scores; what no mask shows has none.
     by_image = intersection / union
     shown = in_truth > 0

@@ -68,22 +68,7 @@ LARGEST = 1280  # longer side of a picture in the page, in pixels
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """The options of a batch.
-
-    Attributes:
-        run: Work directory of a training, or one of its checkpoints.
-        out: Folder for the batch.
-        images: Folder of images; by default the unlabelled set of the training.
-        without: Folders whose images are left out, such as those of earlier batches.
-        number: Number of images to choose.
-        format: What the predictions are written as: 'masks', or one of `writers.FORMATS`.
-        regions: Number of windows to label in each image; 0 for whole images.
-        window: Side of a window in pixels; by default a quarter of the image's shorter side.
-        link: Whether to link the images instead of copying them.
-        cfg_options: Settings of the training's config to override, by dotted key.
-        device: Where to compute; by default the GPU of this process, if any.
-        seed: Seed of the perturbations.
-    """
+    """The options of `tools/next_batch.py`, which explains them."""
 
     run: str
     out: str
@@ -101,21 +86,13 @@ class BatchRequest:
 
 @dataclass
 class Batch:
-    """A batch that was written.
+    """A batch that was written."""
 
-    Attributes:
-        images: Images to label, in this order.
-        candidates: Number of images that they were chosen from.
-        left_out: Number of images that were not candidates, by reason.
-        twins: Validation or test image that a candidate looks like, by the candidate's path.
-        failed: A line for each unreadable image.
-    """
-
-    images: list[BatchImage]
-    candidates: int
-    left_out: dict[str, int]
-    twins: dict[str, str]
-    failed: list[str]
+    images: list[BatchImage]  # in the order in which to label them
+    candidates: int  # number of images that they were chosen from
+    left_out: dict[str, int]  # number of images that were no candidates, by reason
+    twins: dict[str, str]  # validation or test image that a candidate looks like, by its path
+    failed: list[str]  # a line for each unreadable image
 
     def notes(self) -> list[str]:
         """Says what the images were chosen from and what was left out, a line each."""
@@ -137,13 +114,7 @@ def next_batch(request: BatchRequest) -> Batch:
     """Scores images, chooses a batch and writes it.
 
     Each score is kept as soon as it is known: a second run computes only missing ones. Connected
-    processes share the images.
-
-    Args:
-        request: The options.
-
-    Returns:
-        The batch; in all processes but the first, an empty one.
+    processes share the images; all but the first return an empty batch.
 
     Raises:
         UserError: If the training is missing or has no auxiliary decoders, no image is left, or the
@@ -185,16 +156,19 @@ def _write_batch(request: BatchRequest, model: Any, sets: '_Sets', ranking: Rank
     read = image_reader(model.cfg)  # it changes the config's pipeline, which is built by now
     batch = []
     for info in sets.candidates.values():  # a run that was stopped may have chosen others
-        for left in (_image_in(out, info), _mask_in(out, info)):
+        for left in _places(out, info):
             left.unlink(missing_ok=True)
     # Predict, with pictures small enough for the page.
     for image in tqdm(chosen, desc='batch', unit='image'):
         info = sets.candidates[image.name]
-        picture = read(_put_image(info, _image_in(out, info), request.link, pipeline))
+        photo, mask = _places(out, info)
+        _put_image(info, photo, request.link, pipeline)
+        picture = read(photo)
         values = disagreement(model, pipeline(info), request.seed).maps.mean(0).numpy()
         windows = _windows(values, picture.shape, request.regions, request.window)
-        labels = _predict(model, picture, windows)
-        write_png(_mask_in(out, info), Image.fromarray(labels), full_palette(palette))
+        labels = inference_model(model, picture).pred_sem_seg.data[0].cpu().numpy()
+        labels = keep_windows(labels.astype(np.uint8), windows)
+        write_png(mask, Image.fromarray(labels), full_palette(palette))
         batch.append(
             BatchImage(
                 name=info['name'],
@@ -219,12 +193,9 @@ def _write_batch(request: BatchRequest, model: Any, sets: '_Sets', ranking: Rank
     return result
 
 
-def _image_in(out: Path, info: Mapping[str, Any]) -> Path:
-    return out / 'images' / info['name']
-
-
-def _mask_in(out: Path, info: Mapping[str, Any]) -> Path:
-    return out / 'masks' / info['name'].with_suffix('.png')
+def _places(out: Path, info: Mapping[str, Any]) -> tuple[Path, Path]:
+    """Returns where a batch has an image, and the mask of its prediction."""
+    return out / 'images' / info['name'], out / 'masks' / info['name'].with_suffix('.png')
 
 
 class _Sets(NamedTuple):
@@ -305,8 +276,8 @@ def _is_moved(info: Mapping[str, Any]) -> bool:
     return is_moved or info.get('reduce_zero_label', False)
 
 
-def _put_image(info: dict[str, Any], target: Path, link: bool, pipeline: Compose) -> Path:
-    """Copies or links an image into the batch, and returns its path there."""
+def _put_image(info: dict[str, Any], target: Path, link: bool, pipeline: Compose) -> None:
+    """Copies or links an image into the batch."""
     source = info.get('img_path')
     if source is None:  # a set that draws its images
         write_png(target, Image.fromarray(to_rgb(pipeline(info))))
@@ -315,13 +286,6 @@ def _put_image(info: dict[str, Any], target: Path, link: bool, pipeline: Compose
         target.symlink_to(os.path.abspath(source))
     else:
         write_atomic(target, fileio.get(source))
-    return target
-
-
-def _predict(model: Any, image: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
-    """Predicts class ids `(H, W)` uint8 of a loaded image, 255 outside its windows, if any."""
-    labels = inference_model(model, image).pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
-    return keep_windows(labels, windows) if windows else labels
 
 
 def _windows(

@@ -44,23 +44,14 @@ SCORES = 'scores'
 
 @dataclass(order=True)
 class ScoredImage:
-    """An image with the disagreement of its predictions.
+    """An image with the disagreement of its predictions."""
 
-    Attributes:
-        score: Mean disagreement over decoders and pixels.
-        name: Path, or index in the data set.
-        by_perturbation: Mean disagreement of each perturbation's decoders.
-        z: The mean of z over positions, scaled to length 1.
-        fingerprint: What the image looks like, see `fingerprints`.
-        stamp: Size and mtime of the file, which change when it is replaced.
-    """
-
-    score: float
-    name: str
-    by_perturbation: dict[str, float] = field(compare=False)
-    z: list[float] = field(compare=False, repr=False)
-    fingerprint: str = field(compare=False)
-    stamp: list[int] | None = field(default=None, compare=False)
+    score: float  # mean disagreement over decoders and pixels
+    name: str  # path, or index in the data set
+    by_perturbation: dict[str, float] = field(compare=False)  # the score of its decoders
+    z: list[float] = field(compare=False, repr=False)  # mean over positions, of length 1
+    fingerprint: str = field(compare=False)  # what the image looks like
+    stamp: list[int] | None = field(default=None, compare=False)  # `file_stamp` of the file
 
 
 @dataclass
@@ -72,15 +63,10 @@ class Ranking:
 
 
 class Disagreement(NamedTuple):
-    """Where the decoders disagree about an image, on the CPU.
+    """Where the decoders disagree about an image, on the CPU."""
 
-    Attributes:
-        maps: Where each auxiliary decoder gives another class than the main one, `(K, H, W)`.
-        z: The mean of z over positions `(D,)`, of length 1.
-    """
-
-    maps: Tensor
-    z: Tensor
+    maps: Tensor  # (K, H, W), 1 where an auxiliary decoder gives another class than the main one
+    z: Tensor  # (D,), the mean of z over positions, of length 1
 
 
 def image_pipeline(config: Config) -> Compose:
@@ -126,10 +112,11 @@ def rank_images(
             else:
                 with next(guards):
                     predicted = disagreement(model, data, seed)
+                means, slices = predicted.maps.mean((1, 2)), model.auxiliary_head.slices
                 image = ScoredImage(
                     score=float(predicted.maps.mean()),
                     name=name,
-                    by_perturbation=_by_perturbation(model, predicted.maps),
+                    by_perturbation={key: float(means[k].mean()) for key, k in slices.items()},
                     z=[round(value, 5) for value in predicted.z.tolist()],
                     fingerprint=fingerprint(to_rgb(data)),
                     stamp=stamps[name],
@@ -164,7 +151,7 @@ def _is_whole(image: ScoredImage, model: Any) -> bool:
     """Whether a score is what this model gives; an edited one is made again."""
     return (
         all(map(math.isfinite, (image.score, *image.by_perturbation.values(), *image.z)))
-        and list(image.by_perturbation) == list(_decoders(model))
+        and list(image.by_perturbation) == list(model.auxiliary_head.slices)
         and len(image.z) == model.auxiliary_head.proj.shape[-1]
         and re.fullmatch('[0-9a-f]{64}', image.fingerprint) is not None
     )
@@ -188,7 +175,7 @@ def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> Disagreemen
     bank = model.auxiliary_head
     with torch.random.fork_rng([seg_logits.device] if seg_logits.is_cuda else []):
         torch.manual_seed(seed)
-        _, flips = bank.disagreement(outputs, seg_logits, batch['data_samples'])
+        flips = bank.disagreement(outputs, seg_logits, batch['data_samples'])
     mean = outputs[bank.in_index].mean((2, 3))[0].float().cpu()
     # The preprocessor pads right and below.
     maps = flips[:, 0, :height, :width].cpu()
@@ -201,16 +188,9 @@ def load_training_model(
     device: str | None = None,
     content: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Builds a model in evaluation mode with its auxiliary decoders.
+    """Builds the model of a training in evaluation mode with its auxiliary decoders.
 
-    Args:
-        config: Config of the training.
-        checkpoint: Path of its checkpoint.
-        device: By default the GPU of this process, if any.
-        content: That of the checkpoint, if it has been read already.
-
-    Returns:
-        The model.
+    `content` is that of the checkpoint, if it has been read already.
 
     Raises:
         UserError: If checkpoint or config has no auxiliary decoders, or they do not fit each other.
@@ -219,10 +199,9 @@ def load_training_model(
     model = load_model(config, checkpoint, device, content=content)
     # `load_model` is lenient about these.
     bank = getattr(model, 'auxiliary_head', None)
-    origin = model.cfg.filename or checkpoint
     if not isinstance(bank, PerturbedDecoderBank):
         raise UserError(
-            origin,
+            model.cfg.filename or checkpoint,
             'model.auxiliary_head is no PerturbedDecoderBank',
             'the config of a CCT training',
         )
@@ -242,15 +221,3 @@ def load_training_model(
                 f'{model.cfg.filename or "its config"}',
             )
     return model
-
-
-def _decoders(model: Any) -> dict[str, int]:
-    """Numbers of decoders by perturbation, of those that have any."""
-    perturbations = model.auxiliary_head.perturbations.items()
-    return {name: item.num_decoders for name, item in perturbations if item.num_decoders}
-
-
-def _by_perturbation(model: Any, maps: Tensor) -> dict[str, float]:
-    numbers = _decoders(model)
-    parts = maps.mean((1, 2)).split(list(numbers.values()))
-    return {name: float(part.mean()) for name, part in zip(numbers, parts)}

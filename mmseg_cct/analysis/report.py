@@ -1,6 +1,5 @@
 """Comparison report of trainings: plain data, shown with pictures (HTML) or without (Markdown)."""
 
-import base64
 import copy
 import json
 import os
@@ -29,7 +28,7 @@ from mmseg_cct.evaluation.findings import (
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.palette import chosen_colours
-from mmseg_cct.utils.templates import Table, render
+from mmseg_cct.utils.templates import Table, data_url, render
 from mmseg_cct.version import __version__
 from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import paint
@@ -56,35 +55,20 @@ Sections = Mapping[str, Mapping[str, Sequence[Picture]]]
 
 @dataclass(frozen=True)
 class Report:
-    """The content of the report, which `report.json` holds and the pages show.
-
-    Attributes:
-        title: Names of the runs.
-        date: Day of the report, as in 2026-11-30.
-        version: Version of this package.
-        commands: Command lines that write the report again and test each run alone.
-        verdict: How the runs compare, in a sentence.
-        notes: What a reader has to know, a sentence each.
-        runs: Names of the runs.
-        settings: What shows whether the comparison is fair.
-        num_images: Size of the test set.
-        scores: Scores by class, and the mean.
-        rounds: Tables about rounds of labelling, if the runs are some.
-        images: Names of the images shown, by section.
-    """
+    """The content of the report, which `report.json` holds and the pages show."""
 
     title: str
-    date: str
-    version: str
-    commands: list[str]
-    verdict: str
-    notes: list[str]
-    runs: list[str]
-    settings: Table
-    num_images: int
-    scores: list[Score]
-    rounds: list[Table]
-    images: dict[str, list[str]]
+    date: str  # as in 2026-11-30
+    version: str  # of this package
+    commands: list[str]  # write the report again, and test each run alone
+    verdict: str  # how the runs compare, in a sentence
+    notes: list[str]  # what a reader has to know, a sentence each
+    runs: list[str]  # names
+    settings: Table  # what shows whether the comparison is fair
+    num_images: int  # of the test set
+    scores: list[Score]  # by class, and the mean
+    rounds: list[Table]  # about rounds of labelling, if the runs are some
+    images: dict[str, list[str]]  # names of those shown, by section
 
 
 def write_report(
@@ -95,16 +79,8 @@ def write_report(
 ) -> Report:
     """Evaluates runs on their common test set; writes `report.html`, `report.md`, `report.json`.
 
-    The first shows the `num_pictures` hardest test images, and as many of the first others.
-
-    Args:
-        work_dirs: Work directory of each run by its name in the report.
-        out: Folder of the report.
-        num_pictures: Number of hard images, and of others.
-        palette: As in `chosen_colours`.
-
-    Returns:
-        What the report says.
+    `work_dirs` are by the names of the runs in the report. The first page shows the `num_pictures`
+    hardest test images, and as many of the first others, in colours of `chosen_colours`.
 
     Raises:
         UserError: A run is incomplete or has another test set.
@@ -209,7 +185,7 @@ def _draw(
         'curves': plot_curves(runs, measure=measure),
         'narrow_curves': plot_curves(runs, 1, measure),
     }
-    return {name: _data_url(png_bytes(figure, _DPI)) for name, figure in figures.items()}
+    return {name: data_url(png_bytes(figure, _DPI)) for name, figure in figures.items()}
 
 
 def hardest(evaluations: Sequence[Evaluation], count: int) -> list[int]:
@@ -272,11 +248,7 @@ def _shown(rgb: np.ndarray) -> str:
     if width > _WIDEST:
         size = _WIDEST, max(1, round(height * _WIDEST / width))
         rgb = cv2.resize(rgb, size, interpolation=cv2.INTER_NEAREST)
-    return _data_url(cv2.imencode('.png', rgb[..., ::-1])[1].tobytes())
-
-
-def _data_url(png: bytes) -> str:
-    return f'data:image/png;base64,{base64.b64encode(png).decode()}'
+    return data_url(cv2.imencode('.png', rgb[..., ::-1])[1].tobytes())
 
 
 def _own_command(

@@ -1,6 +1,5 @@
 """The page that shows a batch before somebody labels it, in one file that works offline."""
 
-import base64
 import hashlib
 import io
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from mmseg_cct.utils.templates import render
+from mmseg_cct.utils.templates import data_url, render
 from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.label_maps import full_palette, is_tinted
 
@@ -23,27 +22,16 @@ _THUMBNAIL = 160  # longer side of a thumbnail, in pixels
 
 @dataclass(frozen=True)
 class BatchImage:
-    """An image of a batch, with pictures at the size that the page shows.
+    """An image of a batch, with pictures at the size that the page shows."""
 
-    Attributes:
-        name: Path in the batch's folder of images.
-        rank: Rank by disagreement among all images, from 1.
-        score: Mean disagreement.
-        photo: `(H, W, 3)` uint8, RGB.
-        labels: Predicted class ids `(H, W)`, 255 outside the windows.
-        disagreement: Mean over the decoders, `(h, w)`, at the size of the network's input.
-        size: Width and height of the original image.
-        windows: Parts to label, in pixels of the original image; without any, all of it.
-    """
-
-    name: PurePath
-    rank: int
-    score: float
-    photo: np.ndarray = field(repr=False)
-    labels: np.ndarray = field(repr=False)
-    disagreement: np.ndarray = field(repr=False)
-    size: tuple[int, int]
-    windows: list[Window] = field(default_factory=list)
+    name: PurePath  # path in the batch's folder of images
+    rank: int  # by disagreement among all images, from 1
+    score: float  # mean disagreement
+    photo: np.ndarray = field(repr=False)  # (H, W, 3) uint8, RGB
+    labels: np.ndarray = field(repr=False)  # predicted ids (H, W), 255 outside the windows
+    disagreement: np.ndarray = field(repr=False)  # (h, w), at the size of the network's input
+    size: tuple[int, int]  # width and height of the original image
+    windows: list[Window] = field(default_factory=list)  # in its pixels; without any, all of it
 
 
 def review_page(
@@ -105,7 +93,7 @@ def shrink(image: np.ndarray, longest: int, interpolation: int = cv2.INTER_AREA)
 
 def _jpeg(bgr: np.ndarray) -> str:
     encoded = cv2.imencode('.jpg', bgr, [cv2.IMWRITE_JPEG_QUALITY, 88])[1]
-    return f'data:image/jpeg;base64,{base64.b64encode(encoded.tobytes()).decode()}'
+    return data_url(encoded.tobytes(), 'jpeg')
 
 
 def _palette_png(labels: np.ndarray, palette: Sequence[Sequence[int]], tinted: np.ndarray) -> str:
@@ -115,4 +103,4 @@ def _palette_png(labels: np.ndarray, palette: Sequence[Sequence[int]], tinted: n
     opacity = np.zeros(256, np.uint8)
     opacity[: len(tinted)] = 255 * tinted
     picture.save(buffer, format='PNG', transparency=opacity.tobytes())
-    return f'data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}'
+    return data_url(buffer.getvalue())

@@ -50,10 +50,7 @@ def round_tables(
         for index, run in enumerate(runs)
     ]
     masks = _masks_of(runs[-1])
-    header, columns = (
-        ['class', f'pixels of {runs[0].name}'],
-        [_shares(masks, labeled[0], classes)],
-    )
+    header, columns = ['class', f'pixels of {runs[0].name}'], [_shares(masks, labeled[0], classes)]
     for before, after, (old, new) in zip(runs, runs[1:], steps):
         added = set(new) - set(old)
         header += [f'pixels added in {after.name}', f'{after.name} − {before.name}']

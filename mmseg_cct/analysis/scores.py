@@ -16,17 +16,11 @@ _ONE_RUN_EACH = 'One run each: another seed gives another figure.'
 
 @dataclass(frozen=True)
 class Score:
-    """A score of each run.
+    """A score of each run."""
 
-    Attributes:
-        name: The class, or `mean`.
-        values: In %, a value for each run; None where a class neither occurs nor is predicted.
-        difference: Of two runs, the second minus the first.
-    """
-
-    name: str
-    values: list[float | None]
-    difference: float | None = None
+    name: str  # the class, or `mean`
+    values: list[float | None]  # in %, by run; None where a class neither occurs nor is predicted
+    difference: float | None = None  # of two runs, the second minus the first
 
 
 def tenths(percent: float) -> float | None:

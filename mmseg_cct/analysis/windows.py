@@ -1,6 +1,6 @@
 """Chooses the windows of an image that are worth labelling."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import cv2
@@ -40,8 +40,10 @@ def highest_windows(values: np.ndarray, number: int, side: int) -> list[Window]:
     return found
 
 
-def keep_windows(labels: np.ndarray, windows: Iterable[Window]) -> np.ndarray:
-    """Ignores all class ids `(H, W)` outside the windows."""
+def keep_windows(labels: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
+    """Ignores all class ids `(H, W)` outside the windows, if there are any."""
+    if not windows:
+        return labels
     kept = np.full_like(labels, IGNORE_INDEX)
     for left, top, width, height in windows:
         part = np.s_[top : top + height, left : left + width]

@@ -1,5 +1,6 @@
 """Pages in Markdown and HTML from jinja templates; a value is text and never becomes markup."""
 
+import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,6 +53,11 @@ def render(template: str, **values: Any) -> str:
     """
     pages = _HTML if template.endswith('.html.jinja') else _MARKDOWN
     return re.sub(r'\n{3,}', '\n\n', pages.get_template(template).render(values).rstrip()) + '\n'
+
+
+def data_url(image: bytes, kind: str = 'png') -> str:
+    """Writes the content of an image file as an address, for pages in one file."""
+    return f'data:image/{kind};base64,{base64.b64encode(image).decode()}'
 
 
 def _environment(**settings: Any) -> Environment:

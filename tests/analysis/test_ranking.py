@@ -6,7 +6,6 @@ import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import tiny
@@ -19,7 +18,6 @@ from mmseg_cct.analysis import ranking
 from mmseg_cct.analysis.listed_images import images_in
 from mmseg_cct.analysis.ranking import (
     SCORES,
-    _by_perturbation,
     disagreement,
     load_training_model,
     rank_images,
@@ -139,14 +137,6 @@ def test_the_maps_are_of_the_banks_predictions_with_a_seed():
     torch.testing.assert_close(z, pooled / pooled.norm())
     smaller = dict(inputs=image[:, :27, :35], data_samples=sample)
     assert disagreement(model, smaller).maps.shape == (7, 27, 35)
-
-
-def test_a_perturbation_has_the_mean_of_its_own_decoders():
-    numbers = dict(a=2, off=0, b=1)
-    parts = {name: SimpleNamespace(num_decoders=number) for name, number in numbers.items()}
-    model = SimpleNamespace(auxiliary_head=SimpleNamespace(perturbations=parts))
-    maps = torch.tensor([1.0, 3.0, 5.0])[:, None, None].expand(3, 4, 6)
-    assert _by_perturbation(model, maps) == dict(a=2, b=5)
 
 
 def test_a_ranking_goes_on_where_it_was(trained, model, tmp_path, monkeypatch):

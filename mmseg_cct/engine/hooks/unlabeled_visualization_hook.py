@@ -112,9 +112,8 @@ def predict(model: Any, item: dict) -> tuple[np.ndarray, np.ndarray, dict[str, n
     image = as_rgb(item['inputs'].numpy().transpose(1, 2, 0))
     height, width = image.shape[:2]  # without the padding at the right and the bottom
     by_decoder = auxiliary[:, :height, :width].cpu().numpy()
-    sizes = {name: p.num_decoders for name, p in bank.perturbations.items() if p.num_decoders}
-    parts = np.split(by_decoder, np.cumsum(list(sizes.values()))[:-1])
-    return image, main[:height, :width].cpu().numpy(), dict(zip(sizes, parts))
+    parts = {name: by_decoder[chosen] for name, chosen in bank.slices.items()}
+    return image, main[:height, :width].cpu().numpy(), parts
 
 
 def draw_predictions(

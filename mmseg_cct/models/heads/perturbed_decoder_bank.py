@@ -1,5 +1,6 @@
 """K perturbed auxiliary decoders as one module, and the losses on their predictions."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -159,6 +160,13 @@ class PerturbedDecoderBank(BaseModule):
         self.register_load_state_dict_post_hook(_excuse_missing)
 
     @property
+    def slices(self) -> dict[str, slice]:
+        """Places among the K decoders of each perturbation that has any, by its name."""
+        counts = {name: p.num_decoders for name, p in self.perturbations.items() if p.num_decoders}
+        ends = itertools.accumulate(counts.values())
+        return {name: slice(end - counts[name], end) for name, end in zip(counts, ends)}
+
+    @property
     def chain(self) -> Chain:
         """Sub-pixel convolutions of all decoders."""
         return Chain(
@@ -241,28 +249,22 @@ class PerturbedDecoderBank(BaseModule):
         features: Sequence[Tensor],
         seg_logits: Tensor,
         data_samples: Sequence[SegDataSample] = (),
-    ) -> tuple[Tensor, Tensor]:
-        """Maps the distance between each auxiliary prediction and the main one, for analysis.
+    ) -> Tensor:
+        """Finds where auxiliary predictions have another class than the main one, for analysis.
 
-        Arguments are those of `loss`. Returns two maps `(K, N, s·h, s·w)`: the distance of L_u at
-        every pixel, confident or not; and 1 where the predicted class differs, else 0.
+        Arguments are those of `loss`. Returns `(K, N, s·h, s·w)`: 1 where the class differs, or 0.
         """
         context = self._context(features, seg_logits, data_samples)
         projected = self._project_all(context)
-        target = to_subpixel_layout(context.seg_logits.float().softmax(1), self.stride).flatten(2)
+        target = to_subpixel_layout(context.seg_logits, self.stride).flatten(2)
         main_class = target.max(0).indices  # several times as fast as argmax on a CPU
-        distances, flips = [], []
+        flips = []
         for k in range(self.num_decoders):  # one at a time, so that K full predictions never exist
             one = slice(k, k + 1)
-            decoded = decode(projected[one], self.chain.select(one)).float()
-            distances.append(self.loss_consistency.distance(decoded, target))
+            decoded = decode(projected[one], self.chain.select(one))
             flips.append((decoded.max(1).indices != main_class).float())
         n, _, h, w = context.features.shape
-        by_pixel = [
-            from_subpixel_layout(torch.cat(maps), (n, h, w), self.stride).transpose(0, 1)
-            for maps in (distances, flips)
-        ]
-        return by_pixel[0], by_pixel[1]
+        return from_subpixel_layout(torch.cat(flips), (n, h, w), self.stride).transpose(0, 1)
 
     def check_classes(self, classes: Sequence[str], num_classes: int) -> None:
         """Checks before training what `loss` would only find at the first batch.
@@ -302,13 +304,9 @@ class PerturbedDecoderBank(BaseModule):
         n, _, s = features.shape
         # one tensor for all decoders, filled in place: no copy when the parts are joined
         projected = features.new_empty((*self.proj.shape[:2], n, s), dtype=_compute_dtype(features))
-        first = 0
-        for perturbation in self.perturbations.values():
-            chosen = slice(first, first + perturbation.num_decoders)
-            first = chosen.stop
-            if perturbation.num_decoders:
-                part = perturbation.project(self.group(chosen), context)
-                projected = _Place.apply(projected, part.transpose(1, 2), chosen)
+        for name, chosen in self.slices.items():
+            part = self.perturbations[name].project(self.group(chosen), context)
+            projected = _Place.apply(projected, part.transpose(1, 2), chosen)
         return projected.flatten(2)
 
     def _details(
@@ -318,11 +316,9 @@ class PerturbedDecoderBank(BaseModule):
 
         `consistency` is `(K,)` and sums to L_u. Only terms that mask pixels have a share.
         """
-        counts = {name: p.num_decoders for name, p in self.perturbations.items() if p.num_decoders}
-        by_perturbation = consistency.split(list(counts.values()))
         details = {
-            f'{name}.consistency': part.mean() * self.num_decoders
-            for name, part in zip(counts, by_perturbation)
+            f'{name}.consistency': consistency[chosen].mean() * self.num_decoders
+            for name, chosen in self.slices.items()
         }
         masked = {'weak_ce'} & terms.keys()
         if getattr(self.loss_consistency, 'confidence_threshold', None) is not None:

@@ -140,6 +140,7 @@ def test_context_classes_by_name_or_id(context_classes):
 def test_a_perturbation_without_decoders_is_left_out():
     without = make_bank({**OBJECT_MASKING, 'vat': dict(type='IntermediateVAT', num_decoders=0)})
     assert without.num_decoders == 2
+    assert list(without.slices.values()) == [slice(0, 2)]
     assert_same_results(
         loss_and_gradients(without), loss_and_gradients(make_bank(OBJECT_MASKING)), 1e-7
     )
@@ -151,6 +152,7 @@ def test_the_default_is_the_papers_setting(project_root):
         written.pop(key)
     default, paper = PerturbedDecoderBank(4, 2), PerturbedDecoderBank(4, 2, **written)
     assert default.num_decoders == 30
+    assert list(default.slices.values())[:2] == [slice(0, 2), slice(2, 8)]
     for attribute in ('perturbations', 'loss_consistency'):
         ours, theirs = (getattr(bank, attribute) for bank in (default, paper))
         assert repr(ours) == repr(theirs)

@@ -543,7 +543,7 @@ def test_a_target_without_a_number_gives_no_loss_of_zero(compile):
 
 @pytest.mark.parametrize('position_fraction', [1.0, 0.5])
 def test_padding_takes_no_part_in_the_losses(position_fraction):
-    """L_u is the mean of `disagreement` over the valid pixels; padding gets no gradient."""
+    """L_u is the mean distance over the valid pixels; padding gets no gradient."""
     bank = make_bank(position_fraction=position_fraction)
     z, seg_logits, samples = make_batch()
     valid = torch.zeros(N, 1, 8 * H, 8 * W, dtype=torch.bool)
@@ -556,8 +556,11 @@ def test_padding_takes_no_part_in_the_losses(position_fraction):
     assert gradient[0, :, :4, :2].abs().sum() > 0
     if position_fraction == 1:
         torch.manual_seed(2)
-        distances, flips = bank.disagreement((z,), seg_logits, samples)
-        mask = valid.squeeze(1).expand_as(distances)
+        predicted = bank((z,), seg_logits, samples)
+        distances = (predicted.softmax(2) - seg_logits.softmax(1)).square().mean(2)
+        torch.manual_seed(2)
+        flips = bank.disagreement((z,), seg_logits, samples)
+        mask = valid.squeeze(1).expand_as(flips)
         torch.testing.assert_close(losses['consistency'], distances[mask].mean())
         torch.testing.assert_close(losses['agreement'], 1 - flips[mask].mean())
 
