@@ -105,3 +105,22 @@ def test_mixed_precision_needs_mmengines_wrapper(cct):
         UserError, match=r'--amp: optim_wrapper\.type is ApexOptimWrapper; expected'
     ):
         prepare_training(str(cct.file), amp=True, options=options)
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        # torch fails an assertion of its own there
+        (
+            {'optim_wrapper.accumulative_counts': 2},
+            r'accumulative_counts: more than 1 with .*=True',
+        ),
+        ({'model.domains': dict(sea={}, land={})}, 'with_cp=True: with several domains on several'),
+    ],
+)
+def test_what_checkpointed_activations_exclude_in_ddp(cct, options, message):
+    config = load_config(str(cct.file), {})
+    config.merge_from_dict({'model.backbone.with_cp': True, **options})
+    fit_to_device(config, 'none')  # one process can do both
+    with pytest.raises(UserError, match=message):
+        fit_to_device(config, 'pytorch')

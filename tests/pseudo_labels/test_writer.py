@@ -1,3 +1,4 @@
+import json
 import os
 from concurrent.futures import Executor
 from pathlib import Path
@@ -55,9 +56,12 @@ def test_a_second_run_does_only_what_is_missing(weak):
     make(weak)
     Path(weak.out, 'labels/more/c.png').unlink()
     os.utime(weak.images / 'b.jpg', ns=(1, 2))  # replaced
+    labels = json.loads((weak.root / 'labels.json').read_text())
+    labels['data_list'][3]['gt_label'] = [0]  # corrected
+    (weak.root / 'labels.json').write_text(json.dumps(labels))
     kept = Path(weak.out, 'labels/a.png').stat().st_mtime_ns
     summary = make(weak)
-    assert (summary.written, summary.skipped) == (2, 2)
+    assert (summary.written, summary.skipped) == (3, 1)
     assert Path(weak.out, 'labels/a.png').stat().st_mtime_ns == kept
     assert make(weak).skipped == 4
 

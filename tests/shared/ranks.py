@@ -3,7 +3,6 @@
 import multiprocessing
 import multiprocessing.connection
 import os
-import socket
 import sys
 
 import pytest
@@ -70,24 +69,21 @@ class Rank:
 
 def start_tool(folder, *command):
     """Starts two ranks of a tool, which nothing but a port connects; `outcomes` waits for them."""
-    with socket.socket() as sock:
-        sock.bind(('127.0.0.1', 0))
-        port = str(sock.getsockname()[1])
+    port = world.free_port()
     return [Rank(folder, rank, port, command) for rank in ('0', '1')]
-
-
-def end_as_torchrun(processes):
-    """Waits until a process has ended; if it failed, ends the others."""
-    waiting = {process.sentinel: process for process in processes}
-    for sentinel in multiprocessing.connection.wait(waiting, 300):
-        waiting[sentinel].join()
-        if waiting[sentinel].exitcode:
-            for process in processes:
-                process.terminate()
-    for process in processes:
-        process.join(300)
 
 
 def outcomes(ranks):
     """Exit code, stdout and stderr of each rank."""
     return [rank.outcome() for rank in ranks]
+
+
+def end_as_torchrun(ranks):
+    """The same, but a rank that fails ends the others."""
+    waiting = {rank.process.sentinel: rank.process for rank in ranks}
+    for sentinel in multiprocessing.connection.wait(waiting, 300):
+        waiting[sentinel].join()
+        if waiting[sentinel].exitcode:
+            for rank in ranks:
+                rank.process.terminate()
+    return outcomes(ranks)

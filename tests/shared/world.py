@@ -1,6 +1,7 @@
 """The tiny config with its data on disk, trained and given to the tools: what whole runs share."""
 
 import copy
+import hashlib
 import importlib.util
 import itertools
 import json
@@ -23,7 +24,8 @@ from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.apis.train import train as train_prepared
 from mmseg_cct.engine.safe_loading import load_data
 
-PROJECT = Path(__file__).parents[2]
+SHARED = Path(__file__).parent
+PROJECT = SHARED.parents[1]
 CLASSES = ('ground', 'thing', 'other')
 PALETTE = [[10, 20, 30], [200, 0, 0], [0, 200, 0]]
 MAX_ITERS = 6
@@ -50,6 +52,24 @@ _runs = itertools.count()
 def experiment():
     """A name of its own: mmengine keeps one logger and message hub per name and second."""
     return f'run{next(_runs)}'
+
+
+def contents(folder, pattern='**/*'):
+    """What each file and each link in a folder holds."""
+    return {
+        str(path.relative_to(folder)): os.readlink(path)
+        if path.is_symlink()
+        else hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.glob(pattern)
+        if path.is_symlink() or path.is_file()
+    }
+
+
+class MakesFolder:
+    """Pickles as a call that leaves the folder `ran` behind."""
+
+    def __reduce__(self):
+        return os.mkdir, ('ran',)
 
 
 def write_scene(root, name, rng, prefix='', with_mask=True):
@@ -235,9 +255,7 @@ def run_tool(name, *args):
     spec.loader.exec_module(module)
     args = [str(arg) for arg in args]
     if name in ('train', 'test'):
-        if '--cfg-options' not in args:
-            args.append('--cfg-options')
-        args.append(f'experiment_name={experiment()}')
+        args += ['--cfg-options', f'experiment_name={experiment()}']
     argv, sys.argv = sys.argv, [str(path), *args]
     try:
         return module.main()
@@ -256,11 +274,11 @@ def scalars(work_dir):
     return logged
 
 
-def _free_port():
+def free_port():
     """A port for a distributed run; torch takes no 0 here."""
     with socket.socket() as sock:
         sock.bind(('127.0.0.1', 0))
-        return sock.getsockname()[1]
+        return str(sock.getsockname()[1])
 
 
 class Run:
@@ -314,8 +332,8 @@ class Run:
     def shell(self, *command):
         """Runs a command in a process of its own, in the folder."""
         env = {
-            **os.environ, 'PYTHONPATH': str(PROJECT), 'OMP_NUM_THREADS': '1',
-            'PYTHONWARNINGS': 'ignore', 'PORT': str(_free_port()),
+            **os.environ, 'PYTHONPATH': f'{PROJECT}{os.pathsep}{SHARED}', 'OMP_NUM_THREADS': '1',
+            'PYTHONWARNINGS': 'ignore', 'PORT': free_port(),
         }  # fmt: skip
         # `python` in the scripts is the one that runs the tests.
         env['PATH'] = os.path.dirname(sys.executable) + os.pathsep + env['PATH']

@@ -5,7 +5,6 @@ tools run in one process. `--fuzz-seconds 3600 --fuzz-seed 1` looks for longer, 
 """
 
 import copy
-import hashlib
 import json
 import os
 import pickle
@@ -18,6 +17,7 @@ from contextlib import contextmanager
 
 import torch
 from mmengine.config import Config
+from world import MakesFolder, contents
 
 from mmseg_cct.engine.foreign_config import read_config_text
 
@@ -76,13 +76,6 @@ TENSORS = (
     lambda t: t.numpy(),
     lambda t: torch.zeros(0),
 )
-
-
-class MakesFolder:
-    """Pickles as a call that leaves a folder behind."""
-
-    def __reduce__(self):
-        return os.mkdir, (os.path.abspath('ran'),)
 
 
 def nodes(part):
@@ -218,14 +211,9 @@ def change_arguments(rng, arguments):
     return arguments
 
 
-def contents(folder):
+def inputs_of(folder):
     """Data, config and checkpoint: what may not change."""
-    files = [folder / 'tiny.py', folder / 'x.pth', *(folder / 'data').rglob('*')]
-    return {
-        path.relative_to(folder): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
-        if path.is_file()
-    }
+    return contents(folder, 'data/**/*') | contents(folder, 'tiny.py') | contents(folder, 'x.pth')
 
 
 @contextmanager
@@ -308,7 +296,7 @@ def test_no_traceback_no_lost_input_no_foreign_code(cct, trained, request, capfd
     start, number, failures = time.monotonic(), 0, []
     while number < 5 or time.monotonic() - start < seconds:  # five on a slow machine, too
         arguments, what = damage(random.Random(f'{seed} {number}'), cct, original, trained)
-        before = contents(cct.folder)
+        before = inputs_of(cct.folder)
         what = f'--fuzz-seed {seed}, number {number}: {arguments} {what}'
         number += 1
         code = None
@@ -321,7 +309,7 @@ def test_no_traceback_no_lost_input_no_foreign_code(cct, trained, request, capfd
         capfd.readouterr()
         if (cct.folder / 'ran').exists():
             failures.append(f'{what}: foreign code ran')
-        after = contents(cct.folder)
+        after = inputs_of(cct.folder)
         if {path: after.get(path) for path in before} != before:
             failures.append(f'{what}: exit {code}, and an input changed')
     assert not failures, f'{len(failures)} of {number}:\n' + '\n'.join(failures)

@@ -1,6 +1,9 @@
 """A subclass of a component, registered and named in a config, trains as the component does."""
 
+import copy
+
 import pytest
+import world
 from mmengine.config import Config
 from mmengine.hooks import EarlyStoppingHook
 from mmengine.registry import HOOKS
@@ -40,10 +43,6 @@ COMPONENTS = [
     (DATA_SAMPLERS, PairSampler, 'train_dataloader.sampler'),
     (HOOKS, RampUpHook, 'custom_hooks.1'),
 ]
-PERTURBATIONS = [
-    (MODELS, kind, f'{BANK}.perturbations.{kind.__name__}')
-    for kind in (IntermediateVAT, ObjectMasking, FeatureDrop)
-]
 OF_CCT_PLUS = [
     (MODELS, CCTPlusSegmentor, 'model'),
     (MODELS, PerturbedDecoderBank, BANK),
@@ -52,10 +51,6 @@ OF_CCT_PLUS = [
     (TRANSFORMS, StrongViews, f'{PAIRS}.strong_views'),
     (HOOKS, TeacherHook, 'default_hooks.teacher'),
 ]
-
-
-def named(components):
-    return [pytest.param(*each, id=f'{each[1].__name__} at {each[2]}') for each in components]
 
 
 def logged(run, name, method=None):
@@ -70,64 +65,61 @@ def logged(run, name, method=None):
     ]
 
 
-def by_name(run):
-    """Names the context's classes, which training looks up in the labelled set."""
-    run.config.model.auxiliary_head.context_classes = ('ground',)
-    run.write()
-    return run
-
-
 def registered(registry, component):
     mine = type(f'My{component.__name__}', (component,), {})
     registry.register_module(module=mine, force=True)
     return mine.__name__
 
 
-def subclassed(run, registry, component, key):
-    """Writes the config with an empty subclass in the component's place."""
+def subclassed(run, config, registry, component, key):
+    """Gives the run a config with an empty subclass in the component's place."""
+    run.config = copy.deepcopy(config)
     at(run.config, key)['type'] = registered(registry, component)
     run.write()
 
 
 @pytest.fixture(scope='module')
 def runs(slow, tmp_path_factory):
-    """What the components themselves log, without and with a method."""
-    import world
+    """Config, method and what the components log: without a method, with one, and with its parts.
 
-    run = by_name(world.Run(tmp_path_factory.mktemp('run')))
-    return {method: logged(run, str(method), method) for method in (None, 'cct-plus')}
+    The context's classes are named, so a training looks them up in the labelled set.
+    """
+    run = world.Run(tmp_path_factory.mktemp('run'))
+    run.config.model.auxiliary_head.context_classes = ('ground',)
+    run.write()
+    plain, plus = (logged(run, str(method), method) for method in (None, 'cct-plus'))
+    composed = Config.fromfile(next((run.folder / 'cct-plus').glob('*.py')))
+    composed.work_dir = None
+    return dict(
+        plain=(run.config, None, plain),
+        method=(run.config, 'cct-plus', plus),
+        composed=(composed, None, plus),
+    )
 
 
-@pytest.mark.parametrize(('registry', 'component', 'key'), named(COMPONENTS))
-def test_a_subclass_trains_the_same(cct, runs, registry, component, key):
-    subclassed(by_name(cct), registry, component, key)
-    assert logged(cct, 'work') == runs[None]
+@pytest.mark.parametrize(
+    ('way', 'registry', 'component', 'key'),
+    [
+        *(('plain', *each) for each in COMPONENTS),
+        *(('method', *each) for each in COMPONENTS[4:]),
+        *(('composed', *each) for each in OF_CCT_PLUS),
+    ],
+)
+def test_a_subclass_trains_the_same(cct, runs, way, registry, component, key):
+    config, method, expected = runs[way]
+    subclassed(cct, config, registry, component, key)
+    assert logged(cct, 'work', method) == expected
 
 
-@pytest.mark.parametrize(('registry', 'component', 'key'), named(PERTURBATIONS))
-def test_a_subclass_of_a_perturbation_has_its_decoders(cct, runs, registry, component, key):
+@pytest.mark.parametrize('kind', [IntermediateVAT, ObjectMasking, FeatureDrop])
+def test_a_subclass_of_a_perturbation_has_its_decoders(cct, runs, kind):
     """Their place in the bank is the last, that of new types, so the draws are others."""
-    subclassed(by_name(cct), registry, component, key)
-    first, expected = logged(cct, 'work')[0], runs[None][0]
+    config, _, (expected, _) = runs['plain']
+    subclassed(cct, config, MODELS, kind, f'{BANK}.perturbations.{kind.__name__}')
+    first, _ = logged(cct, 'work')
     assert first.keys() == expected.keys()
     assert first['decode.loss_ce'] == expected['decode.loss_ce']
     assert 0 < first['aux.loss'] < 10 * expected['aux.loss']
-
-
-@pytest.mark.parametrize(('registry', 'component', 'key'), named(COMPONENTS[4:]))
-def test_a_method_fits_on_it(cct, runs, registry, component, key):
-    subclassed(by_name(cct), registry, component, key)
-    assert logged(cct, 'work', 'cct-plus') == runs['cct-plus']
-
-
-@pytest.mark.parametrize(('registry', 'component', 'key'), named(OF_CCT_PLUS))
-def test_a_subclass_of_a_method_s_part_trains_the_same(cct, runs, registry, component, key):
-    by_name(cct).train('plus', {'method': 'cct-plus', 'train_cfg.max_iters': 1})
-    (dumped,) = (cct.folder / 'plus').glob('*.py')
-    cct.config = Config.fromfile(dumped)
-    cct.config.work_dir = None
-    subclassed(cct, registry, component, key)
-    assert logged(cct, 'work') == runs['cct-plus']
 
 
 def test_a_prediction_leaves_out_a_subclass_that_loads_masks():
