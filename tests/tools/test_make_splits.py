@@ -42,21 +42,15 @@ def touch(folder, *names):
         (folder / name).touch()
 
 
-def write_voc(folder, train, **more):
-    for name, names in dict(train=train, val=['v'], **more).items():
-        write_list(folder / 'ImageSets' / 'Segmentation' / f'{name}.txt', names)
-
-
 def test_from_a_list(folder, capsys):
     make('--list', 'names.txt', '-n', 3, 8, '--seed', 5)
     for number in (3, 8):
         assert lists(folder, number) == draw_split(NAMES, number, seed=5)
-    assert capsys.readouterr().out == (
-        'out/3_*.txt: 3 labelled, 17 not\nout/8_*.txt: 8 labelled, 12 not\n'
-    )
+    said = 'out/3_*.txt: 3 labelled, 17 not\nout/8_*.txt: 8 labelled, 12 not\n'
+    assert capsys.readouterr().out == said
 
 
-def test_from_a_folder(folder):
+def test_from_images_with_a_suffix(folder):
     touch(folder, *(f'images/city/{name}_leftImg8bit.png' for name in NAMES))
     make('--images', 'images', '--suffix', '_leftImg8bit.png', '-n', 4)
     assert lists(folder, 4) == draw_split([f'city/{name}' for name in NAMES], 4)
@@ -76,39 +70,31 @@ def test_labelled_images_are_drawn_among_those_with_a_mask(folder, fails):
     assert 'labelled images: 5; expected 1 to 4, the images to' in fails(*options, 5)
 
 
-def test_from_voc(folder):
-    write_voc(folder, NAMES[:8], trainaug=NAMES)
-    make('--voc-root', '.', '-n', 3, 8)
-    assert lists(folder, 8) == (NAMES[:8], NAMES[8:])
-    assert lists(folder, 3) == draw_voc_split(NAMES[:8], NAMES, 3)
-
-
-def test_voc_has_the_papers_numbers_by_default(folder):
-    train = [f't{index:04}' for index in range(1464)]
-    write_voc(folder, train, aug=NAMES)
-    make('--voc-root', '.')
-    for number in (60, 100, 200, 300, 500, 800, 1000, 1464):
-        labeled, unlabeled = lists(folder, number)
-        assert len(labeled) == number and set(labeled) <= set(train)
-        assert len(unlabeled) == 1484 - number
-    assert lists(folder, 1464) == (train, NAMES)
+@pytest.mark.parametrize(
+    ('options', 'numbers'),
+    [(['-n', 3, 8], (3, 8)), ([], (60, 100, 200, 300, 500, 800, 1000, 1464))],
+)
+def test_from_voc_by_default_with_the_papers_numbers(folder, options, numbers):
+    train = [f't{index:04}' for index in range(numbers[-1])]
+    for name, names in dict(train=train, aug=NAMES, val=['v']).items():
+        write_list(folder / 'ImageSets' / 'Segmentation' / f'{name}.txt', names)
+    make('--voc-root', '.', *options)
+    assert len(list((folder / 'out').iterdir())) == 2 * len(numbers)
+    for number in numbers:
+        assert lists(folder, number) == draw_voc_split(train, train + NAMES, number)
+    assert lists(folder, numbers[-1]) == (train, NAMES)
 
 
 @pytest.mark.parametrize(
-    ('kind', 'name', 'parts'),
-    [
-        ('public', '{}_train_{}.txt', ('supervised', 'unsupervised')),
-        ('unimatch', '{}/{}.txt', ('labeled', 'unlabeled')),
-    ],
+    ('kind', 'file'), [('public', '{}_train_{}supervised.txt'), ('unimatch', '{}/{}labeled.txt')]
 )
-def test_from_published_lists(folder, fails, kind, name, parts):
+def test_from_published_lists(folder, fails, kind, file):
     for number in (2, 5):
-        for part, names in zip(parts, (NAMES[:number], NAMES[number:])):
-            file = folder / kind / name.format(number, part)
-            touch(folder, file)
-            file.write_text(
-                '\n'.join(f'JPEGImages/{n}.jpg SegmentationClass/{n}.png' for n in names)
-            )
+        for part, names in (('', NAMES[:number]), ('un', NAMES[number:])):
+            lines = [f'JPEGImages/{name}.jpg SegmentationClass/{name}.png\n' for name in names]
+            path = folder / kind / file.format(number, part)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(''.join(lines))
     assert fails(f'--from-{kind}', kind, '-n', 3).endswith('expected one of 2, 5\n')
     make(f'--from-{kind}', kind, '-n', 5)
     assert len(list((folder / 'out').iterdir())) == 2

@@ -8,7 +8,6 @@ import torch
 import world
 from PIL import Image
 
-from mmseg_cct.apis.prediction import predict_images
 from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.errors import UserError
 
@@ -19,31 +18,21 @@ def joint(slow, tmp_path_factory):
     return world.Run(tmp_path_factory.mktemp('joint'), world.multi_domain_config).trained()
 
 
-def metrics_of(work_dir):
-    (path,) = work_dir.glob('*/[0-9]*.json')
-    return json.loads(path.read_text())
-
-
-def test_one_test_of_all_domains_with_predictions(joint, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    joint.run(
-        'test', joint.file, joint.checkpoint, '--work-dir', 'w', '--out', 'png',
-        '--show-dir', 'painted',
-    )  # fmt: skip
-    metrics = metrics_of(tmp_path / 'w')
+@pytest.mark.parametrize('views', [(), ('--tta',)])
+def test_one_test_of_all_domains_with_predictions(joint, tmp_path, views):
+    """Test-time augmentation takes the pipeline of each domain."""
+    out, seen, work = tmp_path / 'out', tmp_path / 'seen', tmp_path / 'work'
+    options = '--out', out, '--show-dir', seen, '--work-dir', work
+    joint.run('test', joint.file, joint.checkpoint, *options, *views)
+    (path,) = work.glob('*/[0-9]*.json')
+    metrics = json.loads(path.read_text())
     mean = (metrics['first/mIoU'] + metrics['second/mIoU']) / 2
     assert metrics['mIoU_avg'] == pytest.approx(mean, abs=0.01)
     for domain, classes in (('first', 3), ('second', 5)):
-        written = [np.asarray(Image.open(path)) for path in (tmp_path / 'png' / domain).iterdir()]
+        written = [np.asarray(Image.open(path)) for path in (out / domain).iterdir()]
         assert len(written) == 3
         assert all(each.shape == (32, 40) and each.max() < classes for each in written)
-    assert len(list((tmp_path / 'painted').rglob('*.png'))) == 6
-
-
-def test_tta_takes_the_pipeline_of_each_domain(joint, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    joint.run('test', joint.file, joint.checkpoint, '--work-dir', 'w', '--tta')
-    assert {'first/mIoU', 'second/mIoU', 'mIoU_avg'} <= metrics_of(tmp_path / 'w').keys()
+    assert len(list(seen.rglob('*.png'))) == 6
 
 
 @pytest.mark.parametrize('domain', ['first', 'second'])
@@ -58,47 +47,31 @@ def test_predict_takes_the_domains_decoder_and_colours(joint, tmp_path, domain, 
         if 'decode_head.upsample' in name and name.endswith('bias'):
             value[-4:] = 1000.0
     torch.save(checkpoint, tmp_path / 'last.pth')
-    arguments = (str(joint.file), str(tmp_path / 'last.pth'), str(joint.images))
-    summary = predict_images(*arguments, str(tmp_path / 'out'), domain=domain, device='cpu')
-    assert summary.written == 8
+    arguments = joint.file, tmp_path / 'last.pth', joint.images, '--out', tmp_path / 'out'
+    assert joint.run('predict', *arguments, '--domain', domain) == 0
     mask = Image.open(tmp_path / 'out' / 'masks' / 'l0.png')
     assert mask.getpalette()[: 3 * len(palette)] == np.ravel(palette).tolist()
     assert (np.asarray(mask) == len(palette) - 1).all()
 
 
-def test_predict_on_the_command_line(joint, tmp_path, capsys):
-    arguments = (joint.file, joint.checkpoint, joint.images, '--out', tmp_path / 'out')
-    assert joint.run('predict', *arguments, '--domain', 'second') == 0
-    assert '8 written' in capsys.readouterr().out
-    for domain, message in (
-        ([], 'error: --domain is missing: expected one of first, second, as in model.domains of'),
-        (['--domain', 'third'], 'error: --domain third: expected one of first, second, as in'),
-        (['--domain', 'first'], 'error: --out: '),  # holds those of the second domain
-    ):
-        with pytest.raises(SystemExit) as stop:
-            joint.run('predict', *arguments, *domain)
-        assert stop.value.code == 2
-        assert capsys.readouterr().err.splitlines()[-1].startswith(message)
+ONE = 'several domains (first, second); expected a config of one'
 
 
 @pytest.mark.parametrize(
-    ('tool', 'takes'),
+    ('command', 'mistake'),
     [
-        ('next_batch', 'WORK_DIR'),
-        ('analyze_clusters', 'CONFIG'),
-        ('report', 'a=WORK_DIR'),
+        ('next_batch {0.work_dir}', f'{{0.checkpoint}}: {ONE}'),
+        ('report a={0.work_dir}', f'{{0.checkpoint}}: {ONE}'),
+        ('analyze_clusters {0.file} {0.checkpoint}', f'{{0.file}}: {ONE}'),
+        (
+            'predict {0.file} {0.checkpoint} {0.images}',
+            '--domain is missing: expected one of first, second, as in model.domains of {0.file}',
+        ),
     ],
 )
-def test_tools_that_take_one_data_set_say_so(joint, tmp_path, capsys, tool, takes):
-    arguments = [joint.file, joint.checkpoint]
-    if takes != 'CONFIG':
-        arguments = [takes.replace('WORK_DIR', str(joint.work_dir))]
-    with pytest.raises(SystemExit) as stop:
-        joint.run(tool, *arguments, '--out', tmp_path / 'out')
-    assert stop.value.code == 2
-    place = joint.file if takes == 'CONFIG' else joint.checkpoint
-    expected = f'error: {place}: several domains (first, second); expected a config of one'
-    assert capsys.readouterr().err.splitlines()[-1] == expected
+def test_tools_for_one_data_set_say_so(joint, tmp_path, capsys, command, mistake):
+    assert joint.tool(*command.format(joint).split(), '--out', tmp_path / 'out') == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f'error: {mistake.format(joint)}'
     assert not (tmp_path / 'out').exists()
 
 

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from PIL import Image
 
 
@@ -22,11 +21,3 @@ def test_the_command_line(cct, trained, tmp_path, capsys):
         *('images', 'masks', 'scores', 'ranking.csv', 'ranking.json'),
         *('review.html', 'cvat.xml', 'annotations.jsonl'),
     }
-    with pytest.raises(SystemExit) as stop:
-        cct.run('next_batch', run, '--out', out, '-n', '0')
-    assert stop.value.code == 2
-    assert (
-        capsys.readouterr()
-        .err.splitlines()[-1]
-        .endswith('argument -n/--number: 0; expected 1 or more')
-    )
