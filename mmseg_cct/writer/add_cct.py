@@ -14,7 +14,7 @@ from mmseg.registry import DATASETS, MODELS
 
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.next_commands import next_commands
-from mmseg_cct.config.walk import at, leaf_sets, settings_of
+from mmseg_cct.config.walk import at, leaf_sets, listed, settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.image_files import find_images
@@ -39,8 +39,8 @@ _HOOKS = dict(
     iteration_seed='IterationSeedHook',
 )
 _PARTS = (
-    *('model.backbone', 'model.decode_head', 'train_dataloader.dataset', 'train_cfg'),
-    'optim_wrapper',
+    *('model.backbone', 'model.decode_head'),
+    *('train_dataloader.dataset', 'train_cfg', 'optim_wrapper'),
 )
 _HEAD = '# CCT on '
 
@@ -64,16 +64,8 @@ def add_cct(
 ) -> AddedCCT:
     """Writes a CCT config on top of a config; its data, schedule and evaluation stay.
 
-    Args:
-        config: A config of MMSegmentation, as a path or by its name.
-        unlabeled: Folder of the unlabelled images.
-        out: File to write.
-        context: Classes that are not objects; by default the background, if there is one.
-        method: Name of the method that the config trains.
-        force: Whether to overwrite the file.
-
-    Returns:
-        What was written and chosen.
+    `config` is the path or name of a config of MMSegmentation, `unlabeled` a folder of images, and
+    `context` names the classes that are not objects; by default the background, if there is one.
 
     Raises:
         UserError: There is no such config, CCT cannot train on its model or data, a name or the
@@ -102,7 +94,10 @@ def add_cct(
         warnings.simplefilter('ignore')  # MMSeg warns of losses, which nothing computes here
         dry_run = try_model(settings.model)
         pipeline, mixing = pipeline_without_masks(settings.train_dataloader.dataset, image)
-    _name_crop_size(pipeline, settings.get('crop_size'))
+    for step in pipeline:  # the config's own variable: labelled and unlabelled crops stay the same
+        own = settings.get('crop_size')
+        if own is not None and isinstance(step, dict) and step.get('crop_size') == own:
+            step['crop_size'] = Code('_base_.crop_size')
     z = choose_z(dry_run)
 
     # 3. What CCT adds, with the method merged in
@@ -115,17 +110,23 @@ def add_cct(
         context_classes=context,
         loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     )
-    model = dict(
-        type='CCTSegmentor',
-        data_preprocessor=dict(type='BranchPreprocessor'),
-        auxiliary_head=bank,
+    preprocessor = dict(type='BranchPreprocessor')
+    model = dict(type='CCTSegmentor', data_preprocessor=preprocessor, auxiliary_head=bank)
+    dataset = dict(
+        _delete_=True,
+        type='SemiSegDataset',
+        labeled=Code('_base_.train_dataloader.dataset'),
+        unlabeled=dict(
+            type='FolderDataset', image_dir=unlabeled, subset='unlabeled', pipeline=pipeline
+        ),
     )
-    head = settings.model.decode_head.type
-    parts = method_parts(method, model, _training_set(unlabeled, pipeline), head)
-    parts['model']['auxiliary_head'] = _auxiliary_heads(
-        settings.model, parts['model'].pop('auxiliary_head', None)
-    )
-    parts['train_dataloader'] = dict(sampler=_sampler(settings), **parts['train_dataloader'])
+    parts = method_parts(method, model, dataset, settings.model.decode_head.type)
+    bank = parts['model'].pop('auxiliary_head', None)
+    parts['model']['auxiliary_head'] = _auxiliary_heads(settings.model, bank)
+    sampler = dict(type='PairSampler', shuffle=True)
+    if settings.train_dataloader.get('sampler'):
+        sampler = dict(_delete_=True, **sampler)
+    parts['train_dataloader'] = dict(sampler=sampler, **parts['train_dataloader'])
     parts['default_hooks'] |= {name: dict(type=kind) for name, kind in _HOOKS.items()}
     rules = _rules_of_heads(settings)
     if rules:
@@ -150,13 +151,13 @@ def add_cct(
     write_config(target, ''.join(f'{line}\n' for line in lines))
 
     # 5. What was chosen
-    choices = [f'z: {z.title}, {z.channels} channels at stride {z.stride}']
     objects = ', '.join(context) or 'none, see --context'
-    choices.append(f'classes: {dry_run.num_classes}; context (not objects): {objects}')
     without = f', without {", ".join(mixing)}' if mixing else ''
-    choices.append(
-        f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones{without}'
-    )
+    choices = [
+        f'z: {z.title}, {z.channels} channels at stride {z.stride}',
+        f'classes: {dry_run.num_classes}; context (not objects): {objects}',
+        f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones{without}',
+    ]
     if rules:
         choices.append(
             'learning rates: auxiliary_head names the auxiliary decoders now; your heads keep its '
@@ -175,29 +176,6 @@ def _auxiliary_heads(base: Mapping[str, Any], bank: Mapping[str, Any] | None) ->
     if bank and 'auxiliary_head' in base:  # mmengine does not merge a dict with None or a list
         return dict(_delete_=True, **bank)
     return bank
-
-
-def _name_crop_size(pipeline: Sequence[Any], crop_size: Any) -> None:
-    """Refers to the config's own variable, so that labelled and unlabelled crops stay the same."""
-    for step in pipeline:
-        if crop_size is not None and isinstance(step, dict) and step.get('crop_size') == crop_size:
-            step['crop_size'] = Code('_base_.crop_size')
-
-
-def _training_set(unlabeled: str, pipeline: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return dict(
-        _delete_=True,
-        type='SemiSegDataset',
-        labeled=Code('_base_.train_dataloader.dataset'),
-        unlabeled=dict(
-            type='FolderDataset', image_dir=unlabeled, subset='unlabeled', pipeline=pipeline
-        ),
-    )
-
-
-def _sampler(base: Config) -> dict[str, Any]:
-    sampler = dict(type='PairSampler', shuffle=True)
-    return dict(_delete_=True, **sampler) if base.train_dataloader.get('sampler') else sampler
 
 
 def _find(name: str, target: Path) -> tuple[Path, Any]:
@@ -225,11 +203,11 @@ def _require_a_head_of_pixels(path: Path) -> None:
     name = head.get('type') if isinstance(head, Mapping) else None
     kind = MODELS.get(name) if isinstance(name, str) else None
     if isinstance(kind, type) and not issubclass(kind, BaseDecodeHead):
-        raise UserError(
-            f'model.decode_head.type={name!r}',
+        found, expected = (
             'classifies masks or images, not pixels',
             'a head that gives a map of logits',
         )
+        raise UserError(f'model.decode_head.type={name!r}', found, expected)
 
 
 def _require_plain(config: Config, name: str) -> None:
@@ -273,6 +251,5 @@ def _rules_of_heads(config: Config) -> dict[str, Any]:
 
 
 def _imports(config: Config) -> list[str]:
-    imports = (config.get('custom_imports') or {}).get('imports') or []
-    imports = [imports] if isinstance(imports, str) else list(imports)
+    imports = listed((config.get('custom_imports') or {}).get('imports'))
     return [*imports, *({'mmseg_cct.plugin'} - set(imports))]

@@ -63,11 +63,9 @@ def try_model(model: Mapping[str, Any]) -> DryRun:
         except Exception as error:  # a model may raise anything on an image of the wrong size
             refusals.append(error)
     images = ' or '.join(f'{side}×{side}' for side in sides)
-    raise UserError(
-        'model',
-        f'does not run on an image of {images} ({error_line(refusals[0], 160)})',
-        'a model of one main head on feature maps',
-    ) from refusals[0]
+    found = f'does not run on an image of {images} ({error_line(refusals[0], 160)})'
+    expected = 'a model of one main head on feature maps'
+    raise UserError('model', found, expected) from refusals[0]
 
 
 def _try_on(settings: Mapping[str, Any], side: int) -> DryRun:
@@ -82,19 +80,15 @@ def _try_on(settings: Mapping[str, Any], side: int) -> DryRun:
         logits = head.forward(features)
         in_training = built.train().extract_feat(torch.zeros(2, 3, side, side))
     if not isinstance(logits, Tensor) or logits.ndim != 4:
-        raise UserError(
-            'model.decode_head', f'{type(head).__name__} gives no map of logits', 'a head that does'
-        )
+        found = f'{type(head).__name__} gives no map of logits'
+        raise UserError('model.decode_head', found, 'a head that does')
     if logits.shape[1] < 2:
-        raise UserError(
-            'model.decode_head.out_channels=1', '', 'one output for each class, out_channels=2'
-        )
+        expected = 'one output for each class, out_channels=2'
+        raise UserError('model.decode_head.out_channels=1', '', expected)
     if _shapes(in_training) != _shapes(features):
-        raise UserError(
-            'model.backbone',
-            f'{type(built.backbone).__name__} gives other features in training than at inference',
-            'a model that predicts from the same',
-        )
+        name = type(built.backbone).__name__
+        found = f'{name} gives other features in training than at inference'
+        raise UserError('model.backbone', found, 'a model that predicts from the same')
     features = [features] if isinstance(features, Tensor) else features
     encoder = type(built.neck if built.with_neck else built.backbone).__name__
     stages = (
@@ -139,10 +133,7 @@ def choose_z(dry_run: DryRun) -> Z:
         # coarse fused features are the last choice: a position would stand for 1024 pixels
         offered.insert(len(offered) if dry_run.fused.stride <= _COARSEST else 0, dry_run.fused)
     if not offered:
-        raise UserError(
-            'model',
-            'neither the input of conv_seg nor a stage of the backbone is a map at stride 1 '
-            f'to {_COARSEST}, a power of two',
-            'one that the auxiliary decoders can take',
-        )
+        found = 'neither the input of conv_seg nor a stage of the backbone is a map at stride 1 to '
+        expected = 'one that the auxiliary decoders can take'
+        raise UserError('model', f'{found}{_COARSEST}, a power of two', expected)
     return offered[-1]

@@ -39,12 +39,10 @@ def classes_of_folder(
     classes = tuple(given)
     check_classes(classes)
     if table and not _goes_on(classes, table) and not (force and not _is_imported(table)):
-        raise UserError(
-            f'--classes {" ".join(classes)}',
-            f'{Path(data, TABLE)} has {" ".join(table.colours)}',
-            'these first, in the same order, or no --classes'
-            + ('' if _is_imported(table) else ', or --force'),
-        )
+        found = f'{Path(data, TABLE)} has {" ".join(table.colours)}'
+        or_force = '' if _is_imported(table) else ', or --force'
+        expected = f'these first, in the same order, or no --classes{or_force}'
+        raise UserError(f'--classes {" ".join(classes)}', found, expected)
     return classes
 
 
@@ -85,11 +83,7 @@ def context_of_classes(classes: Sequence[str], given: Sequence[str] | None) -> t
 
 
 def require_meant(data: str, classes: Sequence[str], context: Sequence[str] | None) -> None:
-    """Asks whether classes are meant that are named like pixels without a label.
-
-    Raises:
-        UserError: A class is, and neither an import nor `context` names it.
-    """
+    """Asks whether classes named like pixels without a label are meant, as an import may say."""
     meant = {*(context or ()), *(table.colours if (table := read_table(data)) else ())}
     if asked := [name for name in classes if means_ignored(name) and name not in meant]:
         folders = f'{data}/masks', '--images', f'{data}/images'
@@ -97,19 +91,13 @@ def require_meant(data: str, classes: Sequence[str], context: Sequence[str] | No
         names = [f'{name}=' for name in asked]
         out = '--out', f'{data.rstrip("/")}_labelled'
         command = command_line('import_masks', *folders, '--colors', *ids, '--rename', *names, *out)
-        raise UserError(
-            f'class {asked[0]}',
-            'named like pixels without a label, would be trained',
-            f'{command} to ignore it, or --context {" ".join(asked)} to train it as no object',
-        )
+        found = 'named like pixels without a label, would be trained'
+        meant_so = f'--context {" ".join(asked)} to train it as no object'
+        raise UserError(f'class {asked[0]}', found, f'{command} to ignore it, or {meant_so}')
 
 
 def require_no_masks_among(images: Path, data: str) -> None:
-    """Rejects masks among the photos, such as `a_mask.png` beside `a.jpg`.
-
-    Raises:
-        UserError: An image is named like the mask of another; it would be an unlabelled photo.
-    """
+    """Rejects masks among the photos, such as `a_mask.png` beside `a.jpg`: unlabelled photos."""
     found = find_images(images)
     ends = {name: _MASK.sub('', name) for name in found if _MASK.sub('', name) in found}
     strays = [name for name, photo in ends.items() if photo != name]
@@ -117,11 +105,11 @@ def require_no_masks_among(images: Path, data: str) -> None:
         end = strays[0].removeprefix(ends[strays[0]]) + found[strays[0]].suffix
         options = '--images', images, '--mask-suffix', end, '--binary', 'NAME', '--rest'
         out = 'background', '--out', f'{data.rstrip("/")}_imported'
+        command = command_line('import_masks', images, *options, *out)
         raise UserError(
             found[strays[0]],
             f'named like a mask ({len(strays)} in all), would be an unlabelled photo',
-            f'photos alone, as {command_line("import_masks", images, *options, *out)} sorts them '
-            '(or --colors, see its --help)',
+            f'photos alone, as {command} sorts them (or --colors, see its --help)',
         )
 
 

@@ -7,15 +7,13 @@ from typing import Any
 from mmseg_cct.config.compose import PERTURBATIONS, read_method
 
 # CCT's ramp of λ_u, and an EMA teacher for its targets: the student's own would mislead it.
-_HOOKS = dict(
-    ramp_up=dict(
-        type='RampUpHook',
-        attribute='auxiliary_head.loss_consistency.loss_weight',
-        schedule='exp',
-        fraction=0.1,
-    ),
-    teacher=dict(type='TeacherHook', decay=0.99),
+_RAMP = dict(
+    type='RampUpHook',
+    attribute='auxiliary_head.loss_consistency.loss_weight',
+    schedule='exp',
+    fraction=0.1,
 )
+_HOOKS = dict(ramp_up=_RAMP, teacher=dict(type='TeacherHook', decay=0.99))
 
 
 def method_parts(
@@ -23,15 +21,10 @@ def method_parts(
 ) -> dict[str, Any]:
     """Merges a method over what a written config changes, as `--method` would over the config.
 
-    Args:
-        method: The name of the method.
-        model: Changes of the model, `auxiliary_head` those of the auxiliary decoders.
-        dataset: The training set.
-        head: The type of the main decoder, which some methods' settings fit alone.
-
-    Returns:
-        The parts to write by name: `model`, `train_dataloader` with its `dataset`, `default_hooks`
-        and perhaps others. A part that the method removes is missing.
+    In the changes of the `model`, `auxiliary_head` are those of the auxiliary decoders. `head` is
+    the type of the main decoder, which some methods' settings fit alone. Returns the parts to write
+    by name: `model`, `train_dataloader` with its `dataset`, `default_hooks` and perhaps others. A
+    part that the method removes is missing.
     """
     setting = dict(
         model=dict(model), train_dataloader=dict(dataset=dict(dataset)), default_hooks=_HOOKS
@@ -44,8 +37,7 @@ def method_parts(
         model = setting['model'] = copy.deepcopy(setting['model'])
         model['auxiliary_head'].setdefault('perturbations', copy.deepcopy(PERTURBATIONS))
     parts = _merged(setting, {**overlay, 'model': own})
-    ramp = parts['default_hooks'].get('ramp_up')
-    if 'auxiliary_head' not in parts['model'] and ramp == _HOOKS['ramp_up']:
+    if 'auxiliary_head' not in parts['model'] and parts['default_hooks'].get('ramp_up') == _RAMP:
         del parts['default_hooks']['ramp_up']
     return parts
 

@@ -72,16 +72,10 @@ class NewConfig(NamedTuple):
 
 
 def new_config(data: str, out: str, choices: Choices) -> NewConfig:
-    """Looks at a folder and writes a config for it.
+    """Looks at a folder, with `images`, `masks` and perhaps `val`, and writes a config into `out`.
 
-    Args:
-        data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, a fifth of the
-            labelled images is held out for validation, in a list beside the config.
-        out: Folder for the config.
-        choices: What the user has chosen.
-
-    Returns:
-        What was written.
+    Without `val`, a fifth of the labelled images is held out for validation, in a list beside the
+    config.
 
     Raises:
         UserError: The folder, a name, the size or the weights do not fit, or a file exists.
@@ -106,19 +100,15 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     values, iters = summary.values, choices.iters
     size = choices.size or _default_size(summary.size, chosen.stride)
     crop = choices.crop or _default_crop(size, chosen)
-    objects = SmallObjects(summary.widths, summary.size, size, chosen.stride)
-    window = size if objects.vanish and choices.size is None else None
-    if window:
-        size = _in_strides(summary.size, chosen.stride)
+    may_crop = choices.size is None
+    objects = SmallObjects(summary.widths, summary.size, size, chosen.stride, may_crop)
+    if objects.in_windows:
+        size = _default_size(summary.size, chosen.stride, longest=max(summary.size))
     for option, sides in (('--size', size), ('--crop', crop)):
         if any(side < chosen.stride or side % chosen.stride for side in sides):
             width, height = (max(-(-s // chosen.stride), 1) * chosen.stride for s in sides)
-            raise UserError(
-                f'{option} {sides[0]}x{sides[1]}',
-                '',
-                f'multiples of {chosen.stride}, the stride of the network, such as '
-                f'{width}x{height}',
-            )
+            expected = f'multiples of {chosen.stride}, the stride of the network, such as '
+            raise UserError(f'{option} {sides[0]}x{sides[1]}', '', f'{expected}{width}x{height}')
 
     # 3. The file: the first of the folder, or that of the next round
     first = Path(out, f'{choices.method}_{choices.backbone}_{plain_name(data)}.py')
@@ -145,7 +135,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         **_backbone(base.backbone, start, values),
         decode_head=dict(num_classes=len(classes), **(_LOSSES_OF_RARE if rare else {})),
         auxiliary_head=dict(num_classes=len(classes), context_classes=context),
-        **(dict(test_cfg=objects.windows) if window else {}),
+        **(dict(test_cfg=objects.windows) if objects.in_windows else {}),
     )
     labeled, unlabeled, val = _folders(Path(data), choices.mask_suffix, val_list)
     sets = dict(labeled=labeled, unlabeled=unlabeled)
@@ -165,10 +155,10 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         assignment('_base_', _bases(chosen.model, schedule, out)),
         '',
         assignment('classes', classes),
-        *_size_lines(size, window),
+        *_size_lines(size, objects.in_windows),
         f'{assignment("crop_size", crop[::-1])}  # height, width',
         '',
-        *_pipeline_lines(values, size, crop if window else None),
+        *_pipeline_lines(values, size, crop if objects.in_windows else None),
         *_rare_comment(rare),
         assignment('model', parts.pop('model')),
         '# batch_size counts pairs of a labelled and an unlabelled image',
@@ -198,14 +188,14 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         *changes,
         *judge_labels(Counter(summary.labels.values()), classes, 'masks'),
         *_one_sided(summary, classes, held),
-        objects.warning(is_windowed=window is not None),
+        objects.warning(),
     ]
     # a second config of the same data, in another folder, has the same names
     folder = Path(out).resolve().name
     root = WORK_DIRS if folder == plain_name(data) else f'{WORK_DIRS}/{folder}'
     commands = *next_commands(file, choices.method, root), *report_of_rounds(first, file, root)
     rare_note = f'rare: {", ".join(rare)}; the config adds the Lovász loss' if rare else None
-    notes = rare_note, objects.note(is_windowed=window is not None)
+    notes = rare_note, objects.note()
     return NewConfig(
         describe_folder(summary, classes, held),
         file,
@@ -261,8 +251,8 @@ def _folders(
     )
 
 
-def _size_lines(size: tuple[int, int], window: tuple[int, int] | None) -> Iterator[str]:
-    if window is None:
+def _size_lines(size: tuple[int, int], in_windows: bool) -> Iterator[str]:
+    if not in_windows:
         yield f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2'
     else:
         yield f'# Images of {size[0]}x{size[1]} keep their size: resized, objects would vanish.'
@@ -294,7 +284,9 @@ def _pipeline_lines(
     cut = dict(type='RandomCrop', crop_size=Code('crop_size'))
     flip = dict(type='RandomFlip', prob=0.5)
     views = [
-        dict(type='Resize', keep_ratio=True, **_view(size, scale, is_factor=crop is not None))
+        dict(type='Resize', keep_ratio=True, scale=tuple(int(side * scale) for side in size))
+        if crop is None
+        else dict(type='Resize', keep_ratio=True, scale_factor=scale)
         for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
     ]
     flips = [dict(type='RandomFlip', prob=prob) for prob in (0.0, 1.0)]
@@ -318,12 +310,6 @@ def _pipeline_lines(
         *(assignment(name, steps) for name, steps in pipelines.items()),
         '',
     ]
-
-
-def _view(size: tuple[int, int], scale: float, is_factor: bool) -> dict[str, Any]:
-    if is_factor:
-        return dict(scale_factor=scale)
-    return dict(scale=tuple(int(side * scale) for side in size))
 
 
 def _backbone(
@@ -360,11 +346,11 @@ def _auxiliary_heads(heads: Sequence[Any], bank: Mapping[str, Any] | None, numbe
     return [*own, Code(f'dict({place}[{len(heads) - 1}], {settings})')]
 
 
-def _default_size(images: tuple[int, int], stride: int) -> tuple[int, int]:
-    return _in_strides(images, stride, min(_LONGEST_SIDE / max(images), 1.0))
-
-
-def _in_strides(images: tuple[int, int], stride: int, scale: float = 1.0) -> tuple[int, int]:
+def _default_size(
+    images: tuple[int, int], stride: int, longest: int = _LONGEST_SIDE
+) -> tuple[int, int]:
+    """The size of images in multiples of the stride, and of a longest side at most."""
+    scale = min(longest / max(images), 1.0)
     width, height = (max(int(side * scale) // stride, 1) * stride for side in images)
     return width, height
 
@@ -385,12 +371,8 @@ def _held_out(labeled: Mapping[str, frozenset[int]], val_list: Path, redraw: boo
         return hold_out(labeled)
     held = read_list(val_list)
     if missing := [name for name in held if name not in labeled]:
-        raise UserError(
-            val_list,
-            f'{missing[0]} has no mask',
-            'a list of labelled images, another --out, or no such file, so that a new list '
-            'is drawn',
-        )
+        expected = 'a list of labelled images, another --out, or no such file, so that a new list '
+        raise UserError(val_list, f'{missing[0]} has no mask', f'{expected}is drawn')
     return held
 
 
@@ -411,20 +393,13 @@ def _one_sided(
 def _start(backbone: Mapping[str, Any], weights: str | None, from_scratch: bool) -> dict[str, Any]:
     """Settings of the backbone that say where its weights come from, if not from the model zoo."""
     is_timm = 'pretrained' in backbone
-    if weights is not None:
-        return _start_from(weights, backbone, is_timm)
-    if not from_scratch:
+    if weights is None and not from_scratch:
         return {}
-    if backbone.get('frozen'):
-        raise UserError(
-            '--from-scratch',
-            'a frozen encoder would stay random',
-            '--weights, or an encoder that is trained',
-        )
-    return dict(pretrained=False) if is_timm else dict(init_cfg=None)
-
-
-def _start_from(weights: str, backbone: Mapping[str, Any], is_timm: bool) -> dict[str, Any]:
+    if weights is None:
+        if backbone.get('frozen'):
+            expected = '--weights, or an encoder that is trained'
+            raise UserError('--from-scratch', 'a frozen encoder would stay random', expected)
+        return dict(pretrained=False) if is_timm else dict(init_cfg=None)
     if not Path(weights).is_file():
         raise UserError('--weights', f'{weights} is not a file', 'a checkpoint')
     with DefaultScope.overwrite_default_scope('mmseg'):

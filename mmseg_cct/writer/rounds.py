@@ -124,9 +124,8 @@ def require_new_round(latest: Path, title: str) -> None:
     """
     earlier = _read(latest).split('\n')[0]
     if earlier == title:
-        raise UserError(
-            latest, 'exists for this number of masks', 'more masks, another --out, or --force'
-        )
+        expected = 'more masks, another --out, or --force'
+        raise UserError(latest, 'exists for this number of masks', expected)
     folders = [match and Path(match[1]).resolve() for match in map(_FOLDER.match, (earlier, title))]
     if all(folders) and folders[0] != folders[1]:
         raise UserError(latest, f'is a config of {folders[0]}', 'another --out')

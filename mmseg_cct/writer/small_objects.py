@@ -16,12 +16,14 @@ class SmallObjects(NamedTuple):
         images: Width and height of the images.
         size: Width and height that they are resized into, or that of the windows.
         stride: Stride of the network.
+        may_crop: Whether the config may keep the images' own size where objects would vanish.
     """
 
     widths: Mapping[str, float]
     images: tuple[int, int]
     size: tuple[int, int]
     stride: int
+    may_crop: bool = True
 
     @property
     def scale(self) -> float:
@@ -37,33 +39,31 @@ class SmallObjects(NamedTuple):
         )
 
     @property
+    def in_windows(self) -> bool:
+        """Whether the config trains on crops and predicts windows of the images' own size."""
+        return self.may_crop and self.vanish
+
+    @property
     def windows(self) -> dict[str, Any]:
         """The model's `test_cfg` that predicts images at their own size, in windows of `size`."""
         crop = self.size[::-1]
         return dict(mode='slide', crop_size=crop, stride=tuple(2 * side // 3 for side in crop))
 
-    @property
-    def number_of_windows(self) -> int:
-        """Number of windows of an image."""
-        steps = zip(self.images[::-1], self.size[::-1], self.windows['stride'])
-        down, across = (ceil(max(whole - own, 0) / step) + 1 for whole, own, step in steps)
-        return down * across
-
-    def note(self, is_windowed: bool) -> str | None:
+    def note(self) -> str | None:
         """Says by how much images shrink, or what is done so that objects do not vanish."""
         if self.scale == 1:
             return None
         shrunk = f'{_sides(self.size)}, {self.scale:.2f} of their width'
-        if is_windowed:
+        if self.in_windows:
             return f'objects would vanish at {shrunk}, so the config {self._remedy()}'
         return f'images of {_sides(self.images)} are resized to {shrunk} (--size)'
 
-    def warning(self, is_windowed: bool) -> str | None:
+    def warning(self) -> str | None:
         """Names the classes whose objects are small for the network, and what shows more."""
-        scale = 1.0 if is_windowed else self.scale
+        scale = 1.0 if self.in_windows else self.scale
         remedy = (
             f'without --size the config {self._remedy()}'
-            if self.vanish and not is_windowed
+            if self.vanish and not self.in_windows
             else 'a larger --size or a --backbone of stride 4, such as deeplabv3plus-mbv2, shows '
             'more of them'
         )
@@ -71,10 +71,11 @@ class SmallObjects(NamedTuple):
         return narrow_objects(widths, self.stride, remedy)
 
     def _remedy(self) -> str:
+        steps = zip(self.images[::-1], self.size[::-1], self.windows['stride'])
+        down, across = (ceil(max(whole - own, 0) / step) + 1 for whole, own, step in steps)
         return (
             "trains on crops at full size and predicts windows (model.test_cfg.mode='slide'), "
-            f'{self.number_of_windows} an image, each in the time of a whole one at '
-            f'{_sides(self.size)}'
+            f'{down * across} an image, each in the time of a whole one at {_sides(self.size)}'
         )
 
 

@@ -71,10 +71,7 @@ def _try_pipeline(pipeline: Sequence[Mapping[str, Any]], image: str) -> None:
     try:
         result = Compose([TRANSFORMS.build(dict(transform)) for transform in pipeline])(sample)
     except Exception as error:  # a transform may raise anything if it finds no mask
-        raise UserError(
-            key,
-            f'does not run on {image} without a mask ({error_line(error, 160)})',
-            'transforms that need none',
-        ) from error
+        found = f'does not run on {image} without a mask ({error_line(error, 160)})'
+        raise UserError(key, found, 'transforms that need none') from error
     if 'inputs' not in (result or ()):
         raise UserError(key, 'gives no inputs', 'PackSegInputs at its end')
