@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from folders import save
-from PIL import Image
 
 from mmseg_cct.writer.add_cct import add_cct
 
@@ -24,12 +23,10 @@ def data(tmp_path):
 
 @pytest.fixture
 def images(tmp_path):
-    folder = tmp_path / 'more'
-    folder.mkdir()
     for index in range(3):
         pixels = np.random.default_rng(index).integers(0, 256, (80, 96, 3), np.uint8)
-        Image.fromarray(pixels).save(folder / f'{index}.jpg')
-    return folder
+        save(tmp_path / f'more/{index}.jpg', pixels)
+    return tmp_path / 'more'
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ import pytest
 import torch
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
-from mmengine.structures import PixelData
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 from own_config import AUXILIARY, UNLABELED_CROP, edit
+from tiny import raw_batch
 from world import run_tool
 
 from mmseg_cct.config.load import load_config
@@ -21,20 +20,6 @@ from mmseg_cct.writer.add_cct import _find, add_cct
 DEEPLAB = 'deeplabv3plus_r50-d8_4xb2-40k_cityscapes-512x1024'
 SEGFORMER = 'mmseg::segformer/segformer_mit-b0_8xb2-160k_ade20k-512x512.py'
 UPERNET = 'swin/swin-tiny-patch4-window7-in1k-pre_upernet_8xb2-160k_ade20k-512x512'
-CROP = 64
-
-
-def batch_of(num_classes):
-    batch = dict(inputs={}, data_samples={})
-    for branch in ('labeled', 'unlabeled'):
-        batch['inputs'][branch] = [torch.randint(0, 256, (3, CROP, CROP)).byte() for _ in range(2)]
-        samples = [SegDataSample(metainfo=dict(classes=None)) for _ in range(2)]
-        if branch == 'labeled':
-            for sample in samples:
-                labels = torch.randint(0, num_classes, (1, CROP, CROP))
-                sample.gt_sem_seg = PixelData(data=labels)
-        batch['data_samples'][branch] = samples
-    return batch
 
 
 @pytest.mark.slow
@@ -47,7 +32,7 @@ def test_a_config_of_mmseg_trains_with_cct(write, name, classes, channels, heads
     assert f'{channels} channels at stride 4' in added.choices[0]
     config = load_config(str(added.file), {})
     forget_initial_weights(config.model)
-    config.model.data_preprocessor.size = (CROP, CROP)
+    config.model.data_preprocessor.size = (64, 64)
     auxiliary = config.model.auxiliary_head
     assert isinstance(auxiliary, list) == bool(heads)
     bank = auxiliary[-1] if heads else auxiliary
@@ -56,8 +41,8 @@ def test_a_config_of_mmseg_trains_with_cct(write, name, classes, channels, heads
     assert bank.num_classes == classes
     torch.manual_seed(0)
     model = revert_sync_batchnorm(MODELS.build(config.model)).train()
-    data = model.data_preprocessor(batch_of(classes), training=True)
-    losses = model(**data, mode='loss')
+    batch = raw_batch(size=(64, 64), num_classes=classes, classes=None)
+    losses = model(**model.data_preprocessor(batch, training=True), mode='loss')
     expected = {'decode.loss_ce', 'aux.loss'} | {f'aux_{i}.loss_ce' for i in range(heads)}
     assert expected == {key for key in losses if 'loss' in key}
     model.parse_losses(losses)[0].backward()
@@ -75,9 +60,8 @@ def test_data_schedule_and_evaluation_stay(write):
     assert config.model.decode_head.channels == before.model.decode_head.channels
     assert config.train_dataloader.batch_size == before.train_dataloader.batch_size
     assert config.custom_imports.imports == ['mmseg_cct.plugin']
-    assert config.model.auxiliary_head[1].loss_consistency == dict(
-        type='MSEConsistency', loss_weight=30.0, reference_classes=21
-    )
+    expected = dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21)
+    assert config.model.auxiliary_head[1].loss_consistency == expected
 
 
 def strip(part):
@@ -138,9 +122,7 @@ def test_both_crops_are_the_configs_own(write, own):
 
 @pytest.mark.parametrize('heads', ['None', '[]'])
 def test_a_base_that_names_no_auxiliary_head_gets_the_bank(write, own, heads):
-    config = edit(
-        own, "backbone=dict(type='ResNet'", f"auxiliary_head={heads}, backbone=dict(type='ResNet'"
-    )
+    config = edit(own, 'backbone=dict(', f'auxiliary_head={heads}, backbone=dict(')
     assert load_config(str(write(config).file), {}).model.auxiliary_head.in_channels == 32
 
 
@@ -185,41 +167,30 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
     write(str(own), force=True)
 
 
+EPOCHS = "'EpochBasedTrainLoop', max_epochs"
+PAIRS = "type='SemiSegDataset', labeled=dict(),"
+PREPROCESSOR = "model.data_preprocessor.type='Mine'; expected SegDataPreProcessor"
+
+
 @pytest.mark.parametrize(
     ('old', 'new', 'expected'),
     [
-        (
-            "dict(type='LoadAnnotations'),",
-            "dict(type='LoadAnnotations'), dict(type='GenerateEdge'),",
-            'pipeline: does not run on',
-        ),
+        ("'LoadAnnotations'),", "'LoadAnnotations'), dict(type='GenerateEdge'),", 'does not run'),
         ("type='EncoderDecoder'", "type='DepthEstimator'", 'expected EncoderDecoder'),
         ('in_channels=64', 'in_channels=63', 'does not run on an image of 128×128'),
         ('num_classes=3', 'num_classes=2, out_channels=1, threshold=0.5', 'out_channels=1'),
         ('pipeline=pipeline', 'pipeline=[]', 'pipeline: gives no inputs; expected PackSegInputs'),
         ('pipeline=pipeline', 'pipeline=pipeline[:-1]', 'pipeline: gives no inputs; expected'),
-        (
-            "'IterBasedTrainLoop', max_iters",
-            "'EpochBasedTrainLoop', max_epochs",
-            'PairSampler has no end; expected',
-        ),
+        ("'IterBasedTrainLoop', max_iters", EPOCHS, 'PairSampler has no end; expected'),
         ('train_cfg =', 'cfg =', 'own.py: no train_cfg; expected a config for training an E'),
-        (
-            "type='SegDataPreProcessor'",
-            "type='MyPreprocessor'",
-            "own.py: model.data_preprocessor.type='MyPreprocessor'; expected SegDataPreProcessor",
-        ),
+        ("type='SegDataPreProcessor'", "type='Mine'", f'own.py: {PREPROCESSOR}'),
         ('custom_imports', 'from mmseg.models import FCNHead\nimports', 'cct.py: this config does'),
         ('train_dataloader = dict', 'loader = dict', 'no train_dataloader.dataset'),
         ('model = dict(', 'model = dict((', 'this config does not load: SyntaxError'),
         ('model = dict(', "_base_ = './gone.py'\nmodel = dict(", 'this config does not load: '),
         ("backbone=dict(type='ResNet'", "spine=dict(type='ResNet'", 'own.py: no model.backbone'),
         ('decode_head=dict(', 'head=dict(', 'own.py: no model.decode_head'),
-        (
-            "type='RepeatDataset',",
-            "type='SemiSegDataset', labeled=dict(),",
-            'train_dataloader.dataset has a labelled set in it; expected that set alone',
-        ),
+        ("type='RepeatDataset',", PAIRS, 'train_dataloader.dataset has a labelled set in it; exp'),
         ("type='BaseSegDataset',", '', 'train_dataloader.dataset: a set without type'),
     ],
 )

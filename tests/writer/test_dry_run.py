@@ -35,20 +35,9 @@ def test_a_model_that_takes_no_small_image_is_tried_on_a_larger_one():
 
 
 def test_a_transformer_of_fixed_size_is_tried_on_that():
-    model = dict(
-        type='EncoderDecoder',
-        backbone=dict(
-            type='BEiT',
-            img_size=(96, 96),
-            patch_size=16,
-            embed_dims=16,
-            num_layers=1,
-            num_heads=2,
-            out_indices=(0,),
-        ),
-        decode_head=dict(
-            type='FCNHead', in_channels=16, in_index=0, channels=8, num_convs=1, num_classes=3
-        ),
-    )
+    backbone = dict(type='BEiT', img_size=(96, 96), patch_size=16, embed_dims=16, num_layers=1)
+    backbone |= dict(num_heads=2, out_indices=(0,))
+    head = dict(type='FCNHead', in_channels=16, in_index=0, channels=8, num_convs=1, num_classes=3)
+    model = dict(type='EncoderDecoder', backbone=backbone, decode_head=head)
     (stage,) = try_model(ConfigDict(model)).stages
     assert (stage.channels, stage.stride) == (16, 16)

@@ -3,54 +3,42 @@
 import pytest
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.writer.rounds import (
-    Choices,
-    changes_since,
-    choices_before,
-    latest_round,
-    options_line,
-    report_of_rounds,
-    require_new_round,
-)
+from mmseg_cct.writer import rounds
+from mmseg_cct.writer.rounds import Choices, choices_before
 
 TITLE = '# ResNet-50 on {}: {} labelled and 9 unlabelled images, 3 to validate on.'
 
 
 def test_a_setting_of_more_masks_is_the_next_round(tmp_path):
-    folder = tmp_path / 'mine'
-    folder.mkdir()
-    first = folder / 'cct_mine.py'
-    expected = [first, folder / 'cct_mine-round2.py', folder / 'cct_mine-round3.py']
-    assert latest_round(first) is None
+    first = tmp_path / 'cct_mine.py'
+    expected = [first, tmp_path / 'cct_mine-round2.py', tmp_path / 'cct_mine-round3.py']
+    assert rounds.latest_round(first) is None
     for number, path in enumerate(expected, 2):
         path.write_text(f'{TITLE.format("data/mine", number)}\nmethod = "cct"\n')
-        assert latest_round(first) == path
+        assert rounds.latest_round(first) == path
         with pytest.raises(UserError, match=f'{path}: exists for this number of masks; expec'):
-            require_new_round(path, TITLE.format('data/mine', number))
-        require_new_round(path, TITLE.format('./data/mine', number + 1))
+            rounds.require_new_round(path, TITLE.format('data/mine', number))
+        rounds.require_new_round(path, TITLE.format('./data/mine', number + 1))
         with pytest.raises(UserError, match=f'{path}: is a config of .*data/mine; expected anoth'):
-            require_new_round(path, TITLE.format('other/mine', number))
-    assert report_of_rounds(first, first, 'work_dirs') == ()
-    (command,) = report_of_rounds(first, expected[1], 'work_dirs')
-    assert command.endswith(
-        ' round1=work_dirs/cct_mine round2=work_dirs/cct_mine-round2 --out '
-        'work_dirs/rounds_cct_mine'
-    )
+            rounds.require_new_round(path, TITLE.format('other/mine', number))
+    assert rounds.report_of_rounds(first, first, 'work_dirs') == ()
+    (command,) = rounds.report_of_rounds(first, expected[1], 'work_dirs')
+    runs = ' round1=work_dirs/cct_mine round2=work_dirs/cct_mine-round2'
+    assert command.endswith(f'{runs} --out work_dirs/rounds_cct_mine')
 
 
 def test_a_setting_that_differs_from_the_round_before_is_told(tmp_path):
     path = tmp_path / 'cct_mine.py'
     path.write_text("# 2 masks\nclasses = ('a', 'b')\ntrain_cfg = dict(iters=10)\nsize = 4\n")
     same = "# 3 masks\nclasses = (\n    'a',\n    'b',\n)\ntrain_cfg = dict(iters=10)\nsize = 4\n"
-    assert list(changes_since(path, same)) == []
-    (change,) = changes_since(path, same.replace('10', '20').replace('size', 'crop'))
+    assert list(rounds.changes_since(path, same)) == []
+    (change,) = rounds.changes_since(path, same.replace('10', '20').replace('size', 'crop'))
     assert change.startswith(f'crop, size, train_cfg: not as in {path}; expected the same')
 
 
 def write(folder, name, choices):
-    folder.mkdir(exist_ok=True)
     path = folder / f'{name}.py'
-    path.write_text(f'# a title\n{options_line(choices)}\nclasses = ()\n')
+    path.write_text(f'# a title\n{rounds.options_line(choices)}\nclasses = ()\n')
     return path
 
 
