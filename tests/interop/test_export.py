@@ -14,13 +14,7 @@ from mmseg.structures import SegDataSample
 from torch import nn
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop.export import (
-    TOLERANCE,
-    AveragePool,
-    InferenceGraph,
-    export_onnx,
-    metadata,
-)
+from mmseg_cct.interop.export import TOLERANCE, AveragePool, InferenceGraph, export_onnx, metadata
 
 SIZE = (40, 64)
 
@@ -43,51 +37,33 @@ def images(count=2, size=SIZE):
 
 def predict(model, rgb):
     """As MMSeg does: decoded BGR images through preprocessor and `predict`."""
+    size = tuple(rgb.shape[2:])
+    inputs = [image.flip(0).to(torch.uint8) for image in rgb]
+    samples = [SegDataSample(metainfo=dict(ori_shape=size, img_shape=size)) for _ in rgb]
     with torch.no_grad():
-        results = model.test_step(
-            dict(
-                inputs=[image.flip(0).to(torch.uint8) for image in rgb],
-                data_samples=[sample(tuple(image.shape[1:])) for image in rgb],
-            )
-        )
+        results = model.test_step(dict(inputs=inputs, data_samples=samples))
     return torch.stack([result.seg_logits.data for result in results])
-
-
-def sample(size):
-    return SegDataSample(metainfo=dict(ori_shape=size, img_shape=size))
 
 
 @pytest.mark.parametrize(('length', 'bins'), [(40, 6), (7, 3), (5, 2), (6, 6), (3, 6), (12, 4)])
 def test_fixed_pooling_is_adaptive_pooling(length, bins):
     features = torch.randn(2, 3, length, 13)
-    torch.testing.assert_close(
-        AveragePool(bins)(features),
-        nn.AdaptiveAvgPool2d(bins)(features),
-        rtol=1e-5,
-        atol=1e-6,
-    )
+    expected = nn.AdaptiveAvgPool2d(bins)(features)
+    torch.testing.assert_close(AveragePool(bins)(features), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_the_graph_predicts_what_mmseg_predicts(model):
-    graph = InferenceGraph(model)
+@pytest.mark.parametrize('takes_rgb', [True, False])
+def test_the_graph_predicts_what_mmseg_predicts(model, takes_rgb):
+    if not takes_rgb:
+        torch.manual_seed(0)
+        config = tiny.model_config()
+        config['data_preprocessor'].update(bgr_to_rgb=False, mean=[1.0, 50.0, 200.0])
+        model = MODELS.build(config).eval()
     rgb = images()
-    actual = graph(rgb.float())
+    actual = InferenceGraph(model)(rgb.float())
     torch.testing.assert_close(actual, predict(model, rgb), rtol=1e-4, atol=1e-5)
     assert actual.std() > 0.01
     assert any(isinstance(m, nn.AdaptiveAvgPool2d) for m in model.modules())
-
-
-def test_a_network_that_takes_bgr_gets_it(model):
-    torch.manual_seed(0)
-    config = tiny.model_config()
-    config['data_preprocessor'].update(bgr_to_rgb=False, mean=[1.0, 50.0, 200.0])
-    other = MODELS.build(config).eval()
-    torch.testing.assert_close(
-        InferenceGraph(other)(images().float()),
-        predict(other, images()),
-        rtol=1e-4,
-        atol=1e-5,
-    )
 
 
 def test_the_arg_max_is_the_class_of_a_model_with_one_output_too():
@@ -102,8 +78,9 @@ def test_the_arg_max_is_the_class_of_a_model_with_one_output_too():
     assert (logits.argmax(1) == expected).float().mean() > 0.999
 
 
-def test_onnx_gives_the_same_for_any_number_of_images(model, tmp_path):
-    runtime = pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
+def test_onnx_gives_the_same_for_any_number_of_images(model, tmp_path, runtime):
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    kinds = [type(module) for module in model.modules()]
     done = export_onnx(model, tmp_path / 'new' / 'model.onnx', SIZE)
     assert done.difference < 1e-5
     session = runtime.InferenceSession(str(done.file), providers=['CPUExecutionProvider'])
@@ -115,6 +92,15 @@ def test_onnx_gives_the_same_for_any_number_of_images(model, tmp_path):
         assert logits.shape == expected.shape
         assert np.abs(logits - expected).max() < 1e-4
         assert (logits.argmax(1) == expected.argmax(1)).mean() > 0.999
+    # the model is as it was
+    assert [type(module) for module in model.modules()] == kinds
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+@pytest.fixture
+def runtime():
+    return pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
 
 
 def with_tests_at(model, *steps, size=SIZE):
@@ -126,8 +112,7 @@ def with_tests_at(model, *steps, size=SIZE):
 
 
 @pytest.mark.parametrize('divisor', [None, 16])
-def test_without_a_size_a_file_takes_any_and_pads_as_mmseg_does(model, tmp_path, divisor):
-    runtime = pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
+def test_without_a_size_a_file_takes_any_and_pads_as_mmseg_does(model, tmp_path, runtime, divisor):
     padded = with_tests_at(model)
     if divisor:
         padded.data_preprocessor.test_cfg = dict(size_divisor=divisor)
@@ -141,9 +126,8 @@ def test_without_a_size_a_file_takes_any_and_pads_as_mmseg_does(model, tmp_path,
         assert np.abs(logits - expected).max() < 1e-4
 
 
+@pytest.mark.usefixtures('runtime')
 def test_a_network_whose_graph_freezes_the_size_gets_that_of_the_tests(tmp_path):
-    pytest.importorskip('onnxruntime', reason='tells that the graph differs')
-
     class Frozen(EncoderDecoder):
         def encode_decode(self, inputs, batch_img_metas):
             logits = super().encode_decode(inputs, batch_img_metas)
@@ -183,8 +167,8 @@ def test_a_size_is_asked_for_where_nothing_tells_it(model, tmp_path):
         export_onnx(model, tmp_path / 'model.onnx')
 
 
+@pytest.mark.usefixtures('runtime')
 def test_a_file_for_other_channels_says_so(tmp_path):
-    pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
     config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
     config.backbone = dict(type='MultiChannelBackbone', in_channels=4, backbone=config.backbone)
     config.data_preprocessor.update(mean=[0.0] * 4, std=[1.0] * 4, bgr_to_rgb=False)
@@ -193,33 +177,20 @@ def test_a_file_for_other_channels_says_so(tmp_path):
     assert metadata(other)['input'].startswith('4 channels in the order of the config')
 
 
+@pytest.mark.usefixtures('runtime')
 def test_a_transformer_with_windows_takes_any_number_of_images(tmp_path):
     """Tracing one image would freeze the batch size of MMSeg's Swin, and mix up two."""
-    pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
     torch.manual_seed(0)
     backbone = dict(type='SwinTransformer', embed_dims=8, depths=(2, 2), num_heads=(1, 2))
     backbone.update(window_size=4, strides=(4, 2), out_indices=(0, 1), pretrain_img_size=32)
     head = dict(type='FCNHead', in_channels=16, channels=4, num_convs=1, num_classes=3)
-    config = tiny.model_config(type='EncoderDecoder', backbone=backbone, decode_head=head)
-    for name in ('neck', 'auxiliary_head'):
-        config.pop(name)
-    config.backbone = backbone  # without the arguments of a ResNet
+    config = tiny.model_config(type='EncoderDecoder', neck=None, auxiliary_head=None)
+    config.backbone, config.decode_head = backbone, head  # without the arguments of others
     model = MODELS.build(config).eval()
     assert export_onnx(model, tmp_path / 'swin.onnx', SIZE).difference < TOLERANCE
 
 
-def test_export_leaves_the_model_as_it_was(model, tmp_path):
-    pytest.importorskip('onnx', reason='writes the file')
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    kinds = [type(module) for module in model.modules()]
-    export_onnx(model, tmp_path / 'model.onnx', SIZE)
-    assert [type(module) for module in model.modules()] == kinds
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    assert all(parameter.requires_grad for parameter in model.parameters())
-
-
-def test_a_file_that_computes_something_else_is_noticed(model, tmp_path, monkeypatch):
-    runtime = pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
+def test_a_file_that_computes_something_else_is_noticed(model, tmp_path, runtime, monkeypatch):
     nothing = SimpleNamespace(run=lambda _, inputs: [np.zeros((2, 3, *SIZE), np.float32)])
     monkeypatch.setattr(runtime, 'InferenceSession', lambda *_, **__: nothing)
     assert export_onnx(model, tmp_path / 'model.onnx', SIZE).difference > TOLERANCE

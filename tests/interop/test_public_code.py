@@ -44,33 +44,18 @@ def public_code(request):
 @pytest.fixture(scope='module')
 def public_model(public_code):
     """The public `CCT` with random weights and random statistics of its normalisation."""
-    conf = dict(
-        DECODERS,
-        supervised=False,
-        semi=True,
-        un_loss='MSE',
-        supervised_w=1,
-        softmax_temp=1,
-        sup_loss='CE',
-        aux_constraint=False,
-        aux_constraint_w=1,
-        confidence_th=0.5,
-        confidence_masking=False,
-        xi=1e-6,
-        eps=2.0,
-        drop_rate=0.5,
-        spatial=True,
-        erase=0.4,
-        uniform_range=0.3,
-    )
+    conf = dict(DECODERS, supervised=False, semi=True, supervised_w=1, softmax_temp=1)
+    conf |= dict(sup_loss='CE', un_loss='MSE', aux_constraint=False, aux_constraint_w=1)
+    conf |= dict(confidence_th=0.5, confidence_masking=False, drop_rate=0.5, spatial=True)
+    conf |= dict(xi=1e-6, eps=2.0, erase=0.4, uniform_range=0.3)
     torch.manual_seed(0)
     model = public_code.model.CCT(21, conf, testing=True, pretrained=None).eval()
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
-            torch.nn.init.uniform_(module.weight, 0.5, 1.5)
-            torch.nn.init.uniform_(module.bias, -0.3, 0.3)
-            torch.nn.init.uniform_(module.running_mean, -0.3, 0.3)
-            torch.nn.init.uniform_(module.running_var, 0.5, 1.5)
+            for values in (module.weight, module.running_var):
+                torch.nn.init.uniform_(values, 0.5, 1.5)
+            for values in (module.bias, module.running_mean):
+                torch.nn.init.uniform_(values, -0.3, 0.3)
     # predictions of the order of 1: differences are absolute ones
     for parameter in model.encoder.psp.bottleneck[1].parameters():
         parameter.data.mul_(0.01)
