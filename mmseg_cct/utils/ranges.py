@@ -67,6 +67,12 @@ def require_arguments_of(parent: type, given: Iterable[str], name: str) -> None:
             raise UserError(f'{name}.{each}', 'no such argument', nearest(each, known))
 
 
+def require_value(key: str, given: Any, expected: Any, why: str) -> None:
+    """Rejects a setting that does not fit what another part gives, as `why` says."""
+    if given != expected:
+        raise UserError(f'{key}={given}', '', f'{expected}, {why}')
+
+
 def at_least(minimum: int) -> Range:
     """Whole numbers from a minimum."""
     return Range(lambda v: type(v) is int and v >= minimum, f'a whole number from {minimum}')

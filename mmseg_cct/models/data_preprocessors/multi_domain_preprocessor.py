@@ -14,17 +14,10 @@ def domain_of(
     data_samples: Iterable[SegDataSample] | Mapping[str, Iterable[SegDataSample]] | None,
     known: Collection[str],
 ) -> str:
-    """Returns the domain of a batch, which is `domain` in its samples' metainfo.
-
-    Args:
-        data_samples: Samples, or those of each branch.
-        known: Names of the model's domains.
-
-    Returns:
-        The name that all samples have.
+    """Returns the domain of a batch, which is `domain` in the metainfo of all its samples.
 
     Raises:
-        UserError: If there is no domain, more than one, or an unknown one.
+        UserError: If there is no domain, more than one, or one that the model does not have.
     """
     branches: Iterable[Iterable[SegDataSample]]
     branches = data_samples.values() if isinstance(data_samples, Mapping) else [data_samples or ()]

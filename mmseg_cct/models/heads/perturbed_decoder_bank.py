@@ -21,12 +21,13 @@ from mmseg_cct.models.layers.subpixel import (
     from_subpixel_layout,
     icnr_,
     level_channels,
+    require_stride,
     to_subpixel_layout,
 )
 from mmseg_cct.models.losses import PixelTargets, PixelTerm
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
 from mmseg_cct.models.perturbations import PerturbationContext, build_perturbations
-from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges
+from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges, require_value
 from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.text import nearest
 
@@ -269,9 +270,7 @@ class PerturbedDecoderBank(BaseModule):
     def check_classes(self, classes: Sequence[str], num_classes: int) -> None:
         """Checks before training what `loss` would only find at the first batch.
 
-        Args:
-            classes: Names of the data set's classes.
-            num_classes: Number of classes of the main decoder.
+        `classes` are those of the data set, and `num_classes` is the main decoder's number.
 
         Raises:
             UserError: If the decoders have another number, or a context class is unknown.
@@ -288,14 +287,20 @@ class PerturbedDecoderBank(BaseModule):
     ) -> PerturbationContext:
         """Collects what the perturbations see: z, main prediction at decoder size, positions."""
         z = features[self.in_index]
-        self._check_fit(z, seg_logits)
-        self._check_stride(z, data_samples)
+        size = (z.shape[-2] * self.stride, z.shape[-1] * self.stride)
+        given, whose = self.proj.shape[-1], 'the channels of the features'
+        require_value('model.auxiliary_head.in_channels', given, z.shape[1], whose)
+        self._check_num_classes(seg_logits.shape[1])
+        if data_samples and 'valid_mask' in data_samples[0]:
+            images = data_samples[0].valid_mask.shape
+            require_stride('model.auxiliary_head', self.stride, size, images, 'images')
+        # the main decoder may have another stride
+        seg_logits = seg_logits.detach()
+        if seg_logits.shape[-2:] != size:
+            seg_logits = F.interpolate(seg_logits, size, mode='bilinear', align_corners=False)
         classes = data_samples[0].metainfo.get('classes') if len(data_samples) else None
         return PerturbationContext(
-            z,
-            self._at_decoder_size(seg_logits.detach(), z),
-            self._context_ids(classes),
-            _draw_positions(z, position_fraction),
+            z, seg_logits, self._context_ids(classes), _draw_positions(z, position_fraction)
         )
 
     def _project_all(self, context: PerturbationContext) -> Tensor:
@@ -327,37 +332,9 @@ class PerturbedDecoderBank(BaseModule):
             details[f'pixels_{name}'] = terms[name].pixel_weight.sum() / num_valid.clamp(min=1)
         return details
 
-    def _check_fit(self, z: Tensor, seg_logits: Tensor) -> None:
-        given, expected = self.proj.shape[-1], z.shape[1]
-        if given != expected:
-            raise UserError(
-                f'model.auxiliary_head.in_channels={given}',
-                '',
-                f'{expected}, the channels of the features',
-            )
-        self._check_num_classes(seg_logits.shape[1])
-
     def _check_num_classes(self, expected: int) -> None:
-        if self.num_classes != expected:
-            raise UserError(
-                f'model.auxiliary_head.num_classes={self.num_classes}',
-                '',
-                f"{expected}, the main decoder's",
-            )
-
-    def _check_stride(self, z: Tensor, data_samples: Sequence[SegDataSample]) -> None:
-        """Compares the size of the predictions with that of the images, known from `valid_mask`."""
-        if not data_samples or 'valid_mask' not in data_samples[0]:
-            return
-        (h, w), expected = z.shape[-2:], data_samples[0].valid_mask.shape
-        # A backbone may round the size of its output up or down, by less than a position.
-        if any(abs(self.stride * a - b) >= self.stride for a, b in zip((h, w), expected)):
-            raise UserError(
-                f'model.auxiliary_head.stride={self.stride}',
-                f'predictions of {self.stride * h}×{self.stride * w} for images of '
-                f'{expected[0]}×{expected[1]}',
-                f'the stride of the features, {expected[0] / h:.0f}',
-            )
+        key, whose = 'model.auxiliary_head.num_classes', "the main decoder's"
+        require_value(key, self.num_classes, expected, whose)
 
     def _in_image_layout(self, values: Tensor, z: Tensor, positions: Tensor | None) -> Tensor:
         """Reorders values `(s², N·S)` to `(N, 1, s·h, s·w)`, NaN where there are none."""
@@ -367,13 +344,6 @@ class PerturbedDecoderBank(BaseModule):
             values = values.new_full((len(values), n, h * w), torch.nan)
             values[..., positions] = chosen
         return from_subpixel_layout(values.view(1, -1), (n, h, w), self.stride)
-
-    def _at_decoder_size(self, seg_logits: Tensor, z: Tensor) -> Tensor:
-        """Resizes the prediction of a main decoder with another stride, `(N, C, s·h, s·w)`."""
-        size = (z.shape[-2] * self.stride, z.shape[-1] * self.stride)
-        if seg_logits.shape[-2:] == size:
-            return seg_logits
-        return F.interpolate(seg_logits, size, mode='bilinear', align_corners=False)
 
     def _context_ids(self, classes: Sequence[str] | None) -> list[int]:
         """Resolves the context classes to ids by the class names."""

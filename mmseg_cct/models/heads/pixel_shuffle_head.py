@@ -10,21 +10,20 @@ from mmseg.registry import MODELS
 from mmseg.utils import SampleList
 from torch import Tensor, nn
 
-from mmseg_cct.errors import UserError
-from mmseg_cct.models.layers.subpixel import icnr_, level_channels
+from mmseg_cct.models.layers.subpixel import icnr_, level_channels, require_stride
 from mmseg_cct.models.losses import BootstrappedCrossEntropy
 from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.ranges import require_value
 
 
 @cache
 def _warn_of_resizing(predicted: tuple[int, int], expected: tuple[int, int], stride: int) -> None:
     """Warns, once per size, that predictions are resized to their inputs."""
-    if predicted != expected:
-        warn(
-            f'model.decode_head: predictions of {predicted[0]}×{predicted[1]} are resized to their '
-            f'inputs of {expected[0]}×{expected[1]}; expected inputs (data_preprocessor.size) '
-            f'whose sides are multiples of the stride, {stride}'
-        )
+    warn(
+        f'model.decode_head: predictions of {predicted[0]}×{predicted[1]} are resized to their '
+        f'inputs of {expected[0]}×{expected[1]}; expected inputs (data_preprocessor.size) '
+        f'whose sides are multiples of the stride, {stride}'
+    )
 
 
 @torch.no_grad()
@@ -115,12 +114,8 @@ class PixelShuffleHead(BaseDecodeHead):
     def forward(self, inputs: tuple[Tensor, ...]) -> Tensor:
         """Predicts seg_logits `(N, C, s·h, s·w)` from the neck's output z `(N, D, h, w)`."""
         z = self._transform_inputs(inputs)
-        if z.shape[1] != self.in_channels:
-            raise UserError(
-                f'model.decode_head.in_channels={self.in_channels}',
-                '',
-                f'{z.shape[1]}, the channels of the features before it',
-            )
+        whose = 'the channels of the features before it'
+        require_value('model.decode_head.in_channels', self.in_channels, z.shape[1], whose)
         return self.upsample(self.cls_seg(z))
 
     def loss_by_feat(self, seg_logits: Tensor, batch_data_samples: SampleList) -> dict[str, Tensor]:
@@ -130,33 +125,22 @@ class PixelShuffleHead(BaseDecodeHead):
         """
         # as MMSeg's own, but with an accuracy for which the host does not wait
         label = self._stack_batch_gt(batch_data_samples)
-        self._check_size(seg_logits, label)
-        if seg_logits.shape[2:] != label.shape[2:]:
+        predicted, expected = tuple(seg_logits.shape[2:]), tuple(label.shape[2:])
+        require_stride('model.decode_head', self.stride, predicted, expected)
+        if predicted != expected:
+            _warn_of_resizing(predicted, expected, self.stride)
             seg_logits = resize(
-                seg_logits, label.shape[2:], mode='bilinear', align_corners=self.align_corners
+                seg_logits, expected, mode='bilinear', align_corners=self.align_corners
             )
         weight = None if self.sampler is None else self.sampler.sample(seg_logits, label)
         label = label.squeeze(1)
-        several = isinstance(self.loss_decode, nn.ModuleList)
         losses: dict[str, Tensor] = {}
+        several = isinstance(self.loss_decode, nn.ModuleList)
         for loss in self.loss_decode if several else [self.loss_decode]:
             value = loss(seg_logits, label, weight=weight, ignore_index=self.ignore_index)
             losses[loss.loss_name] = losses.get(loss.loss_name, 0) + value
             if isinstance(loss, BootstrappedCrossEntropy):
-                losses['pixels_abce'] = loss.share_of_hard_pixels(
-                    seg_logits, label, self.ignore_index
-                )
+                share = loss.share_of_hard_pixels(seg_logits, label, self.ignore_index)
+                losses['pixels_abce'] = share
         losses['acc_seg'] = pixel_accuracy(seg_logits, label, self.ignore_index)
         return losses
-
-    def _check_size(self, seg_logits: Tensor, label: Tensor) -> None:
-        """Rejects a prediction whose size is off by a feature position or more."""
-        (h, w), expected = seg_logits.shape[2:], label.shape[2:]
-        # A backbone may round the size of its output up or down, by less than a position.
-        if any(abs(a - b) >= self.stride for a, b in zip((h, w), expected)):
-            raise UserError(
-                f'model.decode_head.stride={self.stride}',
-                f'predictions of {h}×{w} for inputs of {expected[0]}×{expected[1]}',
-                f'the stride of the features, {self.stride * expected[0] / h:.0f}',
-            )
-        _warn_of_resizing((h, w), tuple(expected), self.stride)

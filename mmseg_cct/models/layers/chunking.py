@@ -58,14 +58,8 @@ class Chunking:
         fits = self._num_values(projected) // largest  # decoders × positions
         together = num_decoders
         if divisible:
-            together = max(
-                (
-                    k
-                    for k in range(1, num_decoders + 1)
-                    if num_decoders % k == 0 and k * MIN_POSITIONS <= fits
-                ),
-                default=1,
-            )
+            divisors = (k for k in range(1, num_decoders + 1) if num_decoders % k == 0)
+            together = max((k for k in divisors if k * MIN_POSITIONS <= fits), default=1)
         size = 1 << max((fits // together).bit_length() - 1, 0)
         return together, min(size, 1 << (num_positions - 1).bit_length())
 
@@ -143,10 +137,7 @@ def _with_own_code(function: Callable) -> Callable:
 
 @cache
 def _compiled_if_possible(function: Callable) -> Callable:
-    """Compiles a function; falls back to the plain one for shapes that fail to compile.
-
-    Compilation fails if the compiler is broken.
-    """
+    """Compiles a function; falls back to the plain one for shapes that fail to compile."""
     failed = set()
 
     def run(first: Tensor, *args: Any) -> Any:

@@ -22,17 +22,11 @@ FLOAT16_GRADIENT = 2**-4
 
 
 class Chain(NamedTuple):
-    """Sub-pixel convolutions of K decoders.
+    """Sub-pixel convolutions of K decoders."""
 
-    Attributes:
-        weights: One `(K, 4B, B)` per level, `(K, 4C, B)` for the last.
-        biases: One `(K, 4B, 1)` per level, `(K, 4C, 1)` for the last.
-        final_activation: Whether the last level ends in a ReLU.
-    """
-
-    weights: Sequence[Tensor]
-    biases: Sequence[Tensor]
-    final_activation: bool
+    weights: Sequence[Tensor]  # one (K, 4B, B) per level, (K, 4C, B) for the last
+    biases: Sequence[Tensor]  # one (K, 4B, 1) per level, (K, 4C, 1) for the last
+    final_activation: bool  # whether the last level ends in a ReLU
 
     def activates(self, level: int) -> bool:
         """Whether a level ends in a ReLU."""
@@ -131,16 +125,10 @@ def softmax(seg_logits: Tensor) -> Tensor:
 
 @dataclass
 class DecoderGroup:
-    """k decoders that share one perturbation.
+    """k decoders that share one perturbation."""
 
-    Attributes:
-        projection: `(k, B, D)`.
-        chain: Their sub-pixel convolutions.
-        chunking: Chunk size and compilation.
-    """
-
-    projection: Tensor
-    chain: Chain
+    projection: Tensor  # (k, B, D)
+    chain: Chain  # their sub-pixel convolutions
     chunking: Chunking
 
     def as_float(self) -> 'DecoderGroup':

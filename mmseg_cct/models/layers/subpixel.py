@@ -9,7 +9,7 @@ Shapes: `N` images, `C` classes, `L` levels, `P = N·h·w` feature positions, `H
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -32,6 +32,24 @@ def num_levels(stride: int) -> int:
             'cannot reach another size',
         )
     return int(math.log2(stride))
+
+
+def require_stride(
+    key: str, stride: int, predicted: Sequence[int], expected: Sequence[int], of: str = 'inputs'
+) -> None:
+    """Checks that predictions have the size `(H, W)` of what a decoder predicts.
+
+    A backbone may round the size of its output up or down, by less than a position.
+
+    Raises:
+        UserError: If a side is off by a feature position or more; it names the stride that fits.
+    """
+    if any(abs(a - b) >= stride for a, b in zip(predicted, expected)):
+        raise UserError(
+            f'{key}.stride={stride}',
+            f'predictions of {predicted[0]}×{predicted[1]} for {of} of {expected[0]}×{expected[1]}',
+            f'the stride of the features, {stride * expected[0] / predicted[0]:.0f}',
+        )
 
 
 # Initial kernels of a sub-pixel convolution, before their rows are repeated.

@@ -39,19 +39,12 @@ NATIVE_DISTANCES: tuple[Distance, ...] = (mse_distance, label_cross_entropy)
 
 
 class TermTensors(NamedTuple):
-    """The tensors of one `PixelTerm` at one chunk of positions.
+    """The tensors of one `PixelTerm` at one chunk of positions."""
 
-    Attributes:
-        labels: `(1, R, Q)` class ids, or None for the main decoder's probabilities.
-        pixel_weight: `(1, R, Q)` in [0, 1].
-        factor: 0-dimensional, ω · scale of the term over the scale of all terms.
-        decoders: `(k,)` indices of the decoders the term looks at; None for all.
-    """
-
-    labels: Tensor | None
-    pixel_weight: Tensor
-    factor: Tensor
-    decoders: Tensor | None
+    labels: Tensor | None  # (1, R, Q) class ids; None for the main decoder's probabilities
+    pixel_weight: Tensor  # (1, R, Q) in [0, 1]
+    factor: Tensor  # 0-dimensional, ω · scale of the term over the scale of all terms
+    decoders: Tensor | None  # (k,) indices of those that the term looks at; None for all
 
 
 @dataclass(frozen=True)
@@ -59,16 +52,11 @@ class ChunkStep:
     """Gradients and values of all terms at one chunk of positions.
 
     Hashable by value, so that it is compiled once per combination of distances.
-
-    Attributes:
-        distances: One per term.
-        final_activation: Whether the decoders end in a ReLU.
-        count_agreement: Whether to count the decoders that agree with the target.
     """
 
-    distances: tuple[Distance, ...]
-    final_activation: bool
-    count_agreement: bool
+    distances: tuple[Distance, ...]  # one per term
+    final_activation: bool  # whether the decoders end in a ReLU
+    count_agreement: bool  # whether to count the decoders that agree with the target
 
     def __call__(
         self,
@@ -80,17 +68,10 @@ class ChunkStep:
     ) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
         """Decodes a chunk and differentiates Σ factor · Σ_k Σ_pixel pixel_weight · distance.
 
-        Args:
-            projected: `(K, B, p)`.
-            weights: `(K, 4B, B)` per level, `(K, 4C, B)` for the last.
-            biases: `(K, 4B, 1)` per level, `(K, 4C, 1)` for the last.
-            main_logits: `(C, R, Q)`, the main decoder's.
-            terms: The tensors of each term.
-
-        Returns:
-            The gradients with respect to the first three arguments; for each term
-            Σ_pixel pixel_weight · distance by decoder, `(K,)`; and, if it is to be counted, how
-            many decoders agree with the target, `(R, Q)`.
+        `projected` is `(K, B, p)`, weights and biases are those of a `Chain`, and the main
+        decoder's logits are `(C, R, Q)`. Returns the gradients with respect to the first three; for
+        each term Σ_pixel pixel_weight · distance by decoder, `(K,)`; and, if it is to be counted,
+        how many decoders agree with the target, `(R, Q)`.
         """
         probabilities = _at_least_float32(main_logits).softmax(0)
         chain = Chain(weights, biases, self.final_activation)
@@ -182,23 +163,13 @@ def _at_least_float32(seg_logits: Tensor) -> Tensor:
 
 
 class _ChunkPlan(NamedTuple):
-    """The steps in which K decoders and P positions are processed.
+    """The steps in which K decoders and P positions are processed."""
 
-    Attributes:
-        step: A `ChunkStep`, compiled or not.
-        targets: For each chunk of positions the main decoder's logits `(C, R, Q)` and the tensors
-            of every term.
-        scale: 0-dimensional factor of the loss, taken out of the terms' factors: see
-            `_common_scale`.
-        num_decoders: Decoders of a step, a divisor of K.
-        num_positions: p, positions of a step.
-    """
-
-    step: Callable
-    targets: Iterable[tuple[Tensor, list[TermTensors]]]
-    scale: Tensor
-    num_decoders: int
-    num_positions: int
+    step: Callable  # a `ChunkStep`, compiled or not, or a `NativeStep`
+    targets: Iterable[tuple[Tensor, list[TermTensors]]]  # main logits (C, R, Q), terms; by chunk
+    scale: Tensor  # of the loss, taken out of the terms' factors: see `_common_scale`
+    num_decoders: int  # of a step, a divisor of K
+    num_positions: int  # p, those of a step
 
 
 class _LossFromChunks(torch.autograd.Function):
@@ -213,7 +184,6 @@ class _LossFromChunks(torch.autograd.Function):
         for each term, its sums by decoder.
         """
         levels = len(parameters) // 2
-        grad_projected = projected  # a chunk's gradient takes the place of its features
         grads = [torch.zeros_like(parameter) for parameter in parameters]
         # by group of decoders: parameters, their gradients, and the terms' sums
         together = plan.num_decoders
@@ -224,12 +194,10 @@ class _LossFromChunks(torch.autograd.Function):
         agreeing = []
         size = plan.num_positions
         with torch.autocast(projected.device.type, enabled=False):
-            chunks = zip(projected.split(size, -1), grad_projected.split(size, -1), plan.targets)
-            for chunk, grad_chunk, (main_logits, terms) in chunks:
+            for chunk, (main_logits, terms) in zip(projected.split(size, -1), plan.targets):
                 valid = chunk.shape[-1]  # the rest of the last chunk has pixel weight 0
                 counts = []
-                parts = zip(chunk.split(together), grad_chunk.split(together))
-                for i, (part, grad_part) in enumerate(parts):
+                for i, part in enumerate(chunk.split(together)):
                     (grad, *part_grads), values, count = plan.step(
                         F.pad(part, (0, size - valid)).contiguous(),
                         groups[i][:levels],
@@ -237,7 +205,7 @@ class _LossFromChunks(torch.autograd.Function):
                         main_logits,
                         terms,
                     )
-                    grad_part.copy_(grad[..., :valid])
+                    part.copy_(grad[..., :valid])  # takes the place of the features
                     for total, part_grad in zip(group_grads[i], itertools.chain(*part_grads)):
                         total += part_grad
                     sums[i] = values if sums[i] is None else tuple(map(torch.add, sums[i], values))
@@ -247,7 +215,7 @@ class _LossFromChunks(torch.autograd.Function):
         # the terms' sums over all chunks, joined over the groups of decoders
         by_term = [torch.cat(parts) for parts in zip(*sums)]
         loss = plan.scale * sum(term.factor * value.sum() for term, value in zip(terms, by_term))
-        ctx.gradients = (grad_projected, *grads)
+        ctx.gradients = (projected, *grads)
         ctx.scale = plan.scale
         agreement_map = torch.cat(agreeing, -1) if agreeing else None
         ctx.mark_non_differentiable(*by_term, *filter(lambda t: t is not None, [agreement_map]))
@@ -282,27 +250,18 @@ def chunked_loss(
 ) -> tuple[Tensor, list[Tensor], Tensor | None]:
     """Weighted sum of loss terms on the predictions of K decoders.
 
-    Args:
-        projected: `(K, B, P)`, projected perturbed features; the decoders compute in its type. Its
-            gradient overwrites it.
-        chain: The decoders' sub-pixel convolutions.
-        terms: The losses.
-        targets: The main prediction and labels.
-        chunking: Chunk size and compilation.
-        count_agreement: Whether to compute the map of the agreement too.
+    The decoders compute in the type of the projected perturbed features `(K, B, P)`, which their
+    gradient overwrites.
 
-    Returns:
-        The total loss, Σ ω · term, differentiable with respect to `projected` and the chain; each
-        term's value by decoder, unweighted and detached: their sum is the term; and the share of
-        the K decoders that choose the target's class, `(s², P)` in sub-pixel layout, or None.
+    Returns the total loss, Σ ω · term, differentiable with respect to `projected` and the chain;
+    each term's value by decoder, unweighted and detached: their sum is the term; and, with
+    `count_agreement`, the share of the K decoders that choose the target's class, `(s², P)` in
+    sub-pixel layout.
     """
     # the native kernel if it has these losses, else PyTorch
     scale = _common_scale(terms)
-    step = ChunkStep(
-        tuple(term.distance for term in terms),
-        chain.final_activation,
-        count_agreement,
-    )
+    distances = tuple(term.distance for term in terms)
+    step = ChunkStep(distances, chain.final_activation, count_agreement)
     kernel = native_chain(projected, chain, chunking) if NativeStep.knows(terms) else None
     run: Callable
     if kernel is not None:
@@ -345,15 +304,10 @@ def _cut_targets(
             return itertools.repeat(None)
         return subpixel_chunks(pixels, targets.stride, size, targets.positions)
 
-    factors = [
-        (term.loss_weight * term.scale / scale).to(term.pixel_weight.dtype) for term in terms
-    ]
-    tensors = [zip(cut(term.labels), cut(term.pixel_weight)) for term in terms]
-    for main_logits, *of_terms in zip(cut(targets.seg_logits), *tensors):
-        yield (
-            main_logits,
-            [
-                TermTensors(labels, weight, factor, term.decoders)
-                for (labels, weight), factor, term in zip(of_terms, factors, terms)
-            ],
-        )
+    def tensors_of(term: PixelTerm) -> Iterator[TermTensors]:
+        factor = (term.loss_weight * term.scale / scale).to(term.pixel_weight.dtype)
+        for labels, weight in zip(cut(term.labels), cut(term.pixel_weight)):
+            yield TermTensors(labels, weight, factor, term.decoders)
+
+    for main_logits, *of_terms in zip(cut(targets.seg_logits), *map(tensors_of, terms)):
+        yield main_logits, of_terms

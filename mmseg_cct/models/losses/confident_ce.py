@@ -13,17 +13,11 @@ from mmseg_cct.utils.ranges import in_unit, ranges
 
 @dataclass
 class PseudoTargets:
-    """The targets of a network on the strong views of unlabelled images.
+    """The targets of a network on the strong views of unlabelled images."""
 
-    Attributes:
-        target: Class ids `(N, 1, H, W)` or probabilities `(N, C, H, W)`.
-        weight: `(N, 1, H, W)` in [0, 1]; 0 leaves a pixel out.
-        valid: `(N, 1, H, W)`, 1 at real pixels and 0 at padding.
-    """
-
-    target: Tensor
-    weight: Tensor
-    valid: Tensor
+    target: Tensor  # class ids (N, 1, H, W) or probabilities (N, C, H, W)
+    weight: Tensor  # (N, 1, H, W) in [0, 1]; 0 leaves a pixel out
+    valid: Tensor  # (N, 1, H, W), 1 at real pixels and 0 at padding
 
     def mix(self, boxes: Tensor, partners: 'PseudoTargets | None' = None) -> 'PseudoTargets':
         """Pastes the partners' targets into the boxes of `CutMix`, as is done with the images."""
@@ -63,14 +57,9 @@ class ConfidentCrossEntropy(nn.Module):
 
     @torch.no_grad()
     def targets(self, seg_logits: Tensor, valid: Tensor | None = None) -> PseudoTargets:
-        """Makes targets from a prediction on the weak views.
+        """Makes targets from logits `(N, C, H, W)` on the weak views.
 
-        Args:
-            seg_logits: `(N, C, H, W)`.
-            valid: `(N, 1, H, W)` bool, False at padding; None without padding.
-
-        Returns:
-            The targets.
+        `valid` is `(N, 1, H, W)` bool, False at padding; None without padding.
         """
         # in float32: 16 bits round a confidence near the threshold
         probabilities = seg_logits.float().softmax(1)

@@ -8,7 +8,7 @@ from mmengine.model import BaseModule
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.utils.ranges import require_value
 
 
 @MODELS.register_module()
@@ -48,10 +48,6 @@ class ConcatNeck(BaseModule):
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
         """Maps the backbone's outputs `(N, ·, h, w)` to one z `(N, D, h, w)`."""
         found = tuple(each.shape[1] for each in features)
-        if found != self.in_channels:
-            raise UserError(
-                f'model.neck.in_channels={self.in_channels}',
-                '',
-                f'{found}, the channels of the outputs of model.backbone',
-            )
+        whose = 'the channels of the outputs of model.backbone'
+        require_value('model.neck.in_channels', self.in_channels, found, whose)
         return (self.project(self.norm(torch.cat(tuple(features), dim=1))),)

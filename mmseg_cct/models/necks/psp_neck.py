@@ -10,6 +10,7 @@ from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.ranges import require_value
 
 
 @MODELS.register_module()
@@ -62,13 +63,8 @@ class PSPNeck(BaseModule):
             act_cfg=dict(type='ReLU'),
             align_corners=align_corners,
         )
-        self.bottleneck = ConvModule(
-            in_channels + len(self.pool_scales) * channels,
-            channels,
-            3,
-            padding=1,
-            norm_cfg=norm_cfg,
-        )
+        joined = in_channels + len(self.pool_scales) * channels
+        self.bottleneck = ConvModule(joined, channels, 3, padding=1, norm_cfg=norm_cfg)
 
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
         """Maps output `in_index` of the backbone, `(N, B, h, w)`, to one z `(N, D, h, w)`."""
@@ -80,12 +76,8 @@ class PSPNeck(BaseModule):
                 'or more)',
             )
         x = features[self.in_index]
-        if x.shape[1] != self.in_channels:
-            raise UserError(
-                f'model.neck.in_channels={self.in_channels}',
-                '',
-                f'{x.shape[1]}, the channels of output {self.in_index} of model.backbone',
-            )
+        whose = f'the channels of output {self.in_index} of model.backbone'
+        require_value('model.neck.in_channels', self.in_channels, x.shape[1], whose)
         self._check_batch_size(x)
         return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)),)
 

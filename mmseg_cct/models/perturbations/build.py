@@ -32,12 +32,6 @@ PAPER_ORDER = (
 def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
     """Builds perturbations, sorted by type in the paper's order, new types last, then by name.
 
-    Args:
-        configs: Config of each perturbation, by name.
-
-    Returns:
-        The perturbations by name.
-
     Raises:
         UserError: If `configs` is no dict, a type is unknown, or a name would count as a loss.
     """
@@ -48,25 +42,18 @@ def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
             f'model.auxiliary_head.perturbations={configs!r}', '', 'a dict of perturbations by name'
         )
     for name, config in configs.items():
+        key = f'model.auxiliary_head.perturbations.{name}'
         # its L_u is logged under the name
         if 'loss' in name:
-            raise UserError(
-                f'model.auxiliary_head.perturbations.{name}',
-                'a name with "loss" in it',
-                'another name: mmengine adds every logged value named so to the loss',
-            )
+            expected = 'another name: mmengine adds every logged value named so to the loss'
+            raise UserError(key, 'a name with "loss" in it', expected)
         kind = config.get('type') if isinstance(config, dict) else None
         if kind is None:  # perhaps a misspelt name, merged as a new entry
             near = close_names(name, [other for other in configs if other != name])
             expected = f'expected type=..., one of {", ".join(known)}'
-            hint = f'did you mean {near[0]}?' if near else expected
-            raise UserError(f'model.auxiliary_head.perturbations.{name}', f'no type; {hint}')
+            raise UserError(key, f'no type; {f"did you mean {near[0]}?" if near else expected}')
         if kind not in known and not isinstance(kind, type):
-            raise UserError(
-                f'model.auxiliary_head.perturbations.{name}',
-                f'no perturbation {kind!r}',
-                nearest(str(kind), known),
-            )
+            raise UserError(key, f'no perturbation {kind!r}', nearest(str(kind), known))
         built.append((name, MODELS.build(config)))
     return nn.ModuleDict(sorted(built, key=_place))
 

@@ -33,11 +33,7 @@ class FisherProduct:
         weights: Sequence[Tensor],
         biases: Sequence[Tensor],
     ) -> Tensor:
-        """Computes the product, `(k, B, p)` like x (`projected`) and the tangent.
-
-        Weights are `(k, 4B, B)` per level, `(k, 4C, B)` for the last; biases have one column
-        instead of B.
-        """
+        """Computes the product, `(k, B, p)` like x (`projected`) and the tangent."""
         chain = Chain(weights, biases, self.final_activation)
 
         def decoded(x: Tensor) -> Tensor:
@@ -127,19 +123,19 @@ class IntermediateVAT(Perturbation):
         n, num_positions = clean.shape[1], clean.shape[3]
         # channel-first, (k, B, N·h·w)
         clean, tangent = (t.transpose(1, 2).flatten(2) for t in (clean, tangent))
-        kernel = native_chain(clean, decoders.chain, decoders.chunking)
+        chain, chunking = decoders.chain, decoders.chunking
+        kernel = native_chain(clean, chain, chunking)
         if kernel is not None:
-            u = kernel.fisher_product(clean, tangent, decoders.chain)
-            return u.unflatten(2, (n, num_positions)).transpose(1, 2)
-        _, size = decoders.chunking.shape(clean, decoders.chain.values_per_position)
-        chain = decoders.chain
-        step = decoders.chunking.prepare(FisherProduct(chain.final_activation), clean.device)
-        u = [
-            step(x, v, tuple(chain.weights), tuple(chain.biases))
-            for x, v in zip(split_positions(clean, size), split_positions(tangent, size))
-        ]
-        joined = torch.cat(u, -1)[..., : n * num_positions]
-        return joined.unflatten(2, (n, num_positions)).transpose(1, 2)
+            u = kernel.fisher_product(clean, tangent, chain)
+        else:
+            _, size = chunking.shape(clean, chain.values_per_position)
+            step = chunking.prepare(FisherProduct(chain.final_activation), clean.device)
+            parts = [
+                step(x, v, tuple(chain.weights), tuple(chain.biases))
+                for x, v in zip(split_positions(clean, size), split_positions(tangent, size))
+            ]
+            u = torch.cat(parts, -1)[..., : n * num_positions]
+        return u.unflatten(2, (n, num_positions)).transpose(1, 2)
 
 
 def _projected_noise(weight: Tensor, like: Tensor) -> Tensor:
