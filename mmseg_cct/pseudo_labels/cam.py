@@ -51,18 +51,14 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
         model_config.backbone.pop('init_cfg', None)  # the checkpoint replaces them
     model = registry.MODELS.build(model_config)
     if not isinstance(getattr(getattr(model, 'head', None), 'fc', None), nn.Linear):
-        raise UserError(
-            config.filename,
-            'model.head has no linear layer `fc`',
-            'an ImageClassifier with GlobalAveragePooling and MultiLabelLinearClsHead',
-        )
+        expected = 'an ImageClassifier with GlobalAveragePooling and MultiLabelLinearClsHead'
+        raise UserError(config.filename, 'model.head has no linear layer `fc`', expected)
     content = read_checkpoint(checkpoint)
     try:
         load_state_dict(model, weights(content), strict=True)
     except RuntimeError as error:
-        raise UserError(
-            checkpoint, f'does not fit {config.filename}: {error_line(error)}'
-        ) from error
+        found = f'does not fit {config.filename}: {error_line(error)}'
+        raise UserError(checkpoint, found) from error
     model.dataset_meta = (content.get('meta') or {}).get('dataset_meta')
     return model.to(device).eval()
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from .settings import PseudoLabelSettings, WeakImage
 from .thresholds import strongest
 from .writer import BEFORE_CRF, LABELS, maps_of
 
+T = TypeVar('T')
+_TITLES = {BEFORE_CRF: 'Labels before the CRF', LABELS: 'Labels'}
 Rows = dict[str, list[Any]]  # pictures `(H, W, 3)` uint8, RGB, or None, by the name of the row
 
 
@@ -64,19 +66,13 @@ class LabelStatistics(NamedTuple):
         return _ratio(self.confusion.diagonal(), self.confusion[:-1].sum(1))
 
 
-def write_report(
-    model: Any, settings: PseudoLabelSettings, out: str, num_pictures: int = 6
-) -> Path:
-    """Writes ``report.md`` and ``pictures.png`` into the output folder of the labels.
-
-    The classifier, `model`, computes the maps in the pictures. Returns the path of the report.
-    """
+def write_report(model: Any, settings: PseudoLabelSettings, out: str, num_pictures: int) -> None:
+    """Writes ``report.md`` and ``pictures.png``, whose maps `model` computes, beside the labels."""
     truths = find_truths(settings.segmentation)
     images = [i for i in settings.images if Path(out, LABELS, f'{i.name}.png').exists()]
     kinds = [BEFORE_CRF, LABELS] if Path(out, BEFORE_CRF).is_dir() else [LABELS]
     statistics = {kind: count(images, Path(out, kind), settings, truths) for kind in kinds}
-    shown = images[:: max(len(images) // max(num_pictures, 1), 1)][:num_pictures]
-    if shown:
+    if shown := spread(images, num_pictures):
         rows = _rows(model, settings, shown, out, truths)
         write_pictures(out, rows, settings.classes, settings.palette)
     page = render(
@@ -84,12 +80,10 @@ def write_report(
         num_images=counted(len(images), 'image'),
         num_compared=counted(statistics[LABELS].compared, 'image'),
         summary=summary_table(statistics),
-        heading=f'{_title(LABELS)}, by class',
         classes=class_table(statistics[LABELS], settings.classes),
         pictures=bool(shown),
     )
     write_text(Path(out, 'report.md'), page)
-    return Path(out, 'report.md')
 
 
 def find_truths(segmentation: Any) -> dict[str, dict]:
@@ -156,7 +150,7 @@ def summary_table(statistics: dict[str, LabelStatistics]) -> Table:
             _mean(values) if counts.compared else 'no masks'
             for values in (counts.iou, counts.iou_labeled, counts.precision)
         ]
-        rows.append([_title(kind), f'{100 * counts.ignored:.1f}', *means])
+        rows.append([_TITLES[kind], f'{100 * counts.ignored:.1f}', *means])
     header = ['in %', 'ignored pixels', 'mIoU', 'mIoU, labelled', 'mean precision']
     return Table(header, rows)
 
@@ -177,6 +171,11 @@ def class_table(counts: LabelStatistics, classes: Sequence[str]) -> Table:
         for index, name in enumerate(classes)
     ]
     return Table(header, rows)
+
+
+def spread(items: Sequence[T], number: int) -> Sequence[T]:
+    """Takes a number of items at equal distances."""
+    return items[:: max(len(items) // max(number, 1), 1)][:number]
 
 
 def write_pictures(
@@ -218,10 +217,6 @@ def _rows(
     if all(picture is None for picture in rows['truth']):
         del rows['truth']
     return rows
-
-
-def _title(kind: str) -> str:
-    return {BEFORE_CRF: 'Labels before the CRF', LABELS: 'Labels'}[kind]
 
 
 def _mean(values: np.ndarray) -> str:

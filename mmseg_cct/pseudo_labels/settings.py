@@ -148,11 +148,8 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
 
 def _label_id(name: str, classes: tuple[str, ...], key: str) -> int:
     if name not in classes:
-        raise UserError(
-            f'pseudo_labels.{key}',
-            f'{name!r} is not a class of pseudo_labels.segmentation',
-            f'one of {", ".join(classes)}',
-        )
+        found = f'{name!r} is not a class of pseudo_labels.segmentation'
+        raise UserError(f'pseudo_labels.{key}', found, f'one of {", ".join(classes)}')
     return classes.index(name)
 
 

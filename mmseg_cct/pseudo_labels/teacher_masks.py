@@ -40,7 +40,7 @@ from mmseg_cct.utils.templates import render
 from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.label_maps import full_palette, paint
 
-from .report import Rows, write_pictures
+from .report import Rows, spread, write_pictures
 from .teacher import Teacher
 from .writer import LABELS
 
@@ -95,11 +95,8 @@ def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabele
     for path in paths:
         name = Path(os.path.relpath(path, folder)).with_suffix('').as_posix()
         if by_name.setdefault(name, path) != path:
-            raise UserError(
-                path,
-                f'differs from {os.path.basename(by_name[name])} in its extension only',
-                'one image for each name',
-            )
+            found = f'differs from {os.path.basename(by_name[name])} in its extension only'
+            raise UserError(path, found, 'one image for each name')
     return Unlabeled(folder, by_name, classes)
 
 
@@ -203,10 +200,7 @@ def _precision_on(teacher: Teacher, held_out: Sequence[Mapping[str, Any]]) -> np
 
 
 def _write_labels(
-    unlabeled: Unlabeled,
-    out: str,
-    dropped: float,
-    colours: np.ndarray,
+    unlabeled: Unlabeled, out: str, dropped: float, colours: np.ndarray
 ) -> MasksRecord:
     """Finds the cut of each class over all images, writes the masks, and returns their record."""
     num_classes = len(unlabeled.classes)
@@ -247,8 +241,7 @@ def _write_report(
     held_out: np.ndarray | None,
     num_pictures: int,
 ) -> None:
-    names = list(unlabeled.paths)[:: max(len(unlabeled.paths) // max(num_pictures, 1), 1)]
-    if shown := names[:num_pictures]:
+    if shown := spread(list(unlabeled.paths), num_pictures):
         rows, meta = _rows(unlabeled, out, shown, teacher), teacher.dataset_meta
         write_pictures(out, rows, meta['classes'], meta['palette'])
     pixels, cuts = np.array(record.pixels), np.array(record.cuts)

@@ -62,9 +62,8 @@ class LabelWriter:
         labels = labels_from_maps(maps, label_ids, self.background, self.thresholds)
         if self.crf is not None:
             self._write(BEFORE_CRF, name, labels)
-            labels = refined_labels(
-                image, maps, label_ids, self.background, self.thresholds, self.crf
-            )
+            split = self.background, self.thresholds
+            labels = refined_labels(image, maps, label_ids, *split, self.crf)
         self._write(LABELS, name, labels)  # last, since it marks a finished image
 
     def _write(self, folder: str, name: str, labels: np.ndarray) -> None:
@@ -102,11 +101,8 @@ def write_pseudo_labels(
                     collect(QUEUED_PER_WORKER * workers)
             collect(0)
     except BrokenProcessPool:
-        raise UserError(
-            f'--workers {workers}',
-            'a worker process was killed, perhaps for memory; run again with fewer (finished '
-            'images are kept)',
-        ) from None
+        found = 'a worker process was killed, perhaps for memory; run again with fewer (finished '
+        raise UserError(f'--workers {workers}', f'{found}images are kept)') from None
     finally:
         pool.shutdown(cancel_futures=True)
 

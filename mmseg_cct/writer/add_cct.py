@@ -203,11 +203,8 @@ def _require_a_head_of_pixels(path: Path) -> None:
     name = head.get('type') if isinstance(head, Mapping) else None
     kind = MODELS.get(name) if isinstance(name, str) else None
     if isinstance(kind, type) and not issubclass(kind, BaseDecodeHead):
-        found, expected = (
-            'classifies masks or images, not pixels',
-            'a head that gives a map of logits',
-        )
-        raise UserError(f'model.decode_head.type={name!r}', found, expected)
+        key, found = f'model.decode_head.type={name!r}', 'classifies masks or images, not pixels'
+        raise UserError(key, found, 'a head that gives a map of logits')
 
 
 def _require_plain(config: Config, name: str) -> None:
