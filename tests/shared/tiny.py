@@ -134,16 +134,16 @@ def multi_domain_config(**kwargs):
     return config
 
 
-def mean_teacher(seed=0, weight=30.0, **kwargs):
+def mean_teacher_config(**kwargs):
+    consistency = dict(type='MSEConsistency', loss_weight=30.0)
+    own = dict(auxiliary_head=None, loss_consistency=consistency)
+    return model_config(type='MeanTeacherSegmentor', **own, **kwargs)
+
+
+def mean_teacher(seed=0, **kwargs):
     """A tiny student that learns from a teacher."""
     torch.manual_seed(seed)
-    config = model_config(
-        type='MeanTeacherSegmentor',
-        auxiliary_head=None,
-        loss_consistency=dict(type='MSEConsistency', loss_weight=weight),
-        **kwargs,
-    )
-    return MODELS.build(config)
+    return MODELS.build(mean_teacher_config(**kwargs))
 
 
 def taught(batch_statistics=True, **kwargs):

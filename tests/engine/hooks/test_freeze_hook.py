@@ -6,10 +6,10 @@ import pytest
 import torch
 from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import OptimWrapper, PolyParamScheduler
-from mmengine.registry import HOOKS
 from teacher_training import train
 from torch import nn
 
+from mmseg_cct.engine.hooks import FreezeHook
 from mmseg_cct.errors import UserError
 
 
@@ -44,30 +44,22 @@ def wants_gradients(module):
     return answer
 
 
-def test_a_rate_of_zero_means_no_gradient():
+@pytest.mark.parametrize(
+    ('distributed', 'initial_lr', 'wanted', 'told'),
+    [
+        (False, True, (False, True), ['2 weights are frozen']),
+        (False, None, (False, False), ['4 weights are frozen']),  # no schedule: the rate counts
+        (True, True, (True, True), []),  # DDP waits for every gradient
+    ],
+)
+def test_a_rate_of_zero_means_no_gradient(distributed, initial_lr, wanted, told):
     model = Frozen()
-    run = run_of(model)
-    HOOKS.build(dict(type='FreezeHook')).before_train(run)
-    assert not wants_gradients(model.stem)
-    assert wants_gradients(model.head)
-    (line,) = run.log
-    assert line.startswith('2 weights are frozen')
-
-
-def test_without_schedule_the_rate_itself_counts():
-    model = Frozen()
-    HOOKS.build(dict(type='FreezeHook')).before_train(run_of(model, initial_lr=None))
-    assert not wants_gradients(model.stem)
-    assert not wants_gradients(model.head)
-
-
-def test_a_distributed_model_keeps_its_gradients():
-    model = Frozen()
-    run = run_of(model)
-    run.model = MMDistributedDataParallel.__new__(MMDistributedDataParallel)
-    HOOKS.build(dict(type='FreezeHook')).before_train(run)
-    assert wants_gradients(model.stem)
-    assert not run.log
+    run = run_of(model, initial_lr)
+    if distributed:
+        run.model = MMDistributedDataParallel.__new__(MMDistributedDataParallel)
+    FreezeHook().before_train(run)
+    assert (wants_gradients(model.stem), wants_gradients(model.head)) == wanted
+    assert [line[:20] for line in run.log] == told
 
 
 def test_a_schedule_that_lifts_the_rate_is_refused():
@@ -75,9 +67,9 @@ def test_a_schedule_that_lifts_the_rate_is_refused():
     scheduler = PolyParamScheduler(run.optim_wrapper, 'lr', eta_min=1e-4, end=3)
     run.param_schedulers = [scheduler]
     with pytest.raises(UserError, match=r'^param_scheduler\.eta_min=0\.0001: would lift .* 2 wei'):
-        HOOKS.build(dict(type='FreezeHook')).before_train(run)
+        FreezeHook().before_train(run)
     scheduler.eta_min = 0.0
-    HOOKS.build(dict(type='FreezeHook')).before_train(run)
+    FreezeHook().before_train(run)
 
 
 @pytest.mark.slow

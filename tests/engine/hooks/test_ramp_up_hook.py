@@ -36,10 +36,16 @@ def make_hook(attribute=WEIGHT, **kwargs):
     return HOOKS.build(dict(dict(type='RampUpHook', attribute=attribute, end=30.0), **kwargs))
 
 
-def value_after(hook, iteration, max_iters=1000):
-    runner = make_runner(iteration=iteration, max_iters=max_iters)
+def step(hook, runner=None, **kwargs):
+    """A runner after the hook's turn in an iteration."""
+    runner = runner or make_runner(**kwargs)
     hook.before_train(runner)
     hook.before_train_iter(runner, batch_idx=0)
+    return runner
+
+
+def value_after(hook, iteration, max_iters=1000):
+    runner = step(hook, iteration=iteration, max_iters=max_iters)
     value = runner.model.auxiliary_head.loss_consistency.loss_weight
     assert runner.logged == {f'train/{WEIGHT}': value}
     return value
@@ -75,17 +81,13 @@ def test_an_end_that_is_none_is_the_value_of_the_built_model():
 def test_the_built_value_is_taken_once_and_again_after_a_resume():
     hook, runner = make_hook(end=None), make_runner()
     hook.before_train(runner)
-    for runner.iter in range(60):
+    for runner.iter in range(61):
         hook.before_train_iter(runner, 0)
     loss = runner.model.auxiliary_head.loss_consistency
-    runner.iter = 60
-    hook.before_train_iter(runner, 0)
     # a resume builds the model anew; what the ramp has done to the attribute is in no checkpoint
     resumed = Model()
     resumed.load_state_dict(runner.model.state_dict())
-    again, after = make_hook(end=None), make_runner(resumed, iteration=60)
-    again.before_train(after)
-    again.before_train_iter(after, 0)
+    step(make_hook(end=None), model=resumed, iteration=60)
     assert resumed.auxiliary_head.loss_consistency.loss_weight == loss.loss_weight
     assert loss.loss_weight == pytest.approx(math.exp(-2))
 
@@ -94,10 +96,8 @@ def test_each_child_of_a_star_has_its_own_end():
     model = torch.nn.Module()
     model.domains = torch.nn.ModuleDict(dict(a=Model(), b=Model()))
     model.domains['b'].auxiliary_head.loss_consistency.loss_weight = 7.0
-    runner, attribute = make_runner(model, iteration=50), f'domains.*.{WEIGHT}'
-    hook = make_hook(attribute, end=None)
-    hook.before_train(runner)
-    hook.before_train_iter(runner, 0)
+    attribute = f'domains.*.{WEIGHT}'
+    runner = step(make_hook(attribute, end=None), model=model, iteration=50)
     weights = [d.auxiliary_head.loss_consistency.loss_weight for d in model.domains.values()]
     share = math.exp(-2.5)
     assert weights == pytest.approx([share, 7 * share])
@@ -111,10 +111,7 @@ def test_length_is_a_share_of_training():
 
 def test_looks_through_a_model_wrapper():
     wrapped = torch.nn.DataParallel(Model())
-    runner = make_runner(wrapped, iteration=100)
-    hook = make_hook()
-    hook.before_train(runner)
-    hook.before_train_iter(runner, 0)
+    step(make_hook(), model=wrapped, iteration=100)
     assert wrapped.module.auxiliary_head.loss_consistency.loss_weight == 30
 
 

@@ -29,12 +29,21 @@ class Student(nn.Module):
 EveryStep = SimpleNamespace(should_update=lambda: True)
 
 
+def started(hook, model, initialise=None, **runner):
+    """A runner after the hook's `before_train`; before that it initialises the model."""
+    defaults = dict(iter=0, max_iters=1, optim_wrapper=EveryStep, _resume=False)
+    runner = SimpleNamespace(model=model, **{**defaults, **runner})
+    hook.before_run(runner)
+    if initialise is not None:
+        initialise(runner)
+    hook.before_train(runner)
+    return runner
+
+
 def averaged(decay, values):
     """Trains through `values`, the student's weight and running mean after each iteration."""
     model, hook = Student(), TeacherHook(decay)
-    runner = SimpleNamespace(model=model, iter=0, max_iters=len(values), optim_wrapper=EveryStep)
-    hook.before_run(runner)
-    hook.before_train(runner)
+    runner = started(hook, model, max_iters=len(values))
     for runner.iter, (weight, mean) in enumerate(values):
         model.train()
         with torch.no_grad():
@@ -44,27 +53,27 @@ def averaged(decay, values):
     return model.teacher.norm
 
 
-def test_it_is_a_plain_mean_at_first():
-    norm = averaged(0.99, [(1.0, 10.0), (2.0, 20.0), (6.0, 0.0)])
-    assert norm.weight.item() == pytest.approx(3.0)
-    assert norm.running_mean.item() == pytest.approx(10.0)
-
-
-def test_then_the_decay_is_alpha():
-    # α_t = 0, 1/2, then min(2/3, 0.6), min(3/4, 0.6)
-    norm = averaged(0.6, [(1.0, 10.0), (3.0, 0.0), (7.0, 5.0), (0.0, 50.0)])
-    weight = 0.6 * (0.6 * 2 + 0.4 * 7)
-    mean = 0.6 * (0.6 * 5 + 0.4 * 5) + 0.4 * 50
+@pytest.mark.parametrize(
+    ('decay', 'values', 'weight', 'mean'),
+    [
+        (0.99, [(1.0, 10.0), (2.0, 20.0), (6.0, 0.0)], 3.0, 10.0),
+        (  # α_t = 0, 1/2, then min(2/3, 0.6), min(3/4, 0.6)
+            *(0.6, [(1.0, 10.0), (3.0, 0.0), (7.0, 5.0), (0.0, 50.0)]),
+            *(0.6 * (0.6 * 2 + 0.4 * 7), 0.6 * (0.6 * 5 + 0.4 * 5) + 0.4 * 50),
+        ),
+    ],
+)
+def test_it_is_a_plain_mean_until_the_decay_is_alpha(decay, values, weight, mean):
+    norm = averaged(decay, values)
     assert norm.weight.item() == pytest.approx(weight)
     assert norm.running_mean.item() == pytest.approx(mean)
+    assert not norm.training and not norm.weight.requires_grad
 
 
 def test_iterations_that_only_accumulate_gradients_are_no_steps():
     model, hook = Student(), TeacherHook(0.99)
     wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), 1.0), accumulative_counts=4)
-    runner = SimpleNamespace(model=model, iter=0, max_iters=10, optim_wrapper=wrapper)
-    hook.before_run(runner)
-    hook.before_train(runner)
+    runner = started(hook, model, max_iters=10, optim_wrapper=wrapper)
     wrapper.initialize_count_status(model, 0, 10)
     for runner.iter in range(10):
         wrapper.update_params(model.norm.weight.sum())
@@ -76,10 +85,7 @@ def test_iterations_that_only_accumulate_gradients_are_no_steps():
 
 def test_batch_statistics_leave_the_averaged_ones_alone():
     model, hook = Student(), TeacherHook(batch_statistics=True)
-    runner = SimpleNamespace(model=model, iter=0, max_iters=1, optim_wrapper=EveryStep)
-    hook.before_run(runner)
-    hook.before_train(runner)
-    hook.after_train_iter(runner, 0)
+    hook.after_train_iter(started(hook, model), 0)
     batch = torch.tensor([[1.0], [5.0]])
     expected = nn.BatchNorm1d(1)(batch)  # normalised by its own mean and variance
     torch.testing.assert_close(model.teacher.norm(batch), expected, check_stride=False)
@@ -98,27 +104,22 @@ def test_ranks_whose_statistics_differ_have_the_same_teacher(tmp_path):
         assert torch.equal(second[name], value), name
 
 
-def test_the_teacher_stays_in_eval_mode():
-    norm = averaged(0.9, [(1.0, 1.0)] * 2)
-    assert not norm.training
-    assert not norm.weight.requires_grad
+@pytest.mark.parametrize('evaluate', ['student', 'teacher'])
+@pytest.mark.parametrize('loads', [False, True])
+def test_at_the_first_iteration_it_is_the_student_as_initialised(evaluate, loads):
+    def initialise(runner):
+        if loads:  # weights without some of the layers
+            hook.after_load_checkpoint(runner, dict(state_dict={'norm.bias': torch.ones(1)}))
+        nn.init.constant_(runner.model.norm.weight, 5.0)
 
-
-def test_at_the_first_iteration_it_is_the_student_as_initialised():
-    model, hook = Student(), TeacherHook()
-    runner = SimpleNamespace(model=model, iter=0, max_iters=1)
-    hook.before_run(runner)
-    nn.init.constant_(model.norm.weight, 5.0)  # as the runner does, after `before_run`
-    hook.before_train(runner)
+    hook, model = TeacherHook(evaluate=evaluate), Student()
+    started(hook, model, initialise)
     assert model.teacher.norm.weight.item() == 5
 
 
 def test_another_model_is_an_error():
-    hook = TeacherHook()
-    runner = SimpleNamespace(model=nn.Linear(1, 1), iter=0, max_iters=1)
-    hook.before_run(runner)
     with pytest.raises(UserError, match='with a Linear; expected a segmentor that takes a teacher'):
-        hook.before_train(runner)
+        started(TeacherHook(), nn.Linear(1, 1))
 
 
 @pytest.mark.parametrize(
@@ -132,17 +133,6 @@ def test_another_model_is_an_error():
 def test_wrong_arguments_are_named(wrong, message):
     with pytest.raises(UserError, match=message):
         TeacherHook(**wrong)
-
-
-@pytest.mark.parametrize('evaluate', ['student', 'teacher'])
-def test_weights_without_some_of_the_layers_are_enough_to_start_from(evaluate):
-    model, hook = Student(), TeacherHook(evaluate=evaluate)
-    runner = SimpleNamespace(model=model, iter=0, max_iters=1, _resume=False)
-    hook.before_run(runner)
-    hook.after_load_checkpoint(runner, dict(state_dict={'norm.bias': torch.ones(1)}))
-    nn.init.constant_(model.norm.weight, 5.0)
-    hook.before_train(runner)
-    assert model.teacher.norm.weight.item() == 5
 
 
 STUDENT = dict(type='TeacherHook', decay=0.9)
@@ -166,10 +156,22 @@ def load(path):
     return torch.load(path, map_location='cpu', weights_only=False)
 
 
+def plain_network():
+    config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
+    config['decode_head']['num_classes'] = 7
+    return MODELS.build(config).eval()
+
+
 @pytest.fixture(scope='module')
 def of_student(slow, tmp_path_factory):
     work_dir = tmp_path_factory.mktemp('of_student')
     return work_dir, *train(work_dir, STUDENT)
+
+
+@pytest.fixture(scope='module')
+def of_teacher(slow, tmp_path_factory):
+    work_dir = tmp_path_factory.mktemp('of_teacher')
+    return work_dir, *train(work_dir, TEACHER, tiny.mean_teacher_config())
 
 
 def test_the_checkpoint_is_the_student(of_student):
@@ -188,12 +190,8 @@ def test_the_checkpoint_is_the_student(of_student):
 
 def test_what_is_validated_is_the_student(of_student):
     _, _, runner = of_student
-    config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
-    config['decode_head']['num_classes'] = 7
-    plain = MODELS.build(config).eval()
-    plain.load_state_dict(
-        {k: v for k, v in runner.model.state_dict().items() if not k.startswith('auxiliary_head')}
-    )
+    plain, state = plain_network(), runner.model.state_dict()
+    plain.load_state_dict({name: state[name] for name in plain.state_dict()})
     seen = []
     handle = runner.model.decode_head.upsample.register_forward_hook(
         lambda *call: seen.append(call[-1])
@@ -221,7 +219,7 @@ def test_a_resumed_training_is_the_one_that_was_never_killed(evaluate, averaged,
     def run(**kwargs):
         if evaluate == 'student':
             return train(tmp_path / 'cut', STUDENT, **kwargs)
-        return train(tmp_path / 'cut', TEACHER, mean_teacher(), **kwargs)
+        return train(tmp_path / 'cut', TEACHER, tiny.mean_teacher_config(), **kwargs)
 
     run(kill_after=3)
     resumed, _ = run(resume=True)
@@ -247,30 +245,13 @@ def test_without_a_teacher_in_the_checkpoint_it_starts_as_the_student(of_student
         assert torch.equal(start.teacher[name], value), name
 
 
-def mean_teacher():
-    return tiny.model_config(
-        type='MeanTeacherSegmentor',
-        auxiliary_head=None,
-        loss_consistency=dict(type='MSEConsistency', loss_weight=30.0),
-    )
-
-
-@pytest.fixture(scope='module')
-def of_teacher(slow, tmp_path_factory):
-    work_dir = tmp_path_factory.mktemp('of_teacher')
-    return work_dir, *train(work_dir, TEACHER, mean_teacher())
-
-
 def test_the_checkpoint_is_the_teacher_for_a_plain_encoder_decoder(of_teacher):
     work_dir, _, runner = of_teacher
-    checkpoint = torch.load(work_dir / 'iter_4.pth', map_location='cpu', weights_only=False)
-    config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
-    config['decode_head']['num_classes'] = 7
-    plain = MODELS.build(config)
+    checkpoint, plain = load(work_dir / 'iter_4.pth'), plain_network()
     plain.load_state_dict(checkpoint['state_dict'])
     assert checkpoint['meta']['network'] == 'teacher'
     (teacher,), student = runner.model._teacher, runner.model
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
-        torch.testing.assert_close(plain.eval()(images), teacher.eval()(images))
+        torch.testing.assert_close(plain(images), teacher.eval()(images))
     assert not torch.equal(student.decode_head.conv_seg.weight, teacher.decode_head.conv_seg.weight)
