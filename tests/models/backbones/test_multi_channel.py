@@ -46,20 +46,14 @@ def test_pretrained_filters_come_in_turn_and_keep_their_sum(pretrained, channels
     assert evaluated(backbone, images).shape[0] == 2
 
 
-def test_three_times_three_channels_see_what_three_see(pretrained):
+@pytest.mark.parametrize('channels', [1, 9])
+def test_a_grey_image_and_three_times_three_channels_see_what_three_see(pretrained, channels):
     body, config = pretrained
-    backbone = MultiChannelBackbone(9, config)
+    backbone = MultiChannelBackbone(channels, config)
     backbone.init_weights()
-    images = torch.rand(1, 3, 16, 16)
-    torch.testing.assert_close(evaluated(backbone, images.repeat(1, 3, 1, 1)), body(images)[0])
-
-
-def test_one_channel_is_seen_as_a_grey_image(pretrained):
-    body, config = pretrained
-    backbone = MultiChannelBackbone(1, config)
-    backbone.init_weights()
-    image = torch.rand(1, 1, 16, 16)
-    torch.testing.assert_close(evaluated(backbone, image), body(image.repeat(1, 3, 1, 1))[0])
+    images = torch.rand(1, min(channels, 3), 16, 16)
+    own, seen = (images.repeat(1, n // len(images[0]), 1, 1) for n in (channels, 3))
+    torch.testing.assert_close(evaluated(backbone, own), body(seen)[0])
 
 
 def test_weights_load_into_a_copy_before_it_is_initialised(pretrained):

@@ -48,33 +48,28 @@ def test_a_map_is_the_normalised_output_of_its_layer(name):
     assert torch.allclose(backbone(images)[-1], expected, atol=1e-5)
 
 
-def test_layers_after_the_last_one_are_dropped():
-    assert len(build(out_indices=(0, 1)).timm_model.blocks) == 2
-
-
-def test_a_frozen_transformer_stays_as_it_is():
-    backbone = build(frozen=True, drop_path_rate=0.9).train()
+def test_a_frozen_transformer_stays_as_it_is_and_a_trained_one_drops_paths():
     images = torch.randn(2, 3, 32, 32)
+    backbone = build(frozen=True, drop_path_rate=0.9).train()
     first, second = backbone(images), backbone(images)
     assert all(torch.equal(a, b) and not a.requires_grad for a, b in zip(first, second))
     assert not any(item.requires_grad for item in backbone.parameters())
     assert not backbone.timm_model.training
-
-
-def test_a_trained_one_drops_paths():
-    backbone = build(drop_path_rate=0.9).train()
-    images = torch.randn(2, 3, 32, 32)
+    backbone = build(drop_path_rate=0.9, out_indices=(0, 1)).train()
     assert not torch.equal(backbone(images)[-1], backbone(images)[-1])
+    assert len(backbone.timm_model.blocks) == 2  # the layers after the last one are dropped
 
 
-def test_loads_a_file_and_keeps_it_through_init_weights(tmp_path):
-    saved = timm.create_model(DINOV2, num_classes=0, **NARROW)
-    torch.save(saved.state_dict(), tmp_path / 'weights.pth')
+@pytest.mark.parametrize('more', [{}, dict(mask_token=torch.zeros(1, 12))])
+def test_loads_a_file_and_keeps_it_through_init_weights(tmp_path, more):
+    """The authors' files have a mask token, and no dynamic size of the position embedding."""
+    saved = timm.create_model(DINOV2, num_classes=0, **NARROW).state_dict()
+    torch.save({**saved, **more}, tmp_path / 'weights.pth')
     overlay = dict(file=str(tmp_path / 'weights.pth'))
     backbone = build(pretrained=True, pretrained_cfg_overlay=overlay)
     backbone.init_weights()
     loaded = backbone.timm_model.state_dict()
-    assert all(torch.equal(value, saved.state_dict()[key]) for key, value in loaded.items())
+    assert all(torch.equal(value, saved[key]) for key, value in loaded.items())
 
 
 def test_an_init_cfg_is_in_place_of_what_timm_loads_and_draws(offline):
@@ -96,45 +91,34 @@ def test_a_checkpoint_in_an_init_cfg_is_loaded(offline, tmp_path):
         assert torch.equal(value, saved.state_dict()[name]), name
 
 
-def test_the_authors_names_are_understood(tmp_path):
-    """Their files have a mask token, and the position embedding has no dynamic size."""
-    saved = timm.create_model(DINOV2, num_classes=0, **NARROW).state_dict()
-    torch.save({**saved, 'mask_token': torch.zeros(1, 12)}, tmp_path / 'weights.pth')
-    overlay = dict(file=str(tmp_path / 'weights.pth'))
-    backbone = build(pretrained=True, pretrained_cfg_overlay=overlay)
-    assert torch.equal(backbone.timm_model.cls_token, saved['cls_token'])
-
-
-def message(**settings):
+@pytest.mark.parametrize(
+    ('settings', 'messages'),
+    [
+        (dict(name='vit_smal_patch14_dinov2'), ['did you mean vit_small_patch14_dinov2']),
+        (
+            dict(pretrained=True, pretrained_cfg_overlay=dict(file='nowhere.pth')),
+            ['file: nowhere.pth is not a file'],
+        ),
+        (
+            dict(pretrained=True, pretrained_cfg_overlay=dict(file='weights.pth')),
+            ['weights.pth does not fit vit_small_patch14_dinov2'],
+        ),
+        (
+            dict(pretrained=True),
+            ['could not be fetched (', 'pretrained_cfg_overlay.file=FILE'],
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_is_one_line(
+    settings, messages, offline, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    other = timm.create_model(DINOV2, num_classes=0, **{**NARROW, 'embed_dim': 24})
+    torch.save(other.state_dict(), 'weights.pth')
     with pytest.raises(UserError) as caught:
         build(**settings)
-    assert '\n' not in str(caught.value)
-    return str(caught.value)
-
-
-def test_an_unknown_model_is_one_line():
-    assert 'did you mean vit_small_patch14_dinov2' in message(name='vit_smal_patch14_dinov2')
-
-
-def test_a_missing_file_is_one_line():
-    overlay = dict(file='nowhere.pth')
-    assert 'file: nowhere.pth is not a file' in message(
-        pretrained=True, pretrained_cfg_overlay=overlay
-    )
-
-
-def test_weights_of_another_model_are_one_line(tmp_path):
-    other = timm.create_model(DINOV2, num_classes=0, **{**NARROW, 'embed_dim': 24})
-    torch.save(other.state_dict(), tmp_path / 'weights.pth')
-    overlay = dict(file=str(tmp_path / 'weights.pth'))
-    text = message(pretrained=True, pretrained_cfg_overlay=overlay)
-    assert 'weights.pth does not fit vit_small_patch14_dinov2' in text
-
-
-def test_a_failed_download_is_one_line(offline):
-    text = message(pretrained=True)
-    assert 'could not be fetched (' in text
-    assert 'pretrained_cfg_overlay.file=FILE' in text
+    message = str(caught.value)
+    assert '\n' not in message and all(part in message for part in messages)
 
 
 def test_images_of_another_size_are_one_line():

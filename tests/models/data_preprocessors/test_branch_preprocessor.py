@@ -25,11 +25,10 @@ def branch(sizes, labelled, seed):
     inputs, data_samples = [], []
     for size in sizes:
         inputs.append(torch.randint(0, 256, (3, *size), generator=generator, dtype=torch.uint8))
-        sample = SegDataSample(metainfo=dict(img_shape=size))
+        data_samples.append(SegDataSample(metainfo=dict(img_shape=size)))
         if labelled:
             label = torch.randint(0, 5, (1, *size), generator=generator)
-            sample.gt_sem_seg = PixelData(data=label)
-        data_samples.append(sample)
+            data_samples[-1].gt_sem_seg = PixelData(data=label)
     return inputs, data_samples
 
 
@@ -41,10 +40,16 @@ def build():
     return MODELS.build(dict(type='BranchPreprocessor', **SETTINGS))
 
 
-def run(preprocessor, inputs, data_samples, training):
+def run(preprocessor, inputs, data_samples, training=True):
     return preprocessor(
         copy.deepcopy(dict(inputs=inputs, data_samples=data_samples)), training=training
     )
+
+
+def run_branches(**branches):
+    """Inputs and samples of each branch, prepared."""
+    inputs, samples = ({name: b[i] for name, b in branches.items()} for i in range(2))
+    return run(build(), inputs, samples)
 
 
 def assert_same(actual, expected):
@@ -58,16 +63,11 @@ def assert_same(actual, expected):
 
 
 def test_each_branch_is_prepared_as_it_would_be_alone():
-    both = run(
-        build(),
-        dict(labeled=LABELED[0], unlabeled=UNLABELED[0]),
-        dict(labeled=LABELED[1], unlabeled=UNLABELED[1]),
-        training=True,
-    )
+    both = run_branches(labeled=LABELED, unlabeled=UNLABELED)
     assert both.keys() == {'inputs', 'data_samples'}
     assert both['inputs'].keys() == both['data_samples'].keys() == {'labeled', 'unlabeled'}
     for name, alone in (('labeled', LABELED), ('unlabeled', UNLABELED)):
-        expected = run(SegDataPreProcessor(**SETTINGS), *alone, training=True)
+        expected = run(SegDataPreProcessor(**SETTINGS), *alone)
         assert expected['inputs'].shape[-2:] == (10, 12)
         for sample in both['data_samples'][name] if name == 'unlabeled' else ():
             del sample.valid_mask  # which MMSeg does not know
@@ -75,15 +75,11 @@ def test_each_branch_is_prepared_as_it_would_be_alone():
 
 
 def test_a_branch_may_have_fewer_images():
-    images = dict(labeled=LABELED[0], unlabeled=UNLABELED[0][:1])
-    samples = dict(labeled=LABELED[1], unlabeled=UNLABELED[1][:1])
-    expected = run(build(), images, samples, training=True)
-    for branches in (images, samples):
-        branches['unlabeled'] = [*branches['unlabeled'], None]
-    actual = run(build(), images, samples, training=True)
-    for name in images:
-        of_branch = [{key: value[name] for key, value in b.items()} for b in (actual, expected)]
-        assert_same(*of_branch)
+    one = [part[:1] for part in UNLABELED]
+    expected = run_branches(labeled=LABELED, unlabeled=one)
+    actual = run_branches(labeled=LABELED, unlabeled=[[*part, None] for part in one])
+    for name in ('labeled', 'unlabeled'):
+        assert_same(*({key: b[key][name] for key in b} for b in (actual, expected)))
 
 
 def test_a_plain_batch_is_prepared_as_by_mmseg():
@@ -98,12 +94,7 @@ def test_a_plain_batch_is_prepared_as_by_mmseg():
 def test_pseudo_labels_are_padded_as_masks_are():
     inputs, samples = branch([(7, 12), (10, 5)], True, 3)
     pseudo = [SegDataSample(metainfo=s.metainfo, pseudo_sem_seg=s.gt_sem_seg) for s in samples]
-    out = run(
-        build(),
-        dict(labeled=inputs, unlabeled=inputs),
-        dict(labeled=samples, unlabeled=pseudo),
-        training=True,
-    )['data_samples']
+    out = run_branches(labeled=(inputs, samples), unlabeled=(inputs, pseudo))['data_samples']
     for mask, labels in zip(out['labeled'], out['unlabeled']):
         assert torch.equal(labels.pseudo_sem_seg.data, mask.gt_sem_seg.data)
         assert labels.pseudo_sem_seg.shape == (10, 12)
@@ -112,12 +103,7 @@ def test_pseudo_labels_are_padded_as_masks_are():
 
 def test_unlabelled_samples_carry_a_mask_of_the_images_own_pixels():
     views = dict(labeled=LABELED, unlabeled=UNLABELED, unlabeled_strong_0=UNLABELED)
-    out = run(
-        build(),
-        {name: view[0] for name, view in views.items()},
-        {name: view[1] for name, view in views.items()},
-        training=True,
-    )['data_samples']
+    out = run_branches(**views)['data_samples']
     assert not any('valid_mask' in sample for sample in out['labeled'])
     for name in ('unlabeled', 'unlabeled_strong_0'):
         for sample, (height, width) in zip(out[name], [(7, 12), (10, 5), (10, 12)]):
@@ -130,7 +116,7 @@ def test_a_mask_of_the_pipeline_is_extended():
     inputs, samples = branch([(7, 12)], False, 4)
     marked = torch.rand(1, 7, 12) > 0.5
     samples[0].valid_mask = PixelData(data=marked)
-    out = run(build(), dict(unlabeled=inputs), dict(unlabeled=samples), training=True)
+    out = run_branches(unlabeled=(inputs, samples))
     valid = out['data_samples']['unlabeled'][0].valid_mask.data
     assert torch.equal(valid[:, :7], marked) and not valid[:, 7:].any()
 
@@ -151,6 +137,5 @@ def test_a_batch_that_nothing_packed_is_an_error():
 
 def test_images_of_several_sizes_are_an_error():
     preprocessor = MODELS.build(dict(type='BranchPreprocessor', **{**SETTINGS, 'size': None}))
-    inputs, data_samples = dict(labeled=LABELED[0]), dict(labeled=LABELED[1])
     with pytest.raises(UserError, match=r'labeled images of .*×.* in one batch; expected one size'):
-        run(preprocessor, inputs, data_samples, True)
+        run(preprocessor, *(dict(labeled=part) for part in LABELED))

@@ -44,13 +44,10 @@ def test_is_pyramid_pooling(pool_scales):
     torch.testing.assert_close(z, naive(neck, x, pool_scales), rtol=1e-4, atol=1e-5)
 
 
-def test_convolutions_have_no_bias_before_a_norm():
-    assert all(m.bias is None for m in make_neck().modules() if isinstance(m, torch.nn.Conv2d))
-
-
-def test_picks_its_feature_by_index():
+def test_picks_its_feature_by_index_and_has_no_bias_before_a_norm():
     neck, x = make_neck(in_index=0), torch.randn(2, B, H, W)
     torch.testing.assert_close(neck((x, None))[0], make_neck()((x,))[0])
+    assert all(m.bias is None for m in neck.modules() if isinstance(m, torch.nn.Conv2d))
 
 
 def test_one_image_and_batch_norm_is_an_error_with_both_ways_out():
@@ -58,33 +55,27 @@ def test_one_image_and_batch_norm_is_an_error_with_both_ways_out():
         make_neck()((torch.randn(1, B, H, W),))
 
 
-@pytest.mark.parametrize(
-    'kwargs',
-    [
-        dict(norm_cfg=dict(type='GN', num_groups=2)),
-        dict(pool_scales=(2, 3)),
-    ],
-)
-def test_one_image_is_fine_without_batch_norm_on_one_value(kwargs):
-    (z,) = make_neck(**kwargs)((torch.randn(1, B, H, W),))
-    assert z.isfinite().all()
-
-
-def test_one_image_per_process_is_fine_where_statistics_are_shared(monkeypatch):
-    neck = make_neck(norm_cfg=dict(type='SyncBN'))
-    # as on several GPUs: a process alone falls back to BatchNorm and its one value
-    monkeypatch.setattr(torch.nn.SyncBatchNorm, 'forward', lambda self, x: x)
-    assert neck((torch.randn(1, B, H, W),))[0].isfinite().all()
-
-
-def test_one_image_is_fine_where_batch_norm_does_not_learn():
-    x = torch.randn(1, B, H, W)
-    assert make_neck().eval()((x,))[0].isfinite().all()
-    frozen = make_neck()
-    for module in frozen.modules():
+def frozen(neck):
+    for module in neck.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.eval()
-    assert frozen((x,))[0].isfinite().all()
+    return neck
+
+
+@pytest.mark.parametrize(
+    ('make', 'kwargs'),
+    [
+        (make_neck, dict(norm_cfg=dict(type='GN', num_groups=2))),
+        (make_neck, dict(pool_scales=(2, 3))),
+        # a process of several: one alone falls back to BatchNorm and its one value
+        (make_neck, dict(norm_cfg=dict(type='SyncBN'))),
+        (lambda: make_neck().eval(), {}),
+        (lambda: frozen(make_neck()), {}),
+    ],
+)
+def test_one_image_is_fine_where_no_batch_norm_learns_from_one_value(make, kwargs, monkeypatch):
+    monkeypatch.setattr(torch.nn.SyncBatchNorm, 'forward', lambda self, x: x)
+    assert make(**kwargs)((torch.randn(1, B, H, W),))[0].isfinite().all()
 
 
 def test_other_channels_than_the_backbones_are_an_error():

@@ -26,7 +26,11 @@ PERTURBATIONS = [
     FeatureNoise,
 ]
 each_perturbation = pytest.mark.parametrize('cls', PERTURBATIONS)
-RANDOM = [cls for cls in PERTURBATIONS if cls not in (ContextMasking, ObjectMasking)]
+IDENTITIES = [
+    (FeatureNoise, dict(noise_range=0.0)),
+    (SpatialDropout, dict(drop_ratio=0.0)),
+    (IntermediateVAT, dict(epsilon=0)),
+]
 
 
 def project(perturbation, context, group, seed=5):
@@ -34,49 +38,38 @@ def project(perturbation, context, group, seed=5):
     return perturbation.project(group, context)
 
 
+def projected_perturb(perturbation, context, group):
+    return torch.einsum(
+        'kcd,knds->kncs', group.projection, tiny.perturb(perturbation, context, group)
+    )
+
+
 @each_perturbation
 @pytest.mark.parametrize('positions', [None, torch.tensor([4, 0, 17, 29])])
-def test_project_is_the_projection_of_perturb(cls, positions):
-    context, group = tiny.context(positions=positions), tiny.decoders(K)
-    perturbed = tiny.perturb(cls(num_decoders=K), context, group)
-    assert perturbed.shape == (K, tiny.N, tiny.D, tiny.H * tiny.W if positions is None else 4)
-    projected = project(cls(num_decoders=K), context, group)
-    expected = torch.einsum('kcd,knds->kncs', group.projection, perturbed)
-    torch.testing.assert_close(projected, expected)
-
-
-@each_perturbation
-def test_gradients_of_project_are_those_of_perturb(cls):
-    gradients = []
-    for projected in (
-        lambda p, c, g: project(p, c, g),
-        lambda p, c, g: torch.einsum('kcd,knds->kncs', g.projection, tiny.perturb(p, c, g)),
-    ):
-        context, group = tiny.context(torch.float64), tiny.decoders(K, torch.float64)
+def test_project_is_the_projection_of_perturb_and_so_are_its_gradients(cls, positions):
+    results = []
+    for projected in (project, projected_perturb):
+        context = tiny.context(torch.float64, positions=positions)
+        group = tiny.decoders(K, torch.float64)
         context.features.requires_grad_()
         group.projection.retain_grad()
-        projected(cls(num_decoders=K), context, group).sin().sum().backward()
-        gradients.append((context.features.grad, group.projection.grad))
-    for actual, expected in zip(*gradients):
+        result = projected(cls(num_decoders=K), context, group)
+        result.sin().sum().backward()
+        results.append((result, context.features.grad, group.projection.grad))
+    for actual, expected in zip(*results):
         assert expected.abs().max() > 0
         torch.testing.assert_close(actual, expected)
 
 
 @each_perturbation
-def test_a_seed_replays_a_draw(cls):
+def test_a_seed_replays_a_draw_and_decoders_draw_apart_from_each_other(cls):
     context, group = tiny.context(), tiny.decoders(K)
     first, second, other = (
         tiny.perturb(cls(num_decoders=K), context, group, seed=seed) for seed in (5, 5, 6)
     )
     assert torch.equal(first, second)
-    assert torch.equal(first, other) == (cls not in RANDOM)
-
-
-@pytest.mark.parametrize('cls', RANDOM)
-def test_decoders_draw_apart_from_each_other(cls):
-    context, group = tiny.context(), tiny.decoders(K)
-    perturbed = tiny.perturb(cls(num_decoders=K), context, group)
-    assert not torch.equal(perturbed[0], perturbed[1])
+    is_random = cls not in (ContextMasking, ObjectMasking)
+    assert torch.equal(first, other) == torch.equal(first[0], first[1]) == (not is_random)
 
 
 @each_perturbation
@@ -97,12 +90,17 @@ def test_leaves_its_input_and_every_grad_alone(cls, grad_enabled):
 
 
 @each_perturbation
-def test_changes_z_and_keeps_its_type(cls):
-    for dtype in (torch.float32, torch.float64):
-        context, group = tiny.context(dtype), tiny.decoders(K, dtype)
-        perturbed = tiny.perturb(cls(num_decoders=K), context, group)
-        assert perturbed.dtype == dtype
-        assert not torch.allclose(perturbed, context.features.flatten(2))
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_changes_z_and_keeps_its_type(cls, dtype):
+    context, group = tiny.context(dtype), tiny.decoders(K, dtype)
+    perturbed = tiny.perturb(cls(num_decoders=K), context, group)
+    z = context.features.flatten(2)
+    assert perturbed.shape == (K, tiny.N, tiny.D, tiny.H * tiny.W) and perturbed.dtype == dtype
+    assert not torch.allclose(perturbed, z)
+    for nothing, settings in IDENTITIES:
+        if nothing is cls:
+            perturbed = tiny.perturb(cls(num_decoders=K, **settings), context, group)
+            assert torch.equal(perturbed, z.expand_as(perturbed))
 
 
 @each_perturbation
@@ -141,16 +139,18 @@ def sorted_boxes(foreground, min_side=8):
 def test_finds_the_box_of_every_object_in_every_image():
     rectangles = [(0, 1, 2, 12, 20), (0, 20, 2, 50, 11), (2, 0, 0, 50, 40)]
     assert sorted_boxes(masks(*rectangles, num_images=3)) == rectangles
+    assert sorted_boxes(masks(num_images=2)) == []
 
 
-def test_a_box_holds_the_whole_of_a_shape():
-    foreground = masks((0, 5, 30, 25, 32), (0, 5, 12, 8, 32))  # an L
-    assert sorted_boxes(foreground) == [(0, 5, 12, 25, 32)]
-
-
-def test_objects_that_touch_at_a_corner_are_one():
-    foreground = masks((0, 0, 0, 10, 10), (0, 10, 10, 20, 20))
-    assert sorted_boxes(foreground) == [(0, 0, 0, 20, 20)]
+@pytest.mark.parametrize(
+    ('rectangles', 'box'),
+    [
+        ([(0, 5, 30, 25, 32), (0, 5, 12, 8, 32)], (0, 5, 12, 25, 32)),  # an L
+        ([(0, 0, 0, 10, 10), (0, 10, 10, 20, 20)], (0, 0, 0, 20, 20)),  # they touch at a corner
+    ],
+)
+def test_a_box_holds_the_whole_of_a_shape(rectangles, box):
+    assert sorted_boxes(masks(*rectangles)) == [box]
 
 
 def test_an_object_inside_the_hole_of_another_has_its_own_box():
@@ -165,7 +165,3 @@ def test_leaves_specks_out(width, height, found):
     foreground = masks((0, 3, 3, 3 + width, 3 + height))
     assert len(bounding_boxes(foreground, min_side=8)) == found
     assert len(bounding_boxes(foreground, min_side=7)) == 1
-
-
-def test_no_object_gives_no_box():
-    assert sorted_boxes(masks(num_images=2)) == []

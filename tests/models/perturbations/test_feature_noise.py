@@ -39,9 +39,3 @@ def test_multiplies_z_element_by_element():
     shared = tiny.context(channels=20)
     z, drawn = shared.features.flatten(2), noise(channels=20)
     torch.testing.assert_close(tiny.perturb(FeatureNoise(K), shared), z + z * drawn)
-
-
-def test_range_0_is_the_identity():
-    shared = tiny.context()
-    perturbed = tiny.perturb(FeatureNoise(K, 0.0), shared)
-    assert torch.equal(perturbed, shared.features.flatten(2).expand_as(perturbed))

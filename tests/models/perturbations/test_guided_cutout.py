@@ -80,10 +80,6 @@ def test_many_crops_of_one_place_are_still_a_cut():
         assert (masks == 0).all()
 
 
-def test_no_box_leaves_z_alone():
-    assert (kept(with_boxes([], num_images=2), 3) == 1).all()
-
-
 def test_boxes_come_from_the_prediction():
     seg_logits = torch.zeros(2, 3, 40, 48)
     seg_logits[:, 0] = 1

@@ -32,9 +32,3 @@ def test_multiplies_z_by_the_factors():
     z = shared.features.flatten(2)
     drawn = factors(0.5, channels=20)
     torch.testing.assert_close(tiny.perturb(SpatialDropout(K, 0.5), shared), z * drawn)
-
-
-def test_drop_ratio_0_is_the_identity():
-    shared = tiny.context()
-    perturbed = tiny.perturb(SpatialDropout(K, 0.0), shared)
-    assert torch.equal(perturbed, shared.features.flatten(2).expand_as(perturbed))
