@@ -19,11 +19,7 @@ from mmseg.registry import DATASETS, TRANSFORMS
 from mmseg_cct.config.domains import pipeline_for_tests
 from mmseg_cct.config.walk import at, forget_initial_weights, leaf_sets
 from mmseg_cct.datasets import LoadChannels
-from mmseg_cct.engine.checkpoints import (
-    read_checkpoint,
-    warn_of_other_preprocessing,
-    weights,
-)
+from mmseg_cct.engine.checkpoints import read_checkpoint, warn_of_other_preprocessing, weights
 from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a

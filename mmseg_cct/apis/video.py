@@ -20,14 +20,7 @@ from mmseg_cct.utils.shares import ImageCounts, progress_bar
 from mmseg_cct.utils.text import is_unicode
 from mmseg_cct.visualization.label_maps import blend, legend_picture
 
-from .prediction import (
-    MASKS,
-    OVERLAYS,
-    RECORD,
-    config_and_origin,
-    model_and_legend,
-    write_mask,
-)
+from .prediction import MASKS, OVERLAYS, RECORD, config_and_origin, model_and_legend, write_mask
 from .segment import Segmented, segment
 
 SUFFIXES = ('.mp4', '.avi', '.mov', '.mkv', '.webm', '.m4v', '.mpg', '.mpeg', '.wmv')

@@ -21,11 +21,7 @@ from mmseg_cct.errors import raise_problems
 from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
 from mmseg_cct.utils.library_errors import library_errors_as_one_line as _explained
 
-from .first_batch import (
-    best_problems,
-    metric_problems,
-    truth_problems,
-)
+from .first_batch import best_problems, metric_problems, truth_problems
 
 
 def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
@@ -90,10 +86,7 @@ def _first_batches(dataset: Any, batch_size: int) -> Iterator[tuple[str, range]]
 def _predict(runner: Runner, batch: Any, key: str) -> Sequence[Any]:
     fails = 'its first images do not pass the model'
     fits = 'a model whose parts fit together, and a val_dataloader and model.test_cfg that fit it'
-    with (
-        _explained(key, fails, fits),
-        autocast(enabled=getattr(runner.val_loop, 'fp16', False)),
-    ):
+    with _explained(key, fails, fits), autocast(enabled=getattr(runner.val_loop, 'fp16', False)):
         return runner.model.val_step(batch)
 
 

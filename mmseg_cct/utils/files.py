@@ -71,15 +71,8 @@ def remove_parts(folder: str | Path, pattern: str = '') -> None:
 def read_utf8(file: str | os.PathLike, expected: str) -> str:
     """Reads UTF-8, with or without a byte order mark, and keeps the line ends.
 
-    Args:
-        file: The file.
-        expected: What it should be, for messages.
-
-    Returns:
-        The text.
-
     Raises:
-        UserError: If the file cannot be read or has another encoding.
+        UserError: The file, which should be what is `expected`, cannot be read or decoded.
     """
     path = Path(file)
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -106,15 +99,9 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
 
 
 def read_record(file: str | Path, kind: type[T], expected: str) -> T:
-    """Reads a JSON file that a tool wrote for itself.
+    """Reads a JSON file that a tool wrote for itself into a named tuple or data class.
 
-    Args:
-        file: The file.
-        kind: A named tuple or data class; its annotations are the schema.
-        expected: What the file holds, and what to do where it does not.
-
-    Returns:
-        The record.
+    The annotations of `kind` are the schema; `expected` says what the file holds, and what to do.
 
     Raises:
         UserError: If the file is cut, of another version, edited or of somebody else.
@@ -223,15 +210,8 @@ def output_file(
 ) -> Path:
     """Checks that a tool may write a file: a new one, or the tool's own if it is to `overwrite`.
 
-    Args:
-        file: The file to write.
-        inputs: Files and folders that the tool reads.
-        begins: The first bytes of all files that the tool writes.
-        overwrite: Whether to replace a file that the tool wrote.
-        option: What names the file, for the message.
-
-    Returns:
-        The file.
+    `inputs` are files and folders that the tool reads, `begins` are the first bytes of all files
+    that it writes, and `option` names the file.
 
     Raises:
         UserError: If the file is or lies in an input, or exists and may not be replaced.

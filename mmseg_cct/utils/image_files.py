@@ -29,13 +29,7 @@ IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.j
 
 
 def find_files(folder: str | os.PathLike) -> list[Path]:
-    """Finds the files below a folder, follows links, and lists broken ones too.
-
-    Args:
-        folder: The folder.
-
-    Returns:
-        The paths, sorted.
+    """Finds the files below a folder, sorted; follows links, and lists broken ones too.
 
     Raises:
         UserError: If there is a pipe or a device, which would block forever when read, or links
@@ -70,15 +64,9 @@ def require_file(path: str | os.PathLike) -> None:
 
 
 def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Path]:
-    """Finds the masks below a folder.
+    """Finds the masks below a folder: sorted paths by relative name without suffix.
 
-    Args:
-        folder: The folder.
-        suffix: The end of their names, in upper or lower case: a skipped `.PNG` would leave its
-            image without a mask.
-
-    Returns:
-        Sorted paths, by name relative to the folder, without suffix.
+    The `suffix` may be in upper or lower case: a skipped `.PNG` would leave its image without mask.
 
     Raises:
         UserError: If the folder is missing, or two masks differ only in the case of the suffix.
@@ -96,16 +84,10 @@ def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Pat
 def find_images(
     folder: str | os.PathLike, suffix: str | None = None, without: Collection[Path] = ()
 ) -> dict[str, Path]:
-    """Finds the images below a folder.
+    """Finds the images below a folder: sorted paths by relative name without suffix.
 
-    Args:
-        folder: The folder.
-        suffix: The end of their names (``_leftImg8bit.png`` for Cityscapes), in any case; None
-            takes every image format.
-        without: Resolved paths that are left out.
-
-    Returns:
-        Sorted paths, by name relative to the folder, without suffix.
+    The `suffix` ends their names (``_leftImg8bit.png`` for Cityscapes), in any case; None takes
+    every image format. The resolved paths in `without` are left out.
 
     Raises:
         UserError: If the folder is missing or empty, a link is broken, or two images differ only in
@@ -155,13 +137,7 @@ def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | No
 
 
 def read_image(path: str | os.PathLike) -> np.ndarray:
-    """Reads an image as `decode_image` does.
-
-    Args:
-        path: The file.
-
-    Returns:
-        `(H, W, 3)` uint8, BGR, turned by EXIF.
+    """Reads an image as `decode_image` does: `(H, W, 3)` uint8, BGR, turned by EXIF.
 
     Raises:
         UnsuitableImage: If it is not 8-bit colour or grey; a corrupt file may raise anything.
@@ -173,13 +149,8 @@ def read_image(path: str | os.PathLike) -> np.ndarray:
 def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -> np.ndarray:
     """Decodes an image as mmcv's `LoadImageFromFile` does, but notices truncated files.
 
-    Args:
-        data: The bytes of the file.
-        flag: The transform's `color_type`.
-        backend: The transform's `imdecode_backend`.
-
-    Returns:
-        `(H, W)` or `(H, W, ·)`, BGR, turned by EXIF.
+    `flag` is its `color_type`, `backend` its `imdecode_backend`. The result is `(H, W)` or
+    `(H, W, ·)`, BGR, turned by EXIF.
 
     Raises:
         UnsuitableImage: If the transform would change the image.
@@ -202,16 +173,10 @@ def _require_whole(data: bytes) -> None:
 
 
 def decode_channels(data: bytes) -> np.ndarray:
-    """Decodes all channels of an image.
+    """Decodes all channels of an image, `(H, W, K)` in the file's order and type, not turned.
 
     OpenCV reads the formats that it does not change, tifffile reads other TIFFs. Both may raise
     nearly any exception on a corrupt file.
-
-    Args:
-        data: The bytes of the file.
-
-    Returns:
-        `(H, W, K)` in the file's order and type, not turned.
 
     Raises:
         UserError: If tifffile is needed and missing.
@@ -251,9 +216,7 @@ def require_channels(pixels: np.ndarray, channels: Sequence[int]) -> None:
 
 
 def select_channels(
-    pixels: np.ndarray,
-    channels: Sequence[int],
-    value_range: tuple[float, float] | None = None,
+    pixels: np.ndarray, channels: Sequence[int], value_range: tuple[float, float] | None = None
 ) -> np.ndarray:
     """Selects channels of an image `(H, W, K)` and scales their values.
 
@@ -304,15 +267,10 @@ def as_rgb(image: np.ndarray) -> np.ndarray:
 def read_mask(
     path: str | os.PathLike, backend_args: dict | None = None, backend: str | None = 'pillow'
 ) -> np.ndarray:
-    """Reads the class ids of a mask as they are in the file.
+    """Reads the class ids of a mask as they are in the file: `(H, W)` integers or bools.
 
-    Args:
-        path: The file.
-        backend_args: Arguments of mmengine's file backend.
-        backend: The `imdecode_backend` of the pipeline's `LoadAnnotations`.
-
-    Returns:
-        `(H, W)` integers or bools.
+    `backend_args` are those of mmengine's file backend, `backend` is the `imdecode_backend` of the
+    pipeline's `LoadAnnotations`.
 
     Raises:
         UserError: If the file is missing or unreadable, is not a single channel of integers, or the

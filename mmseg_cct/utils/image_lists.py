@@ -13,17 +13,11 @@ from .text import is_unicode
 
 
 def read_list(path: str | os.PathLike) -> list[str]:
-    """Reads the names in a list of images.
+    """Reads the names in a list of images, in its order.
 
     A line holds a name, or the two columns of the public CCT code, image and mask
     (``/JPEGImages/2007_000032.jpg /SegmentationClassAug/2007_000032.png``), which stand for the
     image's stem.
-
-    Args:
-        path: The list.
-
-    Returns:
-        The names, in its order.
 
     Raises:
         UserError: If the list is missing, unreadable or empty, or names an image twice, with or

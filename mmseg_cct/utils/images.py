@@ -43,18 +43,11 @@ def explain_failed_load(
 def image_size(
     path: str, backend_args: dict | None, decode: bool, loader: LoadImageFromFile | None = None
 ) -> tuple[int, int]:
-    """Reads the size that an image has once it is loaded and turned by its EXIF tag.
+    """Reads width and height that an image has once it is loaded and turned by its EXIF tag.
 
-    Args:
-        path: The file.
-        backend_args: Arguments of mmengine's file backend, if the transform has none of its own.
-        decode: Whether to decode the whole file. If not, only its header and its last bytes are
-            read, provided that they tell whether the file is complete.
-        loader: The pipeline's loading transform, which names the file backend and the decoder, or
-            decodes by itself (`LoadChannels`). OpenCV decodes by default.
-
-    Returns:
-        Width and height in pixels.
+    Unless the whole file is to be decoded, only its header and its last bytes are read, provided
+    that they tell whether the file is complete. The pipeline's `loader` names the file backend and
+    the decoder, or decodes by itself (`LoadChannels`); OpenCV decodes by default.
 
     Raises:
         UserError: If the file is missing or cannot be read, or the loader would change its content.

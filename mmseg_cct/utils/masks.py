@@ -102,21 +102,12 @@ def label_of_each_id(
 
 
 def judge_labels(
-    found: Mapping[frozenset[int], int],
-    classes: Sequence[str],
-    name: str,
-    is_mapped: bool = False,
+    found: Mapping[frozenset[int], int], classes: Sequence[str], name: str, is_mapped: bool = False
 ) -> list[str]:
-    """Judges a labelled set as a whole by the labels of its masks.
+    """Judges a labelled set, called `name`, as a whole; returns warnings, a line each.
 
-    Args:
-        found: Number of masks for each set of labels in a mask, after MMSeg's mappings.
-        classes: The class names.
-        name: What to call the set.
-        is_mapped: Whether the files hold other ids.
-
-    Returns:
-        Warnings, a line each.
+    `found` counts the masks by the set of their labels, after MMSeg's mappings; `is_mapped` tells
+    whether the files hold other ids.
 
     Raises:
         UserError: If no pixel is labelled, or the masks of two classes hold only 0 and 255.

@@ -16,8 +16,7 @@ SMALLEST = 2.0
 class ObjectWidths:
     """Collects the widths of connected objects, from the first masks that show a class.
 
-    Args:
-        classes: Class names in the order of their ids; the background has no objects.
+    `classes` are the names in the order of their ids; the background has no objects.
     """
 
     def __init__(self, classes: Sequence[str]) -> None:

@@ -9,13 +9,7 @@ from typing import Any, NamedTuple
 
 from mmseg_cct.errors import UserError
 
-from .files import (
-    read_record,
-    remove_parts,
-    require_outside,
-    require_own_folder,
-    write_record,
-)
+from .files import read_record, remove_parts, require_outside, require_own_folder, write_record
 from .processes import locked_folder
 from .shares import on_first_process
 

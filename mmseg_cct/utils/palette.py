@@ -29,9 +29,9 @@ _OTHER_NAMES = dict(
 
 
 def distinct_colours(count: int, taken: Sequence[Colour] = ()) -> list[Colour]:
-    """Returns RGB colours in [0, 255], each the farthest in CIELAB from all before it.
+    """Returns at most 1000 RGB colours in [0, 255], each the farthest in CIELAB from all before it.
 
-    A larger count, at most 1000, keeps the first colours. All are far from those `taken`.
+    A larger count keeps the first colours. All are far from those `taken`.
     """
     return list(_distinct(count, tuple(taken)))
 
@@ -50,15 +50,10 @@ def class_colours(
 
 
 def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
-    """Reads the colours of classes.
+    """Reads a colour for each class.
 
-    Args:
-        palette: A data set of MMSeg, such as `ade`, or a JSON file of colours by class or in the
-            order of the ids, each as [r, g, b] or '#rrggbb'; also the `classes.json` of an import.
-        classes: The class names.
-
-    Returns:
-        A colour for each class.
+    `palette` is a data set of MMSeg, such as `ade`, or a JSON file of colours by class or in the
+    order of the ids, each as [r, g, b] or '#rrggbb'; also the `classes.json` of an import.
 
     Raises:
         UserError: If there is no such file, or it holds other content.

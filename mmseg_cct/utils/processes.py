@@ -24,13 +24,9 @@ _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 @contextmanager
 def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
-    """Holds a folder's lock, a file that is removed at the end of the body.
+    """Holds a folder's lock, a file that is removed at the end of the body; makes the folder.
 
-    A killed process leaves the file, but no lock on it.
-
-    Args:
-        folder: The folder, which is made if it is missing.
-        what: What else may hold the lock, for the message.
+    A killed process leaves the file, but no lock on it. `what` else may hold the lock is named.
 
     Raises:
         UserError: If another process holds the lock, or a file of its name is somebody else's.

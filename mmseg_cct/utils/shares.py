@@ -61,13 +61,7 @@ def own_share(items: Sequence[T]) -> Sequence[T]:
 
 
 def gather(value: T) -> list[T]:
-    """Waits for all processes and collects their values.
-
-    Args:
-        value: That of this process.
-
-    Returns:
-        The values by rank.
+    """Waits for all processes; returns the values by rank.
 
     Raises:
         UserError: If a process has already ended.
@@ -111,13 +105,7 @@ def progress_bar(number: int, done: int) -> tqdm:
 
 @dataclass
 class ImageCounts:
-    """Counts of written, skipped and failed images.
-
-    Attributes:
-        written: Number of images whose files were written.
-        skipped: Number of images that an earlier run had finished.
-        failed: A line for each image that could not be read.
-    """
+    """Counts of images: written, finished by an earlier run (skipped), failed (a line each)."""
 
     written: int = 0
     skipped: int = 0
