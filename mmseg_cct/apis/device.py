@@ -38,10 +38,7 @@ def number_the_only_gpu() -> None:
 
 
 def enable_amp(config: Config) -> None:
-    """Enables mixed precision.
-
-    Args:
-        config: A config for training; it is changed in place.
+    """Enables mixed precision in a config for training, in place.
 
     Raises:
         UserError: If it has another optimizer wrapper than mmengine's.
@@ -54,14 +51,9 @@ def enable_amp(config: Config) -> None:
 
 
 def fit_to_device(config: Config, launcher: str) -> Config:
-    """Fits a config that is written for GPUs to the device at hand.
+    """Fits a config that is written for GPUs to the device at hand, in place.
 
-    Args:
-        config: The config; it is changed in place.
-        launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
-
-    Returns:
-        The config.
+    `launcher` started the processes: `none`, `pytorch`, `slurm` or `mpi`.
 
     Raises:
         UserError: If the launcher needs GPUs and there are none, or settings exclude each other in

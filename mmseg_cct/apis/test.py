@@ -39,7 +39,7 @@ def prepare_test(
     options: dict[str, Any] | None = None,
     launcher: str = 'none',
 ) -> Config:
-    """Makes the config of a test run.
+    """Makes the config of a test run, for `test`.
 
     Args:
         config_file: The config.
@@ -55,7 +55,7 @@ def prepare_test(
         launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
 
     Returns:
-        The config for `test`.
+        The config.
 
     Raises:
         UserError: If a file is missing or would be overwritten, a setting is invalid, or the config

@@ -32,14 +32,8 @@ def commands_after_training(
 ) -> tuple[str, ...]:
     """Commands that use and judge a trained model, one per line.
 
-    Args:
-        config: The config in the work directory.
-        checkpoint: The model.
-        name: What to call the training.
-        domain: One of the domains, if the model has several; then there is no report.
-
-    Returns:
-        The command lines.
+    `config` lies in the work directory, and `name` is that of the training. `domain` is one of the
+    domains, if the model has several; then there is no report.
     """
     config, checkpoint = _from_here(config), _from_here(checkpoint)
     work_dir = config.parent

@@ -19,12 +19,8 @@ def predict_class_ids(model: Any, data: dict[str, Any]) -> list[Tensor]:
     Here one class is enlarged at a time, and the sliding windows of an image that keeps its size
     are summed row by row. A model that predicts in a way of its own runs its `test_step`.
 
-    Args:
-        model: A segmentor in evaluation mode.
-        data: The batch. Gradients are expected to be off.
-
-    Returns:
-        Class ids, uint8 for MMSegmentation's way of prediction.
+    The segmentor is in evaluation mode, and gradients are off. The ids are uint8 for
+    MMSegmentation's way of prediction.
     """
     segmentor = model
     if hasattr(model, 'domains'):

@@ -135,10 +135,6 @@ def require_no_code(config: Mapping[str, Any], checkpoint: str) -> None:
     finds there with the config's arguments. It also imports the module that a scope names. Its
     file backends and its readers of pickle and yaml are chosen by arguments.
 
-    Args:
-        config: The config.
-        checkpoint: The checkpoint that it came in, for the message.
-
     Raises:
         UserError: A `type` is no component of a segmentor, a scope is unknown, or an argument
             names a pickle, a yaml file, an address or another backend than local files.

@@ -16,15 +16,9 @@ def fused_model(model: Any, data: dict[str, Any]) -> Any:
     """Copies `model` with each BatchNorm merged into the convolution before it, channels last.
 
     This makes inference on a CPU faster. Modules may run in another order than they are listed in,
-    or a norm may do more than normalise, so the logits of a piece of an image are compared.
-
-    Args:
-        model: A segmentor in evaluation mode.
-        data: A batch for its `test_step`. Gradients are expected to be off.
-
-    Returns:
-        The copy, or `model` itself if it cannot be copied or the logits differ by more than 1e-3 of
-        the largest.
+    or a norm may do more than normalise, so the logits of a piece of an image are compared: the
+    result is `model` itself if it cannot be copied, or they differ by 1e-3 of the largest.
+    It is in evaluation mode; `data` is a batch for its `test_step`, and gradients are off.
     """
     # The hooks of a training refer to its runner, which cannot be copied; a teacher need not be.
     left_out: dict[int, Any] = {

@@ -98,13 +98,9 @@ def require_initial_weights(
 def require_fitting_weights(
     module: Mapping[str, Any], checkpoint: str, prefix: str, key: str
 ) -> None:
-    """Checks that the weights of a file fit a module.
+    """Checks that the weights of a file, below a prefix, fit a module, which is built without them.
 
-    Args:
-        module: The config of the module, which is built without weights.
-        checkpoint: File, address or name in the model zoo.
-        prefix: Prefix of the module's weights in the file.
-        key: The module's dotted key in the config.
+    The file may be an address or a name in the model zoo; `key` is the module's in the config.
 
     Raises:
         UserError: If the file is not a checkpoint, has a weight in another shape, or fits less

@@ -40,13 +40,8 @@ def describe_small_objects(dataset: Any, model: Any) -> str | None:
 def narrow_objects(widths: Mapping[str, float], stride: int, remedy: str) -> str | None:
     """Names the classes whose objects are narrower than two pixels or the stride of the network.
 
-    Args:
-        widths: Typical width of a class's objects by name, in pixels of the network's input.
-        stride: Pixels between two positions of the network's features; 0 if not known.
-        remedy: What shows more of such objects.
-
-    Returns:
-        One line, or None if all are wide enough.
+    `widths` are typical ones by class, in pixels of the network's input; `stride` is that of the
+    network's features, 0 if not known; `remedy` shows more of such objects. None if there are none.
     """
     limit = max(stride, SMALLEST)
     narrow = sorted((width, name) for name, width in widths.items() if width < limit)
