@@ -65,7 +65,7 @@ from torch import Tensor
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_names
-from mmseg_cct.engine.averaged_model import MultiTensorEMA
+from mmseg_cct.engine.hooks.teacher_hook import MultiTensorEMA
 
 CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'
 VARIANTS = ('merged', 'fused', 'foreach', 'channels_last', 'compiled_encoder', 'bfloat16')

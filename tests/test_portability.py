@@ -25,7 +25,7 @@ import mmseg_cct
 for module in pkgutil.walk_packages(mmseg_cct.__path__, 'mmseg_cct.'):
     if not module.name.endswith('__main__'):
         __import__(module.name)
-from mmseg_cct.utils.cores import usable_cores
+from mmseg_cct.utils.processes import usable_cores
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.processes import end_session

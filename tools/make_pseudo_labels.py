@@ -81,7 +81,7 @@ def main() -> int:
 
 
 def _workers() -> int:
-    from mmseg_cct.utils.cores import cores_of_process
+    from mmseg_cct.utils.processes import cores_of_process
 
     return max(1, cores_of_process())
 

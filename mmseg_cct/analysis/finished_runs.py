@@ -27,11 +27,11 @@ from mmseg_cct.engine.fused_model import fused_test_step
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.files import build_evaluation_set
-from mmseg_cct.utils.cores import usable_cores
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.image_files import as_rgb
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.processes import usable_cores
 from mmseg_cct.utils.text import error_line
 
 

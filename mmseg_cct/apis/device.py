@@ -14,7 +14,7 @@ from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.datasets import MultiDomainDataset, SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
-from mmseg_cct.utils.cores import cores_of_process
+from mmseg_cct.utils.processes import cores_of_process
 
 # Data sets whose images do not depend on the number of workers: their sampler draws all seeds.
 _SEEDED = (SemiSegDataset, MultiDomainDataset)

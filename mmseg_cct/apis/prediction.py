@@ -17,14 +17,13 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.ahead import ahead
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.georeference import georeference, world_file, write_geotiff
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images, write_png
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.palette import chosen_colours
-from mmseg_cct.utils.shares import ImageCounts, SharedImages, on_first_process, progress_bar
+from mmseg_cct.utils.shares import ImageCounts, SharedImages, ahead, on_first_process, progress_bar
 from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.label_maps import blend, is_tinted, legend_picture
 

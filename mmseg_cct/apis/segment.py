@@ -13,8 +13,8 @@ from mmengine.dataset import Compose
 from mmseg_cct.engine.class_ids import predict_class_ids
 from mmseg_cct.engine.fused_model import fused_model
 from mmseg_cct.preflight.failures import config_errors_as_one_line
-from mmseg_cct.utils.ahead import ahead
 from mmseg_cct.utils.image_format import UnsuitableImage
+from mmseg_cct.utils.shares import ahead
 
 from .inference import without_annotations
 

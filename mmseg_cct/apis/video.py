@@ -13,10 +13,9 @@ import numpy as np
 
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import Problem, UserError
-from mmseg_cct.utils.ahead import ahead
 from mmseg_cct.utils.files import part_of
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.shares import ImageCounts, progress_bar
+from mmseg_cct.utils.shares import ImageCounts, ahead, progress_bar
 from mmseg_cct.utils.text import is_unicode
 from mmseg_cct.visualization.label_maps import blend, legend_picture
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 from mmseg_cct.stack import StackError
+from mmseg_cct.utils.processes import is_out_of_memory, lacking
 from mmseg_cct.utils.text import error_line
-from mmseg_cct.utils.workers import is_out_of_memory, lacking
 
 _PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
 # Errors of a disk or a path are not bugs: one line, no traceback.

@@ -9,7 +9,7 @@ from typing import Any
 
 from mmseg_cct.config.config_file import find_config, require_bases
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cores import choose_threads
+from mmseg_cct.utils.processes import choose_threads
 
 from .errors import user_errors_as_one_line
 from .ranks import set_ranks

@@ -8,7 +8,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import HOOKS, METRICS, MODELS, PARAM_SCHEDULERS, TRANSFORMS, DefaultScope
 from mmengine.visualization import Visualizer
 
-from mmseg_cct.config.options import schedulers
+from mmseg_cct.config.load import schedulers
 from mmseg_cct.config.walk import at, forget_initial_weights, listed, settings_of
 from mmseg_cct.utils.log import only_warnings
 

@@ -29,7 +29,7 @@ from mmseg_cct.utils.library_errors import library_errors_as_one_line, original_
 from mmseg_cct.utils.text import one_line
 
 from .components import class_of, takes, unknown_type
-from .image_labels import annotation_problems
+from .files import annotation_problems
 from .values import training_problems
 
 _BUILDERS = {build_from_cfg.__code__, build_scheduler_from_cfg.__code__}

@@ -1,8 +1,9 @@
-"""Checks the files of data sets: images, masks and pseudo labels."""
+"""Checks the files of data sets: images, masks, pseudo labels and image-level labels."""
 
 import copy
 import functools
 import itertools
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ from mmseg_cct.datasets.leaves import (
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.transforms import LoadPseudoLabels
 from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.image_files import read_mask
 from mmseg_cct.utils.images import image_size, is_turned
 from mmseg_cct.utils.labels import IGNORE_INDEX
@@ -34,6 +36,7 @@ from mmseg_cct.utils.masks import UNKNOWN_IDS, check_mask, judge_labels
 from mmseg_cct.utils.shares import on_first_process
 from mmseg_cct.utils.text import one_line
 
+from .components import class_of
 from .pipelines import (
     check_unlabeled_pipeline,
     cropping_problems,
@@ -43,6 +46,7 @@ from .pipelines import (
 
 # A waiting task of a thread pool takes 1.7 KiB: gigabytes for a million files.
 _FILES_AT_ONCE = 4096
+_EXPECTED = 'image-level labels, as tools/make_image_labels.py writes them'
 
 
 def check_pairs(pairs: SemiSegDataset) -> None:
@@ -247,3 +251,44 @@ def _warn_of_turned(turned: list[str], key: str) -> None:
             f'tell whether their masks are; the first is {min(turned)}; expected masks of the '
             'turned images'
         )
+
+
+def annotation_problems(dataset: Any) -> Iterator[Problem]:
+    """Checks that the file of a data set has `metainfo` with `classes`, and a `data_list`."""
+    bases = getattr(class_of(dataset, DATASETS), '__mro__', ())
+    # by its name, because mmpretrain may be missing
+    is_one = any(base.__name__ == 'MultiLabelDataset' for base in bases)
+    if not is_one or not dataset.get('ann_file'):
+        return
+    path = os.path.join(dataset.get('data_root') or '', dataset['ann_file'])
+    if not os.path.isfile(path):
+        yield Problem(path, 'no such file', f'the {_EXPECTED}')
+        return
+    text = read_utf8(path, _EXPECTED)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        yield Problem(path, f'not JSON ({error})', _EXPECTED)
+        return
+    content = content if isinstance(content, dict) else {}
+    for key, kind in (('metainfo', dict), ('data_list', list)):
+        if not isinstance(content.get(key), kind):
+            yield Problem(path, f'no {key}', _EXPECTED)
+            return
+    classes = content['metainfo'].get('classes')
+    if not isinstance(classes, list) or not classes or not all(type(c) is str for c in classes):
+        yield Problem(f'{path}: metainfo.classes={classes!r}', '', 'the names of the classes')
+        return
+    for index, entry in enumerate(content['data_list']):
+        place, entry = f'{path}: data_list[{index}]', entry if isinstance(entry, dict) else {}
+        image, labels = entry.get('img_path'), entry.get('gt_label')
+        if not isinstance(image, str):
+            yield Problem(f'{place}.img_path={image!r}', '', 'a path')
+        elif not isinstance(labels, list):
+            yield Problem(f'{place}.gt_label={labels!r}', '', 'a list of class ids')
+        else:
+            ids = range(len(classes))
+            wrong = [label for label in labels if type(label) is not int or label not in ids]
+            if wrong:
+                found, expected = f'{wrong[0]!r} is no class id', f'0 to {len(classes) - 1}'
+                yield Problem(f'{place}.gt_label={labels!r}', found, expected)

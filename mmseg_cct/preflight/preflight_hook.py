@@ -40,12 +40,16 @@ from .classes import (
     order_problems,
     output_problems,
 )
-from .files import build_evaluation_set, check_pairs, look_at_evaluation_data
-from .first_batch import batch_problems, file_name_problems, iou_metrics, metric_problems
-from .image_labels import annotation_problems
+from .files import annotation_problems, build_evaluation_set, check_pairs, look_at_evaluation_data
 from .labeled_record import keep_labeled_images
 from .pretrained import check_pretrained_weights
-from .rehearsal import rehearse_validation
+from .rehearsal import (
+    batch_problems,
+    file_name_problems,
+    iou_metrics,
+    metric_problems,
+    rehearse_validation,
+)
 from .small_objects import describe_small_objects
 from .values import training_problems
 

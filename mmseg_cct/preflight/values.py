@@ -10,7 +10,7 @@ from mmengine.registry import DATA_SAMPLERS, DATASETS, HOOKS, LOOPS, MODELS, PAR
 from mmengine.runner import EpochBasedTrainLoop
 from mmseg.models import SegDataPreProcessor
 
-from mmseg_cct.config.options import schedulers
+from mmseg_cct.config.load import schedulers
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.samplers import EndlessSampler

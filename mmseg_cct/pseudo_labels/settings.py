@@ -13,7 +13,7 @@ from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError, raise_problems
-from mmseg_cct.preflight.image_labels import annotation_problems
+from mmseg_cct.preflight.files import annotation_problems
 from mmseg_cct.utils.palette import class_colours
 from mmseg_cct.visualization.label_maps import full_palette
 

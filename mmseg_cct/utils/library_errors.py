@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 
+from .processes import is_out_of_memory, lacking
 from .text import error_line
-from .workers import is_out_of_memory, lacking
 
 _PACKAGE = Path(__file__).parents[1].resolve()
 _LIBRARIES = tuple(

@@ -1,11 +1,9 @@
-"""Shares a list of images between several processes, each image to one of them.
-
-The processes communicate at the start, when the first one lists the remaining images, and at the
-end, when their counts are added up. In between, a process that dies loses only its current image.
-"""
+"""Works through images: a share for each process, and ahead of the consumer in threads."""
 
 import datetime
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +18,12 @@ from mmseg_cct.errors import Interrupted, UserError
 from .image_files import explain_unreadable
 
 T = TypeVar('T')
+R = TypeVar('R')
 
 # The first process to finish waits for the last.
 _TIMEOUT = datetime.timedelta(days=30)
+_THREADS = 2
+_WAITING = 4  # results that are not consumed yet
 
 
 @contextmanager
@@ -155,3 +156,19 @@ class SharedImages(Generic[T]):
         parts = gather(self._counts)
         failed = sorted(line for part in parts for line in part.failed)
         return ImageCounts(sum(part.written for part in parts), self._counts.skipped, failed)
+
+
+def ahead(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """Yields a function's results in the order of the items, computing a few ahead.
+
+    The function runs in other threads, the iteration over items in this one. An exception of the
+    function is raised when its result is due, after the calls that were submitted have finished.
+    """
+    waiting: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > _WAITING:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

@@ -14,7 +14,7 @@ from mmseg_cct.errors import UserError
 
 
 def fitted(monkeypatch, cores, on='cpu', train='SemiSegDataset', ranks=1, chosen=()):
-    monkeypatch.setattr('mmseg_cct.utils.cores.usable_cores', lambda: cores)
+    monkeypatch.setattr('mmseg_cct.utils.processes.usable_cores', lambda: cores)
     monkeypatch.setattr(device, 'get_device', lambda: on)
     monkeypatch.setenv('LOCAL_WORLD_SIZE', str(ranks))
     loaders = {

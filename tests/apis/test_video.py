@@ -85,7 +85,7 @@ def test_a_video_is_never_in_memory_as_a_whole(trained, clip, tmp_path, monkeypa
 
     monkeypatch.setattr(mmcv, 'VideoReader', Counted)
     monkeypatch.setattr(video, 'blend', done)
-    monkeypatch.setattr('mmseg_cct.utils.ahead._WAITING', 1)
+    monkeypatch.setattr('mmseg_cct.utils.shares._WAITING', 1)
     assert predict(trained, clip, tmp_path / 'out') == 0
     assert most < FRAMES and alive == 0
 

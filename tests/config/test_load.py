@@ -1,8 +1,22 @@
+"""Configs are loaded, and options have an effect or are refused."""
+
+import ast
+import inspect
+import re
+
 import pytest
 from mmengine.config import Config
+from mmengine.runner import FlexibleRunner, Runner
 from yapf.yapflib import yapf_api
 
-from mmseg_cct.config.load import chosen_method, load_config, protect, read_config
+from mmseg_cct.config.load import (
+    READ_KEYS,
+    chosen_method,
+    load_config,
+    move_scheduler_ends,
+    protect,
+    read_config,
+)
 from mmseg_cct.errors import UserError
 
 
@@ -99,3 +113,116 @@ def test_a_config_that_does_not_load_is_one_line(tmp_path, text, match):
         load_config(str(path), {})
     assert str(error.value).startswith(f'{path}: this config does not load: ')
     assert '\n' not in str(error.value)
+
+
+CONFIG = """
+max_iters, size, folder = 8, (64, 64), dict(image_dir='a')
+unused = 3
+model = dict(data_preprocessor=dict(size=size[::-1]))
+train_dataloader = dict(dataset=dict(labeled=dict(**folder)))
+train_cfg = dict(max_iters=max_iters)
+test_pipeline = [dict(type='Resize', scale=size)]
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    path = tmp_path / 'own.py'
+    path.write_text(CONFIG)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ('option', 'message'),
+    [
+        ('max_iters', r', such as train_cfg\.max_iters, or an edit of the file$'),
+        ('size', r', such as model\.data_preprocessor\.size, or an edit'),
+        ('folder.image_dir', r'the setting that it fills or an edit'),
+        ('folder.new', r'the setting that it fills or an edit'),
+        ('unused', r'sets a variable, which .*own\.py has read already; expected the setting'),
+    ],
+)
+def test_an_option_for_a_variable_is_refused(own, option, message):
+    with pytest.raises(UserError, match=f'^--cfg-options {option}: .*{message}'):
+        load_config(own, {option: 2})
+
+
+def test_other_options_have_their_effect(own):
+    options = {'train_cfg.max_iters': 2, 'test_pipeline.0.scale': (32, 32), 'experiment_name': 'x'}
+    config = load_config(own, options)
+    assert config.train_cfg.max_iters == 2
+    assert config.test_pipeline[0].scale == (32, 32)
+    assert config.experiment_name == 'x'
+
+
+@pytest.mark.parametrize('runner', [Runner, FlexibleRunner])
+def test_what_mmengine_reads_is_known(runner):
+    found = set(re.findall(r"\bcfg\.get\(\s*'(\w+)'", inspect.getsource(runner)))
+    assert 'train_dataloader' in found
+    assert found <= READ_KEYS
+
+
+def test_what_this_package_reads_is_known(project_root):
+    """Of the names that shipped configs have at their top level."""
+    named = set()
+    for path in (project_root / 'configs').rglob('*.py'):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                named.add(node.id)
+    read = set()
+    for path in (project_root / 'mmseg_cct').rglob('*.py'):
+        text = path.read_text()
+        read.update(re.findall(r"\bconfig(?:\.get\(|\[)'(\w+)'(?!\] = )", text))  # nor set alone
+        read.update(re.findall(r'(?<!mmseg_cct\.)\bconfig\.(\w+)', text))
+    assert {'model', 'train_dataloader', 'tta_pipeline'} <= named
+    # that of a data set's own settings, and what loading a config has acted on
+    assert named & read <= READ_KEYS | {'data_root', 'custom_imports'}
+
+
+def test_an_option_that_does_not_fit_is_one_line(cct):
+    expected = r'where param_scheduler is a list of 1; expected param_scheduler\.0 \(PolyLR\)$'
+    for part in ('9', 'power'):
+        with pytest.raises(UserError, match=rf'^--cfg-options param_scheduler\.{part}.*{expected}'):
+            load_config(str(cct.file), {f'param_scheduler.{part}.power': 3})
+    cct.config.model.backbone.init_cfg = None
+    cct.write()
+    expected = r'^--cfg-options \S+: .* where model\.backbone\.init_cfg is None; expected a dict'
+    with pytest.raises(UserError, match=expected):
+        load_config(str(cct.file), {'model.backbone.init_cfg.checkpoint': 'a.pth'})
+
+
+@pytest.mark.parametrize(
+    ('scheduler', 'key', 'end'),
+    [
+        (dict(type='PolyLR', by_epoch=False, end=8), 'end', 4),
+        (dict(type='PolyLR', by_epoch=False, end=3), 'end', 3),  # it ended before the training
+        (dict(type='PolyLR', by_epoch=True, end=8), 'end', 8),  # epochs
+        (dict(type='CosineAnnealingLR', by_epoch=False, T_max=8), 'T_max', 4),
+    ],
+)
+def test_what_ended_with_the_training_moves_with_it(scheduler, key, end):
+    for given in (scheduler, [scheduler]):
+        config = Config(dict(train_cfg=dict(max_iters=4), param_scheduler=given))
+        move_scheduler_ends(config, 8)
+        found = config.param_scheduler
+        assert (found[0] if isinstance(found, list) else found)[key] == end
+
+
+@pytest.mark.parametrize(
+    ('options', 'end'),
+    [
+        ({}, 6),
+        ({'train_cfg.max_iters': 7}, 7),
+        ({'train_cfg.max_iters': 7, 'param_scheduler.0.end': 5}, 5),
+    ],
+)
+def test_the_schedule_ends_with_the_training(cct, options, end):
+    assert load_config(str(cct.file), options).param_scheduler[0].end == end
+
+
+def test_a_warm_up_keeps_its_end(cct):
+    cct.config.param_scheduler.insert(0, dict(type='LinearLR', by_epoch=False, begin=0, end=1))
+    cct.config.param_scheduler.append(dict(type='StepLR', by_epoch=True, step_size=1, end=2))
+    cct.write()
+    schedulers = load_config(str(cct.file), {'train_cfg.max_iters': 9}).param_scheduler
+    assert [scheduler.end for scheduler in schedulers] == [1, 9, 2]

@@ -12,7 +12,7 @@ from mmengine.optim import OptimWrapper
 from mmengine.optim.scheduler import LinearLR, PolyLR
 from mmengine.runner import IterBasedTrainLoop
 
-from mmseg_cct.config.options import move_scheduler_ends
+from mmseg_cct.config.load import move_scheduler_ends
 from mmseg_cct.datasets.samplers import PairSampler
 from mmseg_cct.datasets.samplers.multi_domain_sampler import domain_cycle
 from mmseg_cct.engine.hooks import RampUpHook

@@ -12,15 +12,23 @@ from mmengine.dataset import pseudo_collate
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook
 from mmengine.optim import ReduceOnPlateauLR
+from mmengine.registry import DefaultScope
 from mmengine.structures import PixelData
 from mmseg.engine.hooks import SegVisualizationHook
 from mmseg.evaluation import IoUMetric
+from mmseg.registry import DATASETS
 from mmseg.structures import SegDataSample
+from PIL import Image
 from torch import nn
+from torch.utils.data import DataLoader
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
-from mmseg_cct.preflight.rehearsal import rehearse_validation
+from mmseg_cct.preflight.rehearsal import (
+    batch_problems,
+    file_name_problems,
+    rehearse_validation,
+)
 
 CLASSES = ('road', 'car')
 
@@ -235,3 +243,82 @@ def test_the_class_to_find_has_scores_even_if_the_first_image_lacks_it(score):
     expected = f"save_best='{score}': no validation mask shows this class; expected .*IoU.road"
     with pytest.raises(UserError, match=expected):
         rehearse_validation(runner_of(ClassIoUMetric(), save_best=score), absent=['car'])
+
+
+def require_own_files(metrics, dataset):
+    raise_problems(file_name_problems(metrics, dataset))
+
+
+class Images(list):
+    """Data infos of images."""
+
+    def __init__(self, *images):
+        super().__init__(dict(img_path=image) for image in images)
+
+    get_data_info = list.__getitem__
+
+
+@pytest.mark.parametrize('other', ['b/0.jpg', 'a/0.png'])
+def test_two_images_of_one_name_are_refused(other, tmp_path):
+    writes, reads = IoUMetric(output_dir=str(tmp_path)), IoUMetric()
+    images = Images('a/0.jpg', 'a/1.jpg', other)
+    require_own_files([reads], images)
+    require_own_files([reads, writes], Images('a/0.jpg', 'b/1.jpg'))
+    expected = rf'a/0\.jpg and {other} would both become 0\.png; expected .*predict\.py'
+    with pytest.raises(UserError, match=expected):
+        require_own_files([reads, writes], images)
+    with pytest.raises(UserError, match=expected):  # in two sets that are one after the other
+        parts = SimpleNamespace(datasets=[Images('a/0.jpg'), Images(other)])
+        require_own_files([writes], parts)
+
+
+def test_domains_have_folders_of_their_own(tmp_path):
+    metric = MultiDomainIoUMetric(output_dir=str(tmp_path))
+    domains = dict(x=Images('a/0.jpg'), y=Images('b/0.jpg'))
+    require_own_files([metric], SimpleNamespace(domains=domains))
+    domains['y'] = Images('b/0.jpg', 'c/0.jpg')
+    with pytest.raises(UserError, match=r'b/0\.jpg and c/0\.jpg would both become 0\.png'):
+        require_own_files([metric], SimpleNamespace(domains=domains))
+
+
+def test_drawn_images_have_no_path(tmp_path):
+    drawn = Images()
+    drawn += [dict(seed=0), dict(seed=1)]
+    require_own_files([IoUMetric(output_dir=str(tmp_path))], drawn)
+
+
+def loader_of(folder, sizes, batch_size):
+    for index, (width, height) in enumerate(sizes):
+        Image.new('RGB', (width, height)).save(folder / f'{index}.png')
+    settings = dict(
+        type='mmseg.BaseSegDataset', metainfo=dict(classes=('a', 'b')), img_suffix='.png'
+    )
+    resize = dict(type='Resize', scale=(32, 32), keep_ratio=True)
+    pipeline = [dict(type='LoadImageFromFile'), resize, dict(type='PackSegInputs')]
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        dataset = DATASETS.build(
+            dict(
+                **settings,
+                data_prefix=dict(img_path=str(folder)),
+                pipeline=pipeline,
+                test_mode=True,
+            )
+        )
+    return DataLoader(dataset, batch_size)
+
+
+@pytest.mark.parametrize(
+    ('sizes', 'batch_size', 'found'),
+    [
+        ([(64, 32), (32, 16), (32, 32)], 2, None),  # resized alike, and the last one is alone
+        ([(64, 32), (32, 32)], 1, None),
+        ([(64, 32), (64, 32), (32, 32), (64, 32)], 2, '2.png of 32×32 and .*3.png of 32×16'),
+    ],
+)
+def test_a_batch_has_one_size(sizes, batch_size, found, tmp_path):
+    problems = list(batch_problems(loader_of(tmp_path, sizes, batch_size), 'val_dataloader'))
+    if found is None:
+        assert problems == []
+    else:
+        (problem,) = map(str, problems)
+        assert re.search(rf'^val_dataloader.batch_size=2: .*{found} in one batch; expec', problem)

@@ -1,12 +1,15 @@
-"""Hooks for what the log says: remaining time, test metrics, accuracies."""
+"""Hooks for what the log and the terminal say: progress, remaining time, metrics, accuracies."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
-from mmengine.dist import master_only
+from mmengine.dist import is_main_process, master_only
 from mmengine.hooks import Hook, IterTimerHook, LoggerHook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
+from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.ranges import at_least, ranges
@@ -89,3 +92,52 @@ def _is_void(data_batch: Any) -> bool:
     labeled = samples.get('labeled', ()) if isinstance(samples, Mapping) else samples or ()
     masks = [sample.gt_sem_seg.data for sample in labeled if 'gt_sem_seg' in sample]
     return bool(masks) and all(bool((mask == IGNORE_INDEX).all()) for mask in masks)
+
+
+@HOOKS.register_module()
+class ProgressBarHook(Hook):
+    """Shows iterations, speed, remaining time and loss below the lines of the log.
+
+    The log file does not change. `tools/train.py` adds it if its output is a terminal.
+    """
+
+    priority = 'VERY_LOW'
+
+    def __init__(self) -> None:
+        self.bar: Any = None
+        self.open = ExitStack()
+
+    def before_train(self, runner: Runner) -> None:
+        """Shows the bar, and lets the log write above it."""
+        if not is_main_process():
+            return
+        self.open.enter_context(logging_redirect_tqdm([runner.logger]))
+        self.bar = self.open.enter_context(
+            tqdm(desc='train', total=runner.max_iters, initial=runner.iter, dynamic_ncols=True)
+        )
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
+    ) -> None:
+        """Advances the bar."""
+        if self.bar is None:
+            return
+        hub = runner.message_hub
+        if 'train/loss' in hub.log_scalars:
+            loss = hub.get_scalar('train/loss').current()
+            self.bar.set_postfix(loss=f'{loss:.3f}', refresh=False)
+        self.bar.update()
+
+    def before_val(self, runner: Runner) -> None:
+        """Shows that a validation is running."""
+        if self.bar is not None:
+            self.bar.set_description('validate')
+
+    def after_val(self, runner: Runner) -> None:
+        """Shows that the training goes on."""
+        if self.bar is not None:
+            self.bar.set_description('train')
+
+    def after_train(self, runner: Runner) -> None:
+        """Closes the bar."""
+        self.open.close()

@@ -1,9 +1,12 @@
-"""Restores what mmengine leaves out of a resumed training."""
+"""Makes a resumed training go on as if it had never been interrupted."""
 
+import random
 import warnings
 from typing import Any
 
+import numpy as np
 import torch
+from mmengine.dist import get_rank
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
 from mmengine.logging import print_log
 from mmengine.optim import OptimWrapper
@@ -21,7 +24,6 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
 
 from .durable_checkpoint_hook import VALIDATED, keep_to_own_best
-from .iteration_seed_hook import IterationSeedHook
 
 # Settings that differ between any two runs.
 _OF_ONE_RUN = ('work_dir', 'load_from', 'resume', 'experiment_name', 'launcher', 'default_hooks')
@@ -265,3 +267,25 @@ def _run_schedules(runner: Runner, checkpoint: dict[str, Any]) -> None:
     checkpoint['param_schedulers'] = [scheduler.state_dict() for scheduler in schedulers]
     for group, current in zip(_saved_groups(checkpoint), runner.optim_wrapper.param_groups):
         group.update({key: current[key] for key in ('lr', 'momentum') if key in group})
+
+
+@HOOKS.register_module()
+class IterationSeedHook(Hook):
+    """Seeds the random generators of the process before every training iteration.
+
+    A resumed run then draws the same perturbations and dropout masks as an uninterrupted one. The
+    run's seed is `randomness.seed`, or the one that the runner has drawn; each rank is seeded
+    differently. `SemiSegDataset` seeds the data augmentation.
+    """
+
+    priority = 'VERY_HIGH'
+
+    def before_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: dict | None = None
+    ) -> None:
+        """Seeds `random`, NumPy and torch."""
+        sequence = np.random.SeedSequence([runner.seed, runner.iter, get_rank()])
+        seed = int(sequence.generate_state(1)[0])
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)

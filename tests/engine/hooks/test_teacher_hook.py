@@ -1,4 +1,4 @@
-"""The teacher, by hand and in whole runs on drawn scenes."""
+"""The teacher, by hand and in whole runs on drawn scenes, and its average, against mmengine's."""
 
 from types import SimpleNamespace
 
@@ -6,6 +6,7 @@ import pytest
 import tiny
 import torch
 from mmengine.hooks import Hook
+from mmengine.model import MomentumAnnealingEMA
 from mmengine.optim import OptimWrapper
 from mmseg.registry import MODELS
 from ranks import on_two_ranks, without_cuda
@@ -13,6 +14,7 @@ from teacher_training import train
 from torch import nn
 
 from mmseg_cct.engine.hooks import TeacherHook
+from mmseg_cct.engine.hooks.teacher_hook import MultiTensorEMA
 from mmseg_cct.errors import UserError
 
 
@@ -255,3 +257,38 @@ def test_the_checkpoint_is_the_teacher_for_a_plain_encoder_decoder(of_teacher):
     with torch.no_grad():
         torch.testing.assert_close(plain(images), teacher.eval()(images))
     assert not torch.equal(student.decode_head.conv_seg.weight, teacher.decode_head.conv_seg.weight)
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3))
+
+
+def step(model):
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += torch.rand_like(parameter)
+    model(torch.rand(2, 2, 5, 5))
+
+
+def test_averages_are_mmengines():
+    model = network()
+    own = MultiTensorEMA(model, momentum=0.3, gamma=2)
+    theirs = MomentumAnnealingEMA(model, momentum=0.3, gamma=2, update_buffers=True)
+    for _ in range(6):
+        step(model)
+        own.update_parameters(model)
+        theirs.update_parameters(model)
+    assert own.state_dict().keys() == theirs.state_dict().keys()
+    for name, value in theirs.state_dict().items():
+        torch.testing.assert_close(own.state_dict()[name], value, msg=name)
+
+
+def test_an_average_that_was_laid_out_anew_is_averaged_on():
+    model = network()
+    average = MultiTensorEMA(model, momentum=0.999, gamma=1)
+    average.module.to(memory_format=torch.channels_last)
+    for _ in range(3):
+        step(model)
+        average.update_parameters(model)
+    torch.testing.assert_close(average.module[0].weight, model[0].weight, rtol=1e-2, atol=1e-2)

@@ -1,0 +1,344 @@
+"""Trainings and validations that are faster and the same."""
+
+import copy
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import teacher_training
+import tiny
+import torch
+from mmengine.dist import all_reduce_params
+from mmengine.hooks import Hook
+from mmengine.model import MMDistributedDataParallel
+from mmengine.optim import OptimWrapper, PolyParamScheduler
+from mmseg.models import SegTTAModel
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from ranks import on_two_ranks, without_cuda
+from teacher_training import train, train_wide
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from mmseg_cct.engine.hooks import ChannelsLastHook, FreezeHook, FuseConvBNHook
+from mmseg_cct.engine.hooks.resume_hook import _lay_out_as_the_weights
+from mmseg_cct.engine.hooks.speed_hooks import CompileHook
+from mmseg_cct.errors import UserError
+
+
+def network(groups):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(4, 4, 3, groups=groups), nn.Conv2d(4, 2, 3))
+
+
+def is_channels_last(model):
+    kernels = [weight for weight in model.parameters() if weight.dim() == 4]
+    return all(kernel.is_contiguous(memory_format=torch.channels_last) for kernel in kernels)
+
+
+@pytest.mark.parametrize(
+    'enabled, groups, converted',
+    [(None, 4, True), (None, 1, False), (None, 2, False), (True, 1, True), (False, 4, False)],
+)
+def test_depthwise_convolutions_decide_unless_told(enabled, groups, converted):
+    plain, model = network(groups), network(groups)
+    ChannelsLastHook(enabled).before_train(SimpleNamespace(model=model))
+    # a depthwise 3×3 weight, (4, 1, 3, 3), is of both formats: look at the dense one
+    assert is_channels_last(model[1:]) == converted
+    image = torch.rand(1, 4, 8, 8)
+    torch.testing.assert_close(model(image), plain(image))
+    assert model(image).is_contiguous(memory_format=torch.channels_last) or not converted
+
+
+@without_cuda
+@pytest.mark.parametrize('find_unused_parameters', [True, False])
+def test_ddp_averages_the_gradients_in_the_new_layout(tmp_path, find_unused_parameters):
+    def wrap(_, model):
+        return MMDistributedDataParallel(model, find_unused_parameters=find_unused_parameters)
+
+    def largest_errors(rank):
+        model = network(1)
+        runner = SimpleNamespace(model=wrap(None, model), cfg={}, wrap_model=wrap)
+        ChannelsLastHook().before_train(runner)
+        images = torch.rand(2, 4, 8, 8, generator=torch.Generator().manual_seed(rank))
+        expected = torch.autograd.grad(model(images).square().sum(), list(model.parameters()))
+        expected = [gradient.contiguous() for gradient in expected]
+        all_reduce_params(expected, op='mean')
+        DistributedDataParallel.forward(runner.model, images).square().sum().backward()
+        gradients = [parameter.grad for parameter in model.parameters()]
+        return [(g - e).abs().max() / e.abs().max() for g, e in zip(gradients, expected)]
+
+    for errors in on_two_ranks(largest_errors, tmp_path):
+        assert max(errors) < 1e-5
+
+
+@pytest.fixture(scope='module')
+def runs(slow, tmp_path_factory):
+    """With and without the hook; the teacher is the student of the step before."""
+    return [
+        train_wide(
+            tmp_path_factory.mktemp('run'), dict(type='TeacherHook', decay=1e-6), hooks=hooks
+        )
+        for hooks in ([dict(type='ChannelsLastHook')], [])
+    ]
+
+
+def test_weights_of_student_and_teacher_are_in_the_layout(runs):
+    (_, runner), (_, plain) = runs
+    for model in (runner.model, *runner.model._teacher):
+        weight = model.backbone.layer1[0].conv1.weight  # 3 x 3, several channels
+        assert weight.is_contiguous(memory_format=torch.channels_last)
+        assert not weight.is_contiguous()
+    assert plain.model.backbone.layer1[0].conv1.weight.is_contiguous()
+
+
+def test_the_start_is_the_same(runs):
+    """No draw has reached the first loss of the labelled images; later, noise has another order."""
+    here, there = (recorder.outputs[0]['decode.loss_ce'] for recorder, _ in runs)
+    assert here == pytest.approx(there, rel=1e-5)
+
+
+@pytest.mark.parametrize('with_hook', [True, False])
+def test_the_teacher_follows_the_student(runs, with_hook):
+    _, runner = runs[not with_hook]
+    (teacher,) = runner.model._teacher
+    averages = dict(teacher.named_parameters())
+    for name, value in runner.model.named_parameters():
+        torch.testing.assert_close(averages[name], value, msg=name)
+
+
+def test_the_teacher_of_several_domains_is_in_the_layout_too():
+    model = MODELS.build(tiny.multi_domain_config())
+    teacher = copy.deepcopy(model)
+    model.set_teacher(teacher)
+    ChannelsLastHook(enabled=True).before_train(SimpleNamespace(model=model, cfg={}))
+    assert is_channels_last(teacher)
+
+
+@pytest.mark.parametrize('before', [torch.channels_last, torch.contiguous_format])
+def test_moments_of_another_layout_follow_their_weights(before):
+    """A fused step would take one weight's moments for another's, and say nothing."""
+    now = torch.contiguous_format if before is torch.channels_last else torch.channels_last
+
+    def step(layout, state=None):
+        torch.manual_seed(1)
+        weight = nn.Parameter(torch.randn(8, 4, 3, 3).to(memory_format=layout))
+        optimizer = torch.optim.AdamW([weight], lr=0.1, fused=True)
+        if state is not None:
+            optimizer.load_state_dict(copy.deepcopy(state))
+            _lay_out_as_the_weights(optimizer)
+            moments = [optimizer.state[weight][name] for name in ('exp_avg', 'exp_avg_sq')]
+            assert all(moment.stride() == weight.stride() for moment in moments)
+        weight.grad = torch.randn(8, 4, 3, 3).to(memory_format=layout)
+        optimizer.step()
+        return weight.detach(), optimizer.state_dict()
+
+    _, state = step(before)
+    torch.testing.assert_close(step(now, state)[0], step(before, state)[0])
+
+
+def test_compiled_backbone_and_neck_train_the_same(cct, trained):
+    """In a process of its own: this one has torch's compiler turned off."""
+    cct.config.custom_hooks.append(dict(type='CompileHook', backend='aot_eager'))
+    cct.write()
+    env = {**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONWARNINGS': 'ignore'}
+    env.pop('TORCHDYNAMO_DISABLE', None)
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(cct.tools / 'train.py'),
+            str(cct.file),
+            '--work-dir',
+            'work',
+            '--cfg-options',
+            'default_hooks.checkpoint.interval=6',
+        ],
+        env={**env, 'PYTHONPATH': str(cct.tools.parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    for iteration, (line,) in cct.scalars(cct.folder / 'work').items():
+        assert line['loss'] == pytest.approx(trained.logged[iteration][0]['loss'], rel=1e-4)
+    compiled = cct.load(cct.folder / 'work/iter_6.pth')['state_dict']
+    assert compiled.keys() == cct.load(trained.checkpoint)['state_dict'].keys()
+
+
+def test_compile_hook_compiles_its_modules_in_place(monkeypatch):
+    model = MODELS.build(tiny.model_config())
+    names, seen = list(model.state_dict()), []
+    monkeypatch.setattr(
+        torch, 'compile', lambda call, **options: seen.append((call.__self__, options)) or call
+    )
+    CompileHook(['backbone', 'neck'], dynamic=True).before_train(SimpleNamespace(model=model))
+    assert seen == [(model.backbone, dict(dynamic=True)), (model.neck, dict(dynamic=True))]
+    compiled = [
+        name for name, child in model.named_children() if child._compiled_call_impl is not None
+    ]
+    assert sorted(compiled) == ['backbone', 'neck']
+    assert list(model.state_dict()) == names
+
+
+def test_compile_hook_names_an_unknown_module(cct):
+    cct.config.custom_hooks.append(dict(type='CompileHook', modules=['backbon']))
+    cct.write()
+    with pytest.raises(UserError, match=r"no module 'backbon'; expected names such as .*backbone"):
+        cct.train(options={'train_cfg.max_iters': 2})
+
+
+class Frozen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.head = nn.Linear(2, 2), nn.Linear(2, 2)
+
+
+def run_of(model, initial_lr=True):
+    groups = [
+        dict(params=list(model.stem.parameters()), lr=0.0 if initial_lr is None else 0.5),
+        dict(params=list(model.head.parameters()), lr=0.0),  # as in a warm-up's first iteration
+    ]
+    optimizer = torch.optim.SGD(groups, lr=1.0)
+    if initial_lr is not None:
+        optimizer.param_groups[0]['initial_lr'] = 0.0
+        optimizer.param_groups[1]['initial_lr'] = 1.0
+    wrapper = OptimWrapper(optimizer)
+    log = []
+    return SimpleNamespace(
+        model=model,
+        optim_wrapper=wrapper,
+        param_schedulers=None,  # of mmengine, where there is none
+        logger=SimpleNamespace(info=log.append),
+        log=log,
+    )
+
+
+def wants_gradients(module):
+    (answer,) = {parameter.requires_grad for parameter in module.parameters()}
+    return answer
+
+
+@pytest.mark.parametrize(
+    ('distributed', 'initial_lr', 'wanted', 'told'),
+    [
+        (False, True, (False, True), ['2 weights are frozen']),
+        (False, None, (False, False), ['4 weights are frozen']),  # no schedule: the rate counts
+        (True, True, (True, True), []),  # DDP waits for every gradient
+    ],
+)
+def test_a_rate_of_zero_means_no_gradient(distributed, initial_lr, wanted, told):
+    model = Frozen()
+    run = run_of(model, initial_lr)
+    if distributed:
+        run.model = MMDistributedDataParallel.__new__(MMDistributedDataParallel)
+    FreezeHook().before_train(run)
+    assert (wants_gradients(model.stem), wants_gradients(model.head)) == wanted
+    assert [line[:20] for line in run.log] == told
+
+
+def test_a_schedule_that_lifts_the_rate_is_refused():
+    run = run_of(Frozen())
+    scheduler = PolyParamScheduler(run.optim_wrapper, 'lr', eta_min=1e-4, end=3)
+    run.param_schedulers = [scheduler]
+    with pytest.raises(UserError, match=r'^param_scheduler\.eta_min=0\.0001: would lift .* 2 wei'):
+        FreezeHook().before_train(run)
+    scheduler.eta_min = 0.0
+    FreezeHook().before_train(run)
+
+
+@pytest.mark.slow
+def test_the_training_is_the_same(tmp_path):
+    """Losses and weights of a training whose frozen layers have gradients nobody uses."""
+    key = 'backbone.layer1'
+    keys = {'paramwise_cfg': dict(custom_keys={key: dict(lr_mult=0.0)})}
+    runs = {}
+    for name, hooks in {'with': [dict(type='FreezeHook')], 'without': []}.items():
+        runs[name] = train(
+            tmp_path / name, dict(type='TeacherHook', decay=0.9), hooks=hooks, optim=keys
+        )
+    (with_, runner), (without, other) = runs['with'], runs['without']
+    assert with_.outputs == without.outputs
+    for name, value in other.model.state_dict().items():
+        assert torch.equal(runner.model.state_dict()[name], value), name
+    frozen = {n for n, p in runner.model.named_parameters() if not p.requires_grad}
+    assert frozen == {n for n, _ in runner.model.named_parameters() if n.startswith(key)}
+
+
+def norms(model):
+    return sum(isinstance(module, nn.BatchNorm2d) for module in model.modules())
+
+
+class Watcher(Hook):
+    """Counts norms and keeps metrics at each validation."""
+
+    def __init__(self):
+        self.in_validation, self.after_it, self.metrics = [], [], []
+
+    def after_val_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        self.in_validation.append(norms(runner.model))
+
+    def after_val_epoch(self, runner, metrics=None):
+        self.after_it.append(norms(runner.model))
+        self.metrics.append(metrics)
+
+
+@pytest.fixture(scope='module')
+def fused_runs(slow, tmp_path_factory):
+    """With and without the hook."""
+    found = []
+    for enabled in (None, False):
+        watcher = Watcher()
+        hooks = [dict(type='FuseConvBNHook', enabled=enabled), watcher]
+        work_dir = tmp_path_factory.mktemp('run')
+        recorder, runner = teacher_training.train(work_dir, dict(type='TeacherHook'), hooks=hooks)
+        found.append((watcher, recorder, runner))
+    return found
+
+
+def test_the_model_has_no_norms_in_a_validation_and_all_after_it(fused_runs):
+    (watcher, _, runner), (plain, *_) = fused_runs
+    assert norms(runner.model) == plain.in_validation[0] > 0
+    assert watcher.in_validation == [0] * len(plain.in_validation)
+    assert watcher.after_it == [norms(runner.model)] * 2
+
+
+def test_metrics_stay_and_the_training_notices_nothing(fused_runs):
+    (watcher, recorder, runner), (plain, expected, other) = fused_runs
+    for found, metrics in zip(watcher.metrics, plain.metrics, strict=True):
+        assert found == pytest.approx(metrics, abs=0.5)  # a pixel or two of 2048 at a tie
+    assert recorder.outputs == expected.outputs
+    torch.testing.assert_close(runner.model.state_dict(), other.model.state_dict(), rtol=0, atol=0)
+
+
+def test_the_best_checkpoint_has_the_norms(fused_runs):
+    _, _, runner = fused_runs[0]
+    (best,) = Path(runner.work_dir).glob('best_*')
+    state = torch.load(best, weights_only=False)['state_dict']
+    assert state.keys() == runner.model.state_dict().keys()
+
+
+@torch.no_grad()
+def test_views_are_averaged_with_merged_norms():
+    model = SegTTAModel(MODELS.build(tiny.model_config())).eval()
+    runner, hook = SimpleNamespace(model=model), FuseConvBNHook()
+    segmentor = model.module
+    view = [torch.randint(256, (3, 32, 32), dtype=torch.uint8)]
+    sample = SegDataSample(metainfo=dict(ori_shape=(32, 32), img_shape=(32, 32)))
+    hook.before_test_iter(runner, 0, dict(inputs=[view, view], data_samples=[[sample], [sample]]))
+    assert runner.model is model and norms(model) == 0
+    hook.before_test_iter(runner, 1, None)
+    hook.after_test_epoch(runner)
+    assert model.module is segmentor and norms(model) > 0
+
+
+@pytest.mark.parametrize('averaged', [False, True])
+def test_domains_of_which_a_batch_would_check_one_stay_as_they_are(averaged):
+    segmentor = MODELS.build(tiny.multi_domain_config())
+    model = SegTTAModel(segmentor) if averaged else segmentor
+    runner, hook = SimpleNamespace(model=model), FuseConvBNHook()
+    hook.before_val_iter(runner, 0, {})
+    assert runner.model is model and (not averaged or model.module is segmentor)
+    hook.after_val_epoch(runner)
+    assert runner.model is model
