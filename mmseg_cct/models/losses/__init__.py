@@ -1,19 +1,9 @@
-from .batch_lovasz import BatchLovasz
-from .bootstrapped_ce import BootstrappedCrossEntropy, bootstrapped_cross_entropy
 from .confident_ce import ConfidentCrossEntropy, ConfidentMSE, PseudoTargets
-from .consistency import (
-    ConsistencyLoss,
-    JSConsistency,
-    KLConsistency,
-    MSEConsistency,
-    js_distance,
-    kl_distance,
-    mse_distance,
-)
-from .mean_ce import MeanCrossEntropy
-from .pairwise import PairwiseVariance, variance
+from .consistency import ConsistencyLoss, JSConsistency, KLConsistency, MSEConsistency
+from .pairwise import PairwiseVariance
 from .pixel_term import PixelTargets, PixelTerm
-from .weak_ce import WeakCrossEntropy, label_cross_entropy
+from .supervised import BatchLovasz, BootstrappedCrossEntropy, MeanCrossEntropy
+from .weak_ce import WeakCrossEntropy
 
 __all__ = [
     'BatchLovasz',
@@ -30,10 +20,4 @@ __all__ = [
     'PixelTerm',
     'PseudoTargets',
     'WeakCrossEntropy',
-    'bootstrapped_cross_entropy',
-    'js_distance',
-    'kl_distance',
-    'label_cross_entropy',
-    'mse_distance',
-    'variance',
 ]

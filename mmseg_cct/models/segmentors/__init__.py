@@ -1,7 +1,6 @@
 from .cct import CCTSegmentor
 from .cct_plus import CCTPlusSegmentor
-from .input_vat import InputVATSegmentor
-from .mean_teacher import MeanTeacherSegmentor
+from .input_consistency import InputVATSegmentor, MeanTeacherSegmentor
 from .multi_domain_cct import MultiDomainCCTSegmentor
 from .self_training import SelfTrainingSegmentor
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 from mmseg.registry import MODELS
 
-from mmseg_cct.models.losses import PixelTargets, js_distance, kl_distance, mse_distance
+from mmseg_cct.models.losses import PixelTargets
+from mmseg_cct.models.losses.consistency import js_distance, kl_distance, mse_distance
 
 K, C, R, Q = 3, 4, 4, 5
 

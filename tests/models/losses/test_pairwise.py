@@ -2,7 +2,8 @@ import pytest
 import torch
 from mmseg.registry import MODELS
 
-from mmseg_cct.models.losses import PixelTargets, variance
+from mmseg_cct.models.losses import PixelTargets
+from mmseg_cct.models.losses.pairwise import variance
 
 K, C, R, Q = 5, 3, 4, 2
 

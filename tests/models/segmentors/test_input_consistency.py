@@ -1,11 +1,19 @@
+"""The baselines with consistency on images: the distance, Mean Teacher, then VAT."""
+
 import copy
 
+import pytest
 import tiny
 import torch
 import torch.nn.functional as F
+from ddp_training import assert_same_under_ddp
 from mmengine.structures import PixelData
+from mmseg.registry import MODELS
 
-N, SIZE = 2, (32, 32)
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.segmentors.input_consistency import adversarial_noise
+
+N, SIZE = 3, (32, 32)
 
 
 def test_consistency_is_the_squared_distance_of_the_two_softmaxes():
@@ -44,3 +52,168 @@ def test_unlabelled_images_stay_out_of_the_heads_statistics():
     model.set_teacher(tiny.mean_teacher(seed=9, decode_head=head).requires_grad_(False).eval())
     model(**tiny.pair_batch(N), mode='loss')
     assert model.decode_head.convs[0].bn.num_batches_tracked == 1
+
+
+def test_the_student_learns_and_the_teacher_does_not():
+    model, teacher = tiny.taught()
+    state = copy.deepcopy(teacher.state_dict())
+    model(**tiny.pair_batch(N), mode='loss')['aux.loss'].backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+    assert model.decode_head.conv_seg.weight.grad.abs().max() > 0
+    assert all(parameter.grad is None for parameter in teacher.parameters())
+    for name, value in teacher.state_dict().items():
+        assert torch.equal(value, state[name]), name
+
+
+def test_the_target_is_a_constant_even_of_a_teacher_that_could_learn():
+    model, teacher = tiny.taught()
+    teacher.requires_grad_()
+    _, probabilities = model.predict_pair(torch.randn(N, 3, *SIZE))
+    assert not probabilities.requires_grad
+
+
+def test_noise_differs_between_student_and_teacher():
+    model, teacher = tiny.taught(noise_std=0.5)
+    seen = []
+    for each in (model, teacher):
+        each.backbone.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    images = torch.randn(N, 3, 256, 256)
+    model.predict_pair(images)
+    noise = [image - images for image in seen]
+    assert [n.std().item() for n in noise] == pytest.approx([0.5, 0.5], rel=0.01)
+    correlation = torch.corrcoef(torch.stack(noise).flatten(1))[0, 1]
+    assert correlation.abs() < 0.01
+
+
+def test_without_a_hook_is_an_error():
+    with pytest.raises(UserError, match=r'custom_hooks: .* expected a TeacherHook'):
+        tiny.mean_teacher()(**tiny.pair_batch(N), mode='loss')
+
+
+def make_vat(**kwargs):
+    torch.manual_seed(0)
+    config = tiny.model_config(
+        type='InputVATSegmentor',
+        auxiliary_head=None,
+        loss_consistency=dict(type='KLConsistency', loss_weight=30.0),
+        **kwargs,
+    )
+    return MODELS.build(config)
+
+
+def noise_for(model, images, epsilon=0.5, seed=3, **kwargs):
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        p = model(images).softmax(1)
+    return adversarial_noise(model, images, p, epsilon, **dict(dict(xi=1.0), **kwargs))
+
+
+def test_the_norm_of_every_images_noise_is_epsilon():
+    model, images = make_vat().eval(), torch.randn(N, 3, *SIZE)
+    images[1] *= 1e-3
+    norms = noise_for(model, images, epsilon=2.5).flatten(1).norm(dim=1)
+    torch.testing.assert_close(norms, torch.full((N,), 2.5))
+
+
+def test_it_finds_the_worst_direction_of_a_linear_model():
+    """Two classes, logits ±a·x: KL changes along a alone, so r_adv is ±εa/‖a‖."""
+    torch.manual_seed(0)
+    a = torch.randn(3, *SIZE)
+
+    def predict(images):
+        score = (images * a).sum((1, 2, 3)).view(-1, 1, 1, 1)
+        return torch.cat([score, -score], 1) * 1e-3
+
+    images = torch.randn(N, 3, *SIZE)
+    noise = adversarial_noise(predict, images, predict(images).softmax(1), epsilon=2.0, xi=1.0)
+    cosines = F.cosine_similarity(noise.flatten(1), a.flatten().expand(N, -1))
+    torch.testing.assert_close(cosines.abs(), torch.ones(N), atol=1e-3, rtol=0)
+
+
+def test_the_loss_trains_the_noisy_pass_alone():
+    """The gradient is that of KL to constants p, at a constant r_adv."""
+    model, batch = make_vat(), tiny.pair_batch(N)
+    images, twin = batch['inputs']['unlabeled'], copy.deepcopy(model)
+    torch.manual_seed(7)
+    model(**batch, mode='loss')['aux.loss'].backward()
+
+    torch.manual_seed(7)
+    p = twin(images).detach().softmax(1)
+    noise = adversarial_noise(twin, images, p, twin.epsilon, twin.xi)
+    kl = F.kl_div(twin(images + noise).log_softmax(1), p, reduction='none').mean()
+    (30 * kl).backward()
+    for (name, actual), expected in zip(model.named_parameters(), twin.parameters()):
+        torch.testing.assert_close(actual.grad, expected.grad, atol=1e-5, rtol=1e-3, msg=name)
+
+
+def test_batch_norm_sees_labelled_and_clean_unlabelled_images_once():
+    model, batch = make_vat(), tiny.pair_batch(N)
+    twin = copy.deepcopy(model)
+    model(**batch, mode='loss')
+    with torch.no_grad():
+        twin(batch['inputs']['labeled'])
+        twin(batch['inputs']['unlabeled'])
+    buffers = dict(twin.named_buffers())
+    assert any(name.endswith('running_var') for name in buffers)
+    for name, buffer in model.named_buffers():
+        assert torch.equal(buffer, buffers[name]), name
+
+
+def test_the_search_is_in_float32_under_mixed_precision():
+    model, batch = make_vat(), tiny.pair_batch(N)
+    seen = []
+    model.decode_head.upsample.register_forward_hook(
+        lambda module, inputs, output: seen.append(output.dtype)
+    )
+    with torch.autocast('cpu', torch.bfloat16):
+        losses = model(**batch, mode='loss')
+    # labelled, clean, search, noisy
+    assert seen == [torch.bfloat16, torch.float32, torch.float32, torch.bfloat16]
+    losses['aux.loss'].backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+def test_trains_under_ddp(tmp_path):
+    def step(model, wrapper):
+        losses = model(**tiny.pair_batch(N), mode='loss')
+        wrapper.update_params(sum(value for key, value in losses.items() if 'loss' in key))
+
+    assert_same_under_ddp(make_vat(), make_vat(), step, tmp_path)
+
+
+def test_dropout_and_the_heads_statistics_leave_the_target_clean(monkeypatch):
+    head = dict(
+        type='FCNHead', in_channels=6, channels=4, num_classes=3, num_convs=1, dropout_ratio=0.5,
+        norm_cfg=dict(type='BN'), in_index=-1,
+    )  # fmt: skip
+    model, batch = make_vat(decode_head=head), tiny.pair_batch(N)
+    seen = []
+    model.decode_head.dropout.register_forward_hook(
+        lambda module, inputs, output: seen.append(not torch.equal(inputs[0], output))
+    )
+    model(**batch, mode='loss')
+    assert seen == [True, False, False, True]  # labelled, clean, search, noisy
+    assert model.decode_head.convs[0].bn.num_batches_tracked == 1  # the labelled batch
+    assert all(module.training for module in model.modules())
+
+
+def test_a_saturated_model_still_gives_noise_of_length_epsilon():
+    torch.manual_seed(0)
+    weight = 1e-25 * torch.randn(3, 3, 1, 1)
+    images = torch.randn(2, 3, 4, 4)
+
+    def predict(x):
+        return torch.nn.functional.conv2d(x, weight)
+
+    target = torch.rand(2, 3, 4, 4).softmax(1)
+    noise = adversarial_noise(predict, images, target, epsilon=2.0, xi=1.0)
+    assert noise.flatten(1).norm(dim=1) == pytest.approx(torch.full((2,), 2.0), rel=1e-5)
+
+
+def test_it_probes_at_xi():
+    model, images, seen = make_vat().eval(), torch.randn(N, 3, *SIZE), []
+    model.register_forward_pre_hook(lambda _, args: seen.append(args[0].detach() - images))
+    noise_for(model, images, xi=0.25)
+    _, probe = seen  # after the clean pass
+    torch.testing.assert_close(probe.flatten(1).norm(dim=1), torch.full((N,), 0.25))

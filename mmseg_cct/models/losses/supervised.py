@@ -1,14 +1,91 @@
-"""Annealed bootstrapped cross-entropy (ab-CE), Eq. 4 of the paper."""
+"""Losses over the labelled pixels: cross-entropy, Lovász-softmax, and ab-CE, Eq. 4 of the paper."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
+from mmseg.models.losses import CrossEntropyLoss, LovaszLoss
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.transfer import to_device
+
+
+def _on_device(class_weight: Sequence[float], like: Tensor) -> Tensor:
+    """Class weights `(C,)` of the type of the logits, for which the host does not wait."""
+    return to_device(torch.tensor(class_weight, dtype=like.dtype), like.device)
+
+
+@MODELS.register_module()
+class MeanCrossEntropy(CrossEntropyLoss):
+    """MMSeg's `CrossEntropyLoss` as a mean over the labelled pixels, which are counted on the GPU.
+
+    With `avg_non_ignore=True` MMSeg's own makes the host wait for their number in every step, and
+    fails with `class_weight`. With class weights the mean is weighted, as in torch.
+
+    Args:
+        avg_non_ignore: As in MMSeg, where it is False by default.
+        **kwargs: Arguments of `CrossEntropyLoss`, such as `class_weight` and `loss_weight`.
+    """
+
+    def __init__(self, avg_non_ignore: bool = True, **kwargs: Any) -> None:
+        super().__init__(avg_non_ignore=avg_non_ignore, **kwargs)
+
+    def forward(
+        self,
+        cls_score: Tensor,
+        label: Tensor,
+        weight: Tensor | None = None,
+        avg_factor: Any = None,
+        reduction_override: str | None = None,
+        ignore_index: int = -100,
+        **kwargs: Any,
+    ) -> Tensor:
+        """Computes the loss, 0-dimensional unless `reduction_override` says otherwise.
+
+        Logits are `(N, C, H, W)`, `label` and the weight of each pixel `(N, H, W)`. The sum is
+        divided by `avg_factor`, by default the number of labelled pixels; with none the loss is 0.
+        """
+        # a tensor as divisor: MMSeg would turn the count into a number, for which the host waits
+        averaged = (reduction_override or self.reduction) == 'mean' and self.avg_non_ignore
+        if avg_factor is None and averaged and not (self.use_sigmoid or self.use_mask):
+            labeled = label != ignore_index
+            if self.class_weight is None:
+                avg_factor = labeled.sum()
+            else:
+                class_weight = _on_device(self.class_weight, cls_score)
+                avg_factor = (class_weight[label.where(labeled, 0)] * labeled).sum()
+        return super().forward(
+            cls_score, label, weight, avg_factor, reduction_override, ignore_index, **kwargs
+        )
+
+
+@MODELS.register_module()
+class BatchLovasz(LovaszLoss):
+    """MMSeg's `LovaszLoss` on a whole batch, a surrogate of 1 - IoU averaged over its classes.
+
+    A class with few pixels counts as much as any other, whereas cross-entropy counts pixels
+    (https://arxiv.org/abs/1705.08790). Use it together with a cross-entropy::
+
+        loss_decode=[dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')]
+
+    A batch without labelled pixels gives 0, whereas MMSeg's gives NaN.
+
+    Args:
+        loss_weight: Factor of the loss.
+        **kwargs: Further arguments of `LovaszLoss`, such as `class_weight`.
+    """
+
+    def __init__(self, loss_weight: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(per_image=False, reduction='none', loss_weight=loss_weight, **kwargs)
+
+    def forward(self, cls_score: Tensor, label: Tensor, **kwargs: Any) -> Tensor:
+        """Computes the loss, 0-dimensional, from logits `(N, C, H, W)` and labels `(N, H, W)`."""
+        # sums a single value, or none
+        return super().forward(cls_score, label, **kwargs).sum()
 
 
 def hard_pixels(
@@ -95,15 +172,10 @@ class BootstrappedCrossEntropy(nn.Module):
     ) -> Tensor:
         """Computes the weighted loss; see `bootstrapped_cross_entropy`."""
         if weight is not None:
-            raise UserError(
-                'model.decode_head.sampler',
-                'picks hard pixels, as BootstrappedCrossEntropy does',
-                'None',
-            )
-        class_weight = None
-        if self.class_weight is not None:
-            class_weight = torch.tensor(self.class_weight, dtype=cls_score.dtype)
-            class_weight = to_device(class_weight, cls_score.device)
+            found = 'picks hard pixels, as BootstrappedCrossEntropy does'
+            raise UserError('model.decode_head.sampler', found, 'None')
+        given = self.class_weight
+        class_weight = None if given is None else _on_device(given, cls_score)
         threshold = self.current_threshold(cls_score.shape[1])
         return self.loss_weight * bootstrapped_cross_entropy(
             cls_score, label, threshold, ignore_index, class_weight

@@ -1,12 +1,20 @@
+"""Losses over labelled pixels, against MMSeg's own, by what they are at certain predictions, and by
+a naive rewriting.
+"""
+
 import pytest
 import torch
 import torch.nn.functional as F
+from mmseg.models.losses import CrossEntropyLoss, LovaszLoss
 from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.losses import bootstrapped_cross_entropy
+from mmseg_cct.models import BatchLovasz, MeanCrossEntropy
+from mmseg_cct.models.losses.supervised import bootstrapped_cross_entropy
 
+IGNORED = 255
 N, C, H, W = 2, 4, 3, 5
+WEIGHTS = [1.0, 2.0, 0.5, 3.0]
 
 
 def make_inputs():
@@ -15,6 +23,71 @@ def make_inputs():
     label = torch.randint(0, C, (N, H, W))
     label[torch.rand(N, H, W) < 0.3] = 255
     return seg_logits, label
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        {},
+        dict(loss_weight=0.5),
+        dict(class_weight=WEIGHTS, reduction='sum'),
+        dict(avg_non_ignore=False),
+        dict(reduction='sum'),
+    ],
+)
+def test_values_and_gradients_are_mmsegs(options):
+    logits, label = make_inputs()
+    logits.requires_grad_()
+    weight = torch.rand(N, H, W)
+    for pixels in (None, weight):
+        values = []
+        for kind, extra in ((MeanCrossEntropy, {}), (CrossEntropyLoss, dict(avg_non_ignore=True))):
+            loss = kind(**{**extra, **options})(logits, label, weight=pixels, ignore_index=255)
+            values.append((loss, *torch.autograd.grad(loss, logits)))
+        for own, theirs in zip(*values):
+            torch.testing.assert_close(own, theirs)
+
+
+def test_class_weights_weigh_the_mean():
+    logits, label = make_inputs()
+    loss = MeanCrossEntropy(class_weight=WEIGHTS)(logits, label, ignore_index=255)
+    expected = F.cross_entropy(logits, label, logits.new_tensor(WEIGHTS), ignore_index=255)
+    torch.testing.assert_close(loss, expected)
+
+
+def certain(predicted, num_classes):
+    """Logits of predictions without doubt."""
+    return 200.0 * torch.nn.functional.one_hot(predicted, num_classes).permute(0, 3, 1, 2).float()
+
+
+def test_it_is_one_minus_the_mean_iou_of_certain_predictions():
+    generator = torch.Generator().manual_seed(0)
+    label, predicted = torch.randint(3, (2, 2, 6, 7), generator=generator)
+    label[0, :2] = IGNORED
+    iou = []
+    for index in range(3):
+        inside, is_class = (predicted == index) & (label != IGNORED), label == index
+        iou.append((inside & is_class).sum() / (inside | is_class).sum())
+    loss = BatchLovasz(loss_weight=0.5)(certain(predicted, 3), label, ignore_index=IGNORED)
+    assert loss.item() == pytest.approx(0.5 * (1 - torch.stack(iou).mean().item()), abs=1e-6)
+
+
+def test_missing_a_rare_class_costs_what_missing_a_common_one_does():
+    label = torch.zeros(1, 20, 20, dtype=torch.long)
+    label[0, 0, :2] = 1  # half a per cent
+    loss = BatchLovasz()(certain(torch.zeros_like(label), 2), label, ignore_index=IGNORED)
+    assert loss.item() == pytest.approx((1 + 2 / 400) / 2, abs=1e-6)
+
+
+def test_no_labelled_pixel_gives_zero():
+    logits = torch.randn(2, 3, 4, 5, requires_grad=True)
+    label = torch.full((2, 4, 5), IGNORED)
+    theirs = LovaszLoss(reduction='none')(logits, label, ignore_index=IGNORED)
+    assert theirs.mean().isnan()  # what mmengine would log
+    loss = BatchLovasz()(logits, label, ignore_index=IGNORED)
+    loss.backward()
+    assert loss == 0 and not logits.grad.any()
+    assert MeanCrossEntropy()(logits, label, ignore_index=IGNORED) == 0
 
 
 def naive(seg_logits, label, threshold, class_weight=(1,) * C):
@@ -46,15 +119,14 @@ def test_threshold_above_1_is_plain_cross_entropy():
 
 def test_module_scales_weighs_and_follows_its_threshold():
     seg_logits, label = make_inputs()
-    weights = [1.0, 2.0, 0.5, 3.0]
     loss = MODELS.build(
-        dict(type='BootstrappedCrossEntropy', loss_weight=2.0, class_weight=weights)
+        dict(type='BootstrappedCrossEntropy', loss_weight=2.0, class_weight=WEIGHTS)
     )
     assert 'loss' in loss.loss_name
     for threshold in (0.3, 0.8):
         loss.threshold = threshold  # as a ramp does
         torch.testing.assert_close(
-            loss(seg_logits, label), 2 * naive(seg_logits, label, threshold, weights)
+            loss(seg_logits, label), 2 * naive(seg_logits, label, threshold, WEIGHTS)
         )
 
 
