@@ -56,10 +56,8 @@ ADVICE = 'expected a quiet machine, fewer --threads, or --allow-busy, which mark
 def benchmark_parser(doc: str | None, steps: bool = True) -> argparse.ArgumentParser:
     """Makes a parser with the options that benchmarks share.
 
-    Args:
-        doc: Docstring of the benchmark.
-        steps: Whether it times steps, so it has `--device`, `--dtype`, `--threads`, `--repeats`;
-            else it uses one thread of a CPU.
+    If it times no `steps`, it has none of `--device`, `--dtype`, `--threads`, `--repeats` and uses
+    one thread of a CPU.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -94,11 +92,7 @@ def prepare(options: argparse.Namespace) -> None:
 
 
 def begin(options: argparse.Namespace) -> dict[str, Any]:
-    """Prepares the process, checks that the machine is quiet, and describes it.
-
-    Returns:
-        The results so far: the machine, dtype and device.
-    """
+    """Prepares the process, checks that the machine is quiet, and describes it: first results."""
     prepare(options)
     require_quiet(options.threads, options.allow_busy)
     about = machine(options.device)
@@ -195,14 +189,9 @@ def watch() -> Watch:
 
 
 def require_quiet(threads: int, allow_busy: bool) -> None:
-    """Watches the cores while idle, and refuses to go on if others leave too few.
+    """Watches the cores while idle, and ends the program if others leave too few.
 
-    Args:
-        threads: Threads that this process measures with.
-        allow_busy: Whether to go on anyway, with every figure marked.
-
-    Raises:
-        SystemExit: There are too few cores, or they are busy.
+    With `allow_busy` it goes on, with every figure marked.
     """
     global _watch
     _watch = Watch(threads, allow_busy)
@@ -249,12 +238,7 @@ def say(message: str) -> None:
 
 
 def say_table(heading: str, rows: Sequence[Sequence[Cell]]) -> None:
-    """Prints a table.
-
-    Args:
-        heading: Title of the table.
-        rows: Cells, each with the title of its column.
-    """
+    """Prints a table of cells, each with the title of its column."""
     titles = [title for title, _ in rows[0]] if rows else []
     table = markdown_table(titles, [[cell for _, cell in row] for row in rows])
     say(f'\n### {heading}\n\n{table}')
@@ -278,15 +262,9 @@ def ratio(numerator: float | None, denominator: float | None) -> str:
 
 
 def quartiles(above: Times, below: Times, key: str = 'times') -> tuple[float, float, float]:
-    """Ratios of two steps that took turns, turn by turn.
+    """Quartiles of the ratios, turn by turn, of two steps from one call of `alternate`.
 
-    Args:
-        above: One step, from `alternate`.
-        below: The other step, from the same call.
-        key: 'times' or 'cpu_times'.
-
-    Returns:
-        First quartile, median and third quartile.
+    `key` is 'times' or 'cpu_times'.
     """
     first, median, third = np.quantile(np.divide(above[key], below[key]), (0.25, 0.5, 0.75))
     return float(first), float(median), float(third)
@@ -331,25 +309,13 @@ def once(step: Step, device: str) -> float:
 
 
 def alternate(
-    steps: dict[str, Step],
-    repeats: int,
-    device: str,
-    warm_up: int = 1,
-    limit: float = 120.0,
+    steps: dict[str, Step], repeats: int, device: str, warm_up: int = 1, limit: float = 120.0
 ) -> dict[str, Times]:
-    """Times steps that take turns.
+    """Times steps that take turns, `repeats` each; no turn but three begins after `limit` seconds.
 
-    Args:
-        steps: Steps by name.
-        repeats: How often each is measured.
-        device: 'cpu' or 'cuda'.
-        warm_up: Runs after the first one that are not counted.
-        limit: Seconds after which no further turn begins, once there have been three.
-
-    Returns:
-        For each step, in seconds: `times` and `cpu_times` of each turn, `median`, `min` and `max`
-        of the former, `cpu`, the median of the latter, and `first` (the first call, which
-        compiles).
+    Returns, in seconds, for each step: `times` and `cpu_times` of each turn, `median`, `min` and
+    `max` of the former, `cpu`, the median of the latter, and `first` (the first call, which
+    compiles). `warm_up` is how many runs after the first one are not counted.
 
     Raises:
         SystemExit: Other processes disturb too many turns.
@@ -403,11 +369,7 @@ def _first_call(step: Step, device: str) -> float:
 
 # ---------------------------------------------------------------------------------- memory
 def step_peak(step: Step, device: str) -> float | None:
-    """Peak memory of a warm step on top of what exists when it begins.
-
-    Returns:
-        Bytes; None if the system does not tell.
-    """
+    """Bytes of a warm step's peak on top of what exists when it begins; None if nothing tells."""
     gc.collect()
     if device == 'cuda':
         torch.cuda.synchronize()

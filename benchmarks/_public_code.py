@@ -20,31 +20,18 @@ TABS = {'utils/losses.py': {'\t': ' ' * 8}}  # mixed with spaces
 
 @dataclass
 class PublicCode:
-    """The modules of the clone that are measured.
+    """The modules of the clone that are measured."""
 
-    Attributes:
-        decoders: `models/decoders.py`.
-        losses: `utils/losses.py`.
-        model: `models/model.py`.
-    """
-
-    decoders: ModuleType
-    losses: ModuleType
-    model: ModuleType
+    decoders: ModuleType  # models/decoders.py
+    losses: ModuleType  # utils/losses.py
+    model: ModuleType  # models/model.py
 
     def auxiliary_decoders(
         self, counts: dict[str, int], channels: int, num_classes: int, stride: int
     ) -> nn.ModuleList:
-        """Builds decoders with the settings of the clone's own config.
+        """Builds decoders, by number of each perturbation, with the settings of the clone's config.
 
-        Args:
-            counts: Number of decoders by perturbation.
-            channels: D.
-            num_classes: C.
-            stride: s.
-
-        Returns:
-            A module for each decoder, called with z and the main prediction.
+        Each is called with z and the main prediction.
         """
         kinds = dict(
             vat=(self.decoders.VATDecoder, dict(xi=1e-6, eps=2.0)),
@@ -103,12 +90,9 @@ def _bare_package(name: str, folder: Path) -> ModuleType:
 
 
 def mend(clone: str, mends: dict[str, dict[str, str]], **values: Any) -> None:
-    """Makes the modules of a clone importable, with some of their text replaced.
+    """Makes the modules of a clone importable, with old text replaced by new text, by file.
 
-    Args:
-        clone: Its folder.
-        mends: Old text and new text, by file.
-        **values: What the new text names in braces.
+    `values` are what the new text names in braces.
     """
     root = Path(clone).resolve()
 

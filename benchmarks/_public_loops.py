@@ -340,14 +340,10 @@ def _names(config: Config, options: Namespace, subset: str) -> list[str]:
 def _lists(
     config: Config, options: Namespace, *, repeat: bool, prefix: str = ''
 ) -> dict[str, list[str]]:
-    """Returns the lines 'image mask' of the three lists.
+    """Returns the lines 'image mask' of the three lists, with a prefix before each path.
 
-    Args:
-        config: The setting.
-        options: The command line.
-        repeat: Whether the labelled list is repeated to the length of the unlabelled one, so that a
-            supervised epoch is no shorter.
-        prefix: Text before each path.
+    With `repeat`, the labelled list is repeated to the length of the unlabelled one, so that a
+    supervised epoch is no shorter.
     """
     names = {subset: _names(config, options, subset) for subset in ('labeled', 'unlabeled', 'val')}
     if repeat:

@@ -35,6 +35,7 @@ from mmseg_cct.studies.study import collect, interval
 from mmseg_cct.studies.validation_curves import Curves, plot_validations
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.templates import markdown_table
+from mmseg_cct.utils.text import signed
 from mmseg_cct.visualization.figures import png_bytes
 
 DOCS = Path(__file__).resolve().parents[1] / 'docs'
@@ -195,7 +196,7 @@ def paired_table(runs: Runs, labels: int, title: str) -> str:
         if name == BASELINE:
             cells = ['', '', '']
         elif name not in corrected:
-            cells = ['one pair', _signed(mean(gains[name])), '']
+            cells = ['one pair', signed(mean(gains[name])), '']
         else:
             said = _verdict(gains[name], corrected[name])
             cells = [said, _gain(gains[name]), _p(corrected[name])]
@@ -217,15 +218,9 @@ def head_to_head(runs: Runs, data_set: str) -> str:
         by_seed = [mean(values) for values in grid.values()]
         higher = sum(gain > 0 for values in grid.values() for gain in values)
         samples.append(by_seed)
-        rows.append(
-            [
-                f'{NAMES[method]} over {NAMES[reference]}',
-                _gain(by_seed),
-                f'{higher} of {len(numbers) * len(seeds)}',
-                ', '.join(map(str, numbers)),
-                str(len(seeds)),
-            ]
-        )
+        names, of = f'{NAMES[method]} over {NAMES[reference]}', len(numbers) * len(seeds)
+        cells = [f'{higher} of {of}', ', '.join(map(str, numbers)), str(len(seeds))]
+        rows.append([names, _gain(by_seed), *cells])
     p_values = list(map(p_value, samples))
     for row, sample, p, corrected in zip(rows, samples, p_values, holm(p_values)):
         row.insert(1, _verdict(sample, corrected))
@@ -304,10 +299,8 @@ def curve_table(curves: Sequence[Validated], method: str, title: str) -> str:
         gains.append([None if None in (own, base) else own - base for own, base in pairs])
     rows = [[f'seed {seed}', *map(_signed, own)] for seed, own in zip(seeds, gains)]
     if len(gains) > 1:
-        means = [None if None in step else mean(step) for step in zip(*gains)]
-        rows.append(
-            ['mean', *(f'**{_signed(gain)}**' if gain is not None else '' for gain in means)]
-        )
+        means = ['' if None in step else f'**{signed(mean(step))}**' for step in zip(*gains)]
+        rows.append(['mean', *means])
     return markdown_table([title, *map(str, steps)], rows)
 
 
@@ -321,31 +314,25 @@ def table_of(words: Sequence[str], runs: Runs) -> str:
         return curve_table(curves, method, f'`{method}`, n = {labels}')
     if kind == 'head-to-head':
         return head_to_head(runs, rest[0])
-    if kind == 'readme':
-        return shown_table(runs)
-    if kind == 'configs':
-        return configs_table(runs)
-    if kind == 'gains':
-        return gains_overview(runs)
+    whole = dict(readme=shown_table, configs=configs_table, gains=gains_overview)
+    if kind in whole:
+        return whole[kind](runs)
     data_set, split, labels, *iterations = rest
-    if iterations:
-        kept = [r for r in runs if r.iterations == int(iterations[0])]
-        own = [run for run in kept if (run.data_set, run.split) == (data_set, split)]
-    else:
-        own = main_runs(runs, data_set, split)
-    length = f', {iterations[0]} iterations' if iterations else ''
-    split = f', {split}' if data_set == 'camvid' else ''
-    return paired_table(own, int(labels), f'n = {labels}{split}{length}')
+    title = f'n = {labels}' + (f', {split}' if data_set == 'camvid' else '')
+    if not iterations:
+        return paired_table(main_runs(runs, data_set, split), int(labels), title)
+    wanted = data_set, split, int(labels), int(iterations[0])
+    own = [run for run in runs if run[:4] == wanted]
+    return paired_table(own, int(labels), f'{title}, {iterations[0]} iterations')
 
 
 def write_tables(text: str, runs: Runs) -> str:
     """Replaces each table of a page."""
-    return TABLE.sub(
-        lambda match: (
-            f'<!-- table {match[1]} -->\n{table_of(match[1].split(), runs)}\n<!-- end -->'
-        ),
-        text,
-    )
+
+    def written(match: re.Match[str]) -> str:
+        return f'<!-- table {match[1]} -->\n{table_of(match[1].split(), runs)}\n<!-- end -->'
+
+    return TABLE.sub(written, text)
 
 
 def add_study(runs: Runs, study: Path, data_set: str, split: str, date: str) -> list[Measured]:
@@ -427,13 +414,11 @@ def _verdict(gains: Sequence[float], corrected: float) -> str:
 
 
 def _gain(gains: Sequence[float]) -> str:
-    return f'{_signed(mean(gains))} ±{interval(gains):.1f}'
+    return f'{signed(mean(gains))} ±{interval(gains):.1f}'
 
 
 def _signed(points: float | None) -> str:
-    if points is None:
-        return ''
-    return f'{round(points, 1) + 0.0:+.1f}'.replace('-', '−')
+    return '' if points is None else signed(points)
 
 
 def _one_digit(value: float | None) -> str:
