@@ -54,6 +54,5 @@ def test_agreement_and_a_single_decoder_give_zero():
     seg_logits = torch.randn(1, C, R, Q, dtype=torch.float64)
     target = torch.zeros(C, R, Q)
     for same in (seg_logits, seg_logits.expand(K, -1, -1, -1)):
-        torch.testing.assert_close(
-            variance(same, target), torch.zeros(1, R, Q, dtype=torch.float64)
-        )
+        zero = torch.zeros(1, R, Q, dtype=torch.float64)
+        torch.testing.assert_close(variance(same, target), zero)

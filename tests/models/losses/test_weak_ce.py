@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 import torch
 from mmseg.registry import MODELS
@@ -27,12 +29,10 @@ def test_is_the_mean_over_decoders_and_labelled_pixels(ignore_index):
     seg_logits, targets = make_inputs(ignore_index=ignore_index)
     loss = MODELS.build(dict(type='WeakCrossEntropy', ignore_index=ignore_index, loss_weight=0.7))
     values = []
-    for k in range(K):
-        for r in range(R):
-            for q in range(Q):
-                label = targets.labels[0, 0, r, q].item()
-                if label != ignore_index:
-                    values.append(-seg_logits[k, :, r, q].softmax(0)[label].log())
+    for k, r, q in itertools.product(range(K), range(R), range(Q)):
+        label = targets.labels[0, 0, r, q].item()
+        if label != ignore_index:
+            values.append(-seg_logits[k, :, r, q].softmax(0)[label].log())
     assert 0 < len(values) < K * R * Q
     term = loss.term(targets)
     torch.testing.assert_close(evaluate(term, seg_logits), sum(values) / len(values))
