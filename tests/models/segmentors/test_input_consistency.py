@@ -16,40 +16,32 @@ from mmseg_cct.models.segmentors.input_consistency import adversarial_noise
 N, SIZE = 3, (32, 32)
 
 
-def test_consistency_is_the_squared_distance_of_the_two_softmaxes():
-    model, teacher = tiny.taught()
-    batch = tiny.pair_batch(N)
+@pytest.mark.parametrize('padded', [False, True])
+def test_consistency_is_the_squared_distance_of_the_softmaxes_without_padding(padded):
+    (model, teacher), batch = tiny.taught(), tiny.pair_batch(N)
+    valid = torch.ones(N, *SIZE, dtype=torch.bool)
+    if padded:
+        valid[0, 20:] = valid[0, :, 7:] = valid[1, :, 16:] = False
+        for sample, mask in zip(batch['data_samples']['unlabeled'], valid):
+            sample.valid_mask = PixelData(data=mask[None])
     student = copy.deepcopy(model)
     losses = model(**batch, mode='loss')
-    p = teacher(batch['inputs']['unlabeled']).softmax(1)
-    q = student(batch['inputs']['unlabeled']).softmax(1)
-    expected = F.mse_loss(q, p)
+    p, q = (each(batch['inputs']['unlabeled']).softmax(1) for each in (teacher, student))
+    expected = (p - q).square().mean(1)[valid].mean()
     torch.testing.assert_close(losses['aux.consistency'], expected.detach())
     torch.testing.assert_close(losses['aux.loss'], 30 * expected)
 
 
-def test_padding_does_not_count():
-    model, teacher = tiny.taught()
-    batch = tiny.pair_batch(N)
-    valid = torch.zeros(N, *SIZE, dtype=torch.bool)
-    valid[0, :20, :7] = valid[1, :, :16] = True
-    for sample, mask in zip(batch['data_samples']['unlabeled'], valid):
-        sample.valid_mask = PixelData(data=mask[None])
-    student = copy.deepcopy(model)
-    losses = model(**batch, mode='loss')
-    p = teacher(batch['inputs']['unlabeled']).softmax(1)
-    q = student(batch['inputs']['unlabeled']).softmax(1)
-    expected = (p - q).square().mean(1)[valid].mean()
-    torch.testing.assert_close(losses['aux.consistency'], expected.detach())
+def fcn_head(**kwargs):
+    return dict(
+        type='FCNHead', in_channels=6, channels=4, num_classes=3, num_convs=1,
+        norm_cfg=dict(type='BN'), in_index=-1, **kwargs,
+    )  # fmt: skip
 
 
 def test_unlabelled_images_stay_out_of_the_heads_statistics():
-    head = dict(
-        type='FCNHead', in_channels=6, channels=4, num_classes=3, num_convs=1,
-        norm_cfg=dict(type='BN'), in_index=-1,
-    )  # fmt: skip
-    model = tiny.mean_teacher(decode_head=head)
-    model.set_teacher(tiny.mean_teacher(seed=9, decode_head=head).requires_grad_(False).eval())
+    model, teacher = (tiny.mean_teacher(seed, decode_head=fcn_head()) for seed in (0, 9))
+    model.set_teacher(teacher.requires_grad_(False).eval())
     model(**tiny.pair_batch(N), mode='loss')
     assert model.decode_head.convs[0].bn.num_batches_tracked == 1
 
@@ -109,11 +101,14 @@ def noise_for(model, images, epsilon=0.5, seed=3, **kwargs):
     return adversarial_noise(model, images, p, epsilon, **dict(dict(xi=1.0), **kwargs))
 
 
-def test_the_norm_of_every_images_noise_is_epsilon():
-    model, images = make_vat().eval(), torch.randn(N, 3, *SIZE)
+def test_the_norm_of_every_images_noise_is_epsilon_and_that_of_its_probe_xi():
+    model, images, seen = make_vat().eval(), torch.randn(N, 3, *SIZE), []
     images[1] *= 1e-3
-    norms = noise_for(model, images, epsilon=2.5).flatten(1).norm(dim=1)
-    torch.testing.assert_close(norms, torch.full((N,), 2.5))
+    model.register_forward_pre_hook(lambda _, args: seen.append(args[0].detach() - images))
+    noise = noise_for(model, images, epsilon=2.5, xi=0.25)
+    _, probe = seen  # after the clean pass
+    for change, length in ((noise, 2.5), (probe, 0.25)):
+        torch.testing.assert_close(change.flatten(1).norm(dim=1), torch.full((N,), length))
 
 
 def test_it_finds_the_worst_direction_of_a_linear_model():
@@ -183,11 +178,7 @@ def test_trains_under_ddp(tmp_path):
 
 
 def test_dropout_and_the_heads_statistics_leave_the_target_clean(monkeypatch):
-    head = dict(
-        type='FCNHead', in_channels=6, channels=4, num_classes=3, num_convs=1, dropout_ratio=0.5,
-        norm_cfg=dict(type='BN'), in_index=-1,
-    )  # fmt: skip
-    model, batch = make_vat(decode_head=head), tiny.pair_batch(N)
+    model, batch = make_vat(decode_head=fcn_head(dropout_ratio=0.5)), tiny.pair_batch(N)
     seen = []
     model.decode_head.dropout.register_forward_hook(
         lambda module, inputs, output: seen.append(not torch.equal(inputs[0], output))
@@ -209,11 +200,3 @@ def test_a_saturated_model_still_gives_noise_of_length_epsilon():
     target = torch.rand(2, 3, 4, 4).softmax(1)
     noise = adversarial_noise(predict, images, target, epsilon=2.0, xi=1.0)
     assert noise.flatten(1).norm(dim=1) == pytest.approx(torch.full((2,), 2.0), rel=1e-5)
-
-
-def test_it_probes_at_xi():
-    model, images, seen = make_vat().eval(), torch.randn(N, 3, *SIZE), []
-    model.register_forward_pre_hook(lambda _, args: seen.append(args[0].detach() - images))
-    noise_for(model, images, xi=0.25)
-    _, probe = seen  # after the clean pass
-    torch.testing.assert_close(probe.flatten(1).norm(dim=1), torch.full((N,), 0.25))

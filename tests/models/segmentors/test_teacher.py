@@ -1,3 +1,4 @@
+import pytest
 import tiny
 import torch
 
@@ -14,25 +15,17 @@ def test_the_teacher_is_no_part_of_the_model():
     assert not teacher.training
 
 
-def batch_norms(model):
-    return [m for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d)]
-
-
-def test_the_teachers_batch_norm_takes_the_statistics_of_the_batch():
-    (model, teacher), images = tiny.taught(), torch.randn(N, 3, *SIZE)
+@pytest.mark.parametrize('batch_statistics', [True, False])
+def test_the_teachers_batch_norm_takes_the_statistics_of_the_batch_or_its_own(batch_statistics):
+    model, teacher = tiny.taught(batch_statistics=batch_statistics)
+    images = torch.randn(N, 3, *SIZE)
     _, probabilities = model.predict_pair(images)
     with torch.no_grad():
-        expected = tiny.mean_teacher(seed=9).train()(images).softmax(1)
-        running = tiny.mean_teacher(seed=9).eval()(images).softmax(1)
-    torch.testing.assert_close(probabilities, expected)
-    assert not torch.allclose(probabilities, running, atol=1e-3)
-    assert batch_norms(teacher) and not teacher.training
-
-
-def test_or_its_running_statistics():
-    (model, teacher), images = tiny.taught(batch_statistics=False), torch.randn(N, 3, *SIZE)
-    _, probabilities = model.predict_pair(images)
-    with torch.no_grad():
-        expected = tiny.mean_teacher(seed=9).eval()(images).softmax(1)
-    torch.testing.assert_close(probabilities, expected)
-    assert not any(module.training for module in teacher.modules())
+        of_batch, running = (
+            tiny.mean_teacher(seed=9).train(training)(images).softmax(1)
+            for training in (True, False)
+        )
+    torch.testing.assert_close(probabilities, of_batch if batch_statistics else running)
+    assert not torch.allclose(of_batch, running, atol=1e-3)
+    assert any(module.training for module in teacher.modules()) == batch_statistics
+    assert not teacher.training
