@@ -39,10 +39,8 @@ def test_labels_grow_to_the_edge_of_the_object(scene):
 
 def test_an_isolated_label_gives_way_to_its_surroundings(scene):
     image, maps = scene
-    maps[:, :, :30] = 1.0
-    maps[:, 20, 50] = 1.0
-    after = refined_labels(image, maps, (3,), 0, DEFAULT, DenseCRF())
-    assert after[20, 50] == 0
+    maps[:, :, :30] = maps[:, 20, 50] = 1.0
+    assert refined_labels(image, maps, (3,), 0, DEFAULT, DenseCRF())[20, 50] == 0
 
 
 def test_between_the_two_cuts_a_pixel_is_ignored():

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from folders import save
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels.image_labels import (
@@ -22,18 +22,16 @@ def table(tmp_path, text):
     return path
 
 
-def write_mask(tmp_path, ids):
-    Image.fromarray(np.array(ids, np.uint8)).save(tmp_path / 'a.png')
-
-
 class TestTable:
-    def test_reads_names_with_and_without_extension(self, tmp_path):
-        file = table(tmp_path, 'image,labels\na.jpg,dog; cat\nmore/b,\n')
-        assert labels_from_table(file, IMAGES, CLASSES) == {'a': [0, 1], 'more/b': []}
-
-    def test_other_columns_may_be_there(self, tmp_path):
-        file = table(tmp_path, 'who,labels,image\nme,dog,a.jpg\n')
-        assert labels_from_table(file, IMAGES, CLASSES) == {'a': [1]}
+    @pytest.mark.parametrize(
+        ('text', 'expected'),
+        [
+            ('image,labels\na.jpg,dog; cat\nmore/b,\n', {'a': [0, 1], 'more/b': []}),
+            ('who,labels,image\nme,dog,a.jpg\n', {'a': [1]}),
+        ],
+    )
+    def test_reads_names_with_and_without_extension(self, tmp_path, text, expected):
+        assert labels_from_table(table(tmp_path, text), IMAGES, CLASSES) == expected
 
     @pytest.mark.parametrize(
         ('text', 'message'),
@@ -74,12 +72,12 @@ class TestMasks:
     def test_gives_the_classes_that_occur_after_msegs_mappings(
         self, tmp_path, ids, options, expected
     ):
-        write_mask(tmp_path, ids)
+        save(tmp_path / 'a.png', np.array(ids, np.uint8))
         options = dict(mask_classes=CLASSES) | options
         assert labels_from_masks(tmp_path, ['a'], classes=CLASSES, **options) == {'a': expected}
 
     def test_an_unknown_id_is_named(self, tmp_path):
-        write_mask(tmp_path, [[3]])
+        save(tmp_path / 'a.png', np.array([[3]], np.uint8))
         with pytest.raises(UserError, match=r'label id 3 outside the classes; expected 0 to 1'):
             labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, reduce_zero_label=True)
 

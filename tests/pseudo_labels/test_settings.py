@@ -33,10 +33,7 @@ def test_reads_images_classes_and_defaults(weak):
         (dict(thresholds=dict(foreground='a')), r"foreground='a': expected a number in \[0, 1\]"),
         (dict(thresholds=dict(background=0.5)), r'expected 0 <= background <= foreground'),
         (dict(crf=dict(sxy=1)), r'crf\.sxy: unknown; expected gaussian_sxy'),
-        (
-            dict(crf=dict(gaussian_sxy=0)),
-            r'labels\.crf\.gaussian_sxy=0: expected a finite number f',
-        ),
+        (dict(crf=dict(gaussian_sxy=0)), r'\.crf\.gaussian_sxy=0: expected a finite number from'),
         (dict(crf=dict(bilateral_srgb=1e-9)), r'bilateral_srgb=1e-09: expected a finite number f'),
         (dict(crf=dict(gt_prob=1)), r'labels\.crf\.gt_prob=1: expected a number in \(0, 1\)'),
         (dict(crf=dict(iterations=2.5)), r'labels\.crf\.iterations=2\.5: expected a whole number'),
@@ -51,15 +48,11 @@ def test_a_wrong_value_is_named(weak, change, message):
         read_settings(config)
 
 
-def test_a_class_that_the_segmentation_does_not_have(weak):
+def test_what_the_sections_lack_is_named(weak):
     config = weak.load()
     config.pseudo_labels.images.metainfo = ConfigDict(classes=('thing', 'sky'))
     with pytest.raises(UserError, match=r"images: 'sky' is not a class of pseudo_labels\.segm"):
         read_settings(config)
-
-
-def test_missing_section_key_and_file(weak):
-    config = weak.load()
     config.pseudo_labels.images.ann_file = 'none.json'
     with pytest.raises(UserError, match=r'none\.json: no such file; expected the image-level'):
         read_settings(config)

@@ -36,14 +36,8 @@ def test_masks_are_stale_once_an_image_changes(teacher, tmp_path, monkeypatch, c
 
 
 def test_a_damaged_record_is_one_line(teacher, tmp_path):
-    training = SelfTraining(
-        str(teacher / 'teacher/iter_3.pth'),
-        str(teacher / 'setting.py'),
-        {},
-        tmp_path / 'out',
-        tta=False,
-        held_out=1,
-    )
+    file, setting = teacher / 'teacher/iter_3.pth', teacher / 'setting.py'
+    training = SelfTraining(str(file), str(setting), {}, tmp_path / 'out', tta=False, held_out=1)
     training.draw(1)
     masks = training.folder(1) / 'masks'
     assert '| right among kept |' in (masks / 'report.md').read_text()

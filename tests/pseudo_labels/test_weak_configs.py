@@ -7,69 +7,57 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from folders import save
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
-from PIL import Image
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.pseudo_labels.crf import DenseCRF
 from mmseg_cct.pseudo_labels.settings import read_settings
+from mmseg_cct.utils.image_lists import write_list
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
-WEAK_RAMP = dict(
-    type='RampUpHook', attribute='auxiliary_head.loss_weak.loss_weight', schedule='exp',
-    fraction=0.1,
-)  # fmt: skip
+WEAK_RAMP = dict(type='RampUpHook', attribute='auxiliary_head.loss_weak.loss_weight')
+WEAK_RAMP |= dict(schedule='exp', fraction=0.1)
 
 
 def parse(name):
     return load_config(str(CONFIGS / name), {})
 
 
-def write_images(folder, names, size=(48, 40)):
-    folder.mkdir(parents=True)
-    rng = np.random.default_rng(0)
+def write_images(images, masks, names):
     for name in names:
-        Image.fromarray(rng.integers(0, 256, (*size, 3), np.uint8)).save(folder / f'{name}.jpg')
+        save(images / f'{name}.jpg', np.random.default_rng(0).integers(0, 256, (48, 40, 3), 'u1'))
+        save(masks / f'{name}.png', np.zeros((48, 40), np.uint8))
 
 
 def write_voc(tmp_path):
     root = tmp_path / 'data/VOCdevkit/VOC2012'
     names = [f'2007_00000{index}' for index in range(4)]
-    write_images(root / 'JPEGImages', names)
-    for folder in ('Annotations', 'ImageSets/Segmentation', 'SegmentationClassAug'):
-        (root / folder).mkdir(parents=True)
+    write_images(root / 'JPEGImages', root / 'SegmentationClassAug', names)
+    (root / 'Annotations').mkdir()
     for name, label in zip(names, ('dog', 'person', 'dog', 'tvmonitor')):
         objects = f'<object><name>{label}</name><difficult>0</difficult></object>'
         (root / f'Annotations/{name}.xml').write_text(f'<annotation>{objects}</annotation>')
-        Image.fromarray(np.zeros((48, 40), np.uint8)).save(
-            root / f'SegmentationClassAug/{name}.png'
-        )
-    (root / 'ImageSets/Segmentation/val.txt').write_text(names[3])
-    splits = tmp_path / 'data/splits/voc'
-    splits.mkdir(parents=True)
-    (splits / '1464_labeled.txt').write_text(names[0])
-    (splits / '1464_unlabeled.txt').write_text('\n'.join(names[1:3]))
+    write_list(root / 'ImageSets/Segmentation/val.txt', names[3:])
+    write_list(tmp_path / 'data/splits/voc/1464_labeled.txt', names[:1])
+    write_list(tmp_path / 'data/splits/voc/1464_unlabeled.txt', names[1:3])
     return dict(labels=[(14,), (11,)], background=0, first='2007_000001')
 
 
 def write_camvid(tmp_path):
-    for split, names in (('train', ['a', 'b']), ('val', ['c']), ('test', ['d'])):
-        write_images(tmp_path / f'data/camvid/images/{split}', names)
-        folder = tmp_path / f'data/camvid/masks/{split}'
-        folder.mkdir(parents=True)
-        for name in names:
-            Image.fromarray(np.zeros((48, 40), np.uint8)).save(folder / f'{name}.png')
     labels = tmp_path / 'work_dirs/weak_labels'
     labels.mkdir(parents=True)
-    classes = parse('weak/cam_mbv2_camvid.py').classes
+    metainfo = dict(classes=parse('weak/cam_mbv2_camvid.py').classes)
     for split, names in dict(train='ab', val='c', test='d').items():
+        folders = (tmp_path / f'data/camvid/{kind}/{split}' for kind in ('images', 'masks'))
+        write_images(*folders, names)
         listed = [dict(img_path=f'{name}.jpg', gt_label=[0, 8]) for name in names]
-        content = dict(metainfo=dict(classes=classes), data_list=listed)
-        (labels / f'{split}.json').write_text(json.dumps(content))
-    (labels / '50_unlabeled.json').write_text((labels / 'train.json').read_text())
+        for file in (split, '50_unlabeled')[: 1 + (split == 'train')]:
+            content = dict(metainfo=metainfo, data_list=listed)
+            (labels / f'{file}.json').write_text(json.dumps(content))
     return dict(labels=[(0, 8), (0, 8)], background=None, first='a')
 
 

@@ -1,7 +1,7 @@
 import json
 import os
-from concurrent.futures import Executor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -90,11 +90,11 @@ def test_a_corrupt_image_is_reported_and_the_rest_goes_on(weak):
 
 
 def test_a_killed_worker_is_one_line(weak, monkeypatch):
-    class Broken(Executor):
-        def submit(self, fn, /, *args, **kwargs):
-            raise writer.BrokenProcessPool
+    def submit(*args):
+        raise writer.BrokenProcessPool
 
-    monkeypatch.setattr(writer, '_start_workers', lambda workers: Broken())
+    broken = SimpleNamespace(submit=submit, shutdown=lambda **_: None)
+    monkeypatch.setattr(writer, '_start_workers', lambda workers: broken)
     with pytest.raises(UserError, match=r'--workers 3: a worker process was killed'):
         make(weak, workers=3)
 
@@ -114,24 +114,16 @@ def test_batches_are_of_one_size_and_bounded(weak, monkeypatch):
     assert names(4) == [['0', '1'], ['2', '4'], ['3'], ['5']]
 
 
-@pytest.mark.parametrize(
-    ('key', 'value'),
-    [
-        ('thresholds', dict(foreground=0.5)),
-        ('background', None),
-        ('input_size', (32, 24)),
-        ('scales', (1.0,)),
-        ('crf', {}),
-    ],
-)
-def test_labels_of_other_settings_never_share_a_folder(weak, key, value):
+def test_labels_of_other_settings_never_share_a_folder(weak):
     make(weak)
-    config, with_crf = weak.load(), key == 'crf'
-    if with_crf:
-        pytest.importorskip('pydensecrf', reason='the CRF is its (extra `weak`)')
-    config.pseudo_labels[key] = value
-    with pytest.raises(UserError, match=f'was made with {key}='):
-        make_pseudo_labels(config, weak.checkpoint, weak.out, with_crf=with_crf)
+    other = dict(thresholds=dict(foreground=0.5), background=None, input_size=(32, 24))
+    for key, value in dict(other, scales=(1.0,), crf={}).items():
+        if key == 'crf':
+            pytest.importorskip('pydensecrf', reason='the CRF is its (extra `weak`)')
+        config = weak.load()
+        config.pseudo_labels[key] = value
+        with pytest.raises(UserError, match=f'was made with {key}='):
+            make_pseudo_labels(config, weak.checkpoint, weak.out, with_crf=key == 'crf')
 
 
 def test_images_of_all_sizes_go_into_the_classifier_at_its_width_and_height(weak):
