@@ -1,4 +1,4 @@
-"""An image with an annotation in each format."""
+"""An image with annotations in each format, of the classes car and road."""
 
 from exports import save, write
 
@@ -7,52 +7,50 @@ from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
 SIZE = 12, 10
-
-
 BOX = [2, 2, 8, 2, 8, 6, 2, 6]
+CLASSES = ('car', 'road')
 
 
-def only_problem(annotations):
-    """What is wrong with the only image, or with its only annotation."""
-    (problem,) = annotations.images
-    return str(problem) if isinstance(problem, UserError) else problem.left_out[0].fault
+def of_coco(root, *annotations, size=SIZE, categories=None, file='x.json', **more):
+    images = [dict(id=1, file_name='1.jpg', width=size[0], height=size[1])]
+    annotations = [
+        dict(dict(id=n, image_id=1, category_id=1), **each)
+        for n, each in enumerate(annotations or [dict(segmentation=[BOX])], 5)
+    ]
+    categories = categories or [dict(id=n, name=name) for n, name in enumerate(CLASSES, 1)]
+    content = dict(images=images, annotations=annotations, categories=categories, **more)
+    write(root / file, content)
+    return Source(root / file)
 
 
-def of_coco(path, segmentation=(BOX,), categories=None, file='1.jpg', **more):
-    annotation = dict(id=5, image_id=1, category_id=1, segmentation=list(segmentation), **more)
-    if isinstance(segmentation, dict):
-        annotation['segmentation'] = segmentation
-    image = dict(id=1, file_name=file, width=SIZE[0], height=SIZE[1])
-    categories = categories or [dict(id=1, name='car')]
-    write(path, dict(images=[image], annotations=[annotation], categories=categories))
-    return Source(path if path.parent.name != 'train' else path.parents[1])
+def of_cvat(root, *shapes, size=SIZE):
+    labels = ''.join(f'<label><name>{name}</name></label>' for name in CLASSES)
+    image = f'<image name="1.jpg" width="{size[0]}" height="{size[1]}">{"".join(shapes)}</image>'
+    meta = f'<meta><task><labels>{labels}</labels></task></meta>'
+    save(root / 'x.xml', f'<annotations>{meta}{image}</annotations>'.encode())
+    return Source(root / 'x.xml')
 
 
-def of_cvat(path, *shapes, meta=True):
-    label = '<meta><job><labels><label><name>car</name></label></labels></job></meta>'
-    image = f'<image name="1.jpg" width="{SIZE[0]}" height="{SIZE[1]}">{"".join(shapes)}</image>'
-    save(path, f'<annotations>{label if meta else ""}{image}</annotations>'.encode())
-    return Source(path)
+def of_labelme(root, *shapes, size=SIZE):
+    content = dict(imagePath='1.jpg', imageWidth=size[0], imageHeight=size[1])
+    write(root / '1.json', {**content, 'shapes': [{'label': 'car', **each} for each in shapes]})
+    return Source(root / '1.json')
 
 
-def of_labelme(path, **shape):
-    content = dict(imagePath='1.jpg', imageWidth=SIZE[0], imageHeight=SIZE[1])
-    write(path, {**content, 'shapes': [{'label': 'car', **shape}]})
-    return Source(path)
+def of_label_studio(root, *results, size=SIZE, data=None):
+    size = dict(original_width=size[0], original_height=size[1])
+    done = dict(result=[{**size, **each} for each in results])
+    data = data or dict(image='s3://x/1.jpg')
+    write(root / 'x.json', [dict(id=7, data=data, annotations=[done])])
+    return Source(root / 'x.json')
 
 
-def of_label_studio(path, *results, **annotation):
-    size = dict(original_width=SIZE[0], original_height=SIZE[1])
-    done = dict(result=[{**size, **each} for each in results], **annotation)
-    write(path, [dict(id=7, data=dict(image='s3://x/1.jpg'), annotations=[done])])
-    return Source(path)
-
-
-def of_supervisely(path, **thing):
-    write(path / 'meta.json', dict(classes=[dict(title='car', color='#010203')]))
-    size = dict(width=SIZE[0], height=SIZE[1])
-    write(path / 'ds/ann/1.jpg.json', dict(size=size, objects=[dict(classTitle='car', **thing)]))
-    return Source(path)
+def of_supervisely(root, *things, size=SIZE):
+    write(root / 'x/meta.json', dict(classes=[dict(title=name) for name in CLASSES]))
+    things = [dict(classTitle='car', **each) for each in things]
+    content = dict(size=dict(width=size[0], height=size[1]), objects=things)
+    write(root / 'x/ds/ann/1.jpg.json', content)
+    return Source(root / 'x')
 
 
 def drawn(annotations):

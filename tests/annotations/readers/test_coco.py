@@ -13,54 +13,48 @@ from mmseg_cct.errors import UserError
 
 def test_coco_parts_of_an_object_add_up_and_crowds_are_ignored(tmp_path):
     overlapping = [BOX, [4, 2, 10, 2, 10, 6, 4, 6]]
-    mask = drawn(coco.read(of_coco(tmp_path / 'x.json', overlapping)))
+    mask = drawn(coco.read(of_coco(tmp_path, dict(segmentation=overlapping))))
     assert (mask == 0).sum() == 8 * 4
     rle = dict(size=[10, 12], counts=[20, 100])
-    mask = drawn(coco.read(of_coco(tmp_path / 'x.json', rle, iscrowd=1)))
+    source = of_coco(tmp_path, dict(segmentation=rle, iscrowd=1))
+    mask = drawn(coco.read(source))
     assert (mask[:, :2] == 9).all() and (mask[:, 2:] == 255).all()
-    content = json.loads((tmp_path / 'x.json').read_text())
+    content = json.loads(source.path.read_text())
     content['images'][0]['date_captured'] = 0  # as CVAT writes it, whose masks are all "crowds"
-    write(tmp_path / 'x.json', content)
-    assert (drawn(coco.read(Source(tmp_path / 'x.json')))[:, 2:] == 0).all()
+    write(source.path, content)
+    assert (drawn(coco.read(Source(source.path)))[:, 2:] == 0).all()
 
 
 @pytest.mark.parametrize('parts', [[BOX, None], [BOX, []], list(map(str, BOX)), [BOX, [1, 2, 3]]])
 def test_a_part_that_is_no_polygon_leaves_the_others(tmp_path, parts):
-    (image,) = coco.read(of_coco(tmp_path / 'x.json', parts)).images
+    (image,) = coco.read(of_coco(tmp_path, dict(segmentation=parts))).images
     assert np.array_equal(image.shapes[0].polygons[0].reshape(-1), BOX)
     faults = [part.fault for part in image.left_out if part.fault]
     assert all('3 numbers; expected x and y of each point' in fault for fault in faults)
 
 
 def test_coco_of_roboflow_is_several_files_and_a_category_that_groups(tmp_path):
-    categories = [
-        dict(id=0, name='cars-x2', supercategory='none'),
-        dict(id=1, name='car', supercategory='cars-x2'),
-    ]
+    groups = dict(id=0, name='cars-x2', supercategory='none')
+    categories = [groups, dict(id=1, name='car', supercategory='cars-x2')]
     for folder in ('train', 'valid'):
-        file = tmp_path / folder / '_annotations.coco.json'
-        of_coco(file, categories=categories)
-        save(file.parent / '1.jpg', b'')
+        of_coco(tmp_path / folder, categories=categories, file='_annotations.coco.json')
+        save(tmp_path / folder / '1.jpg', b'')
     source = Source(tmp_path)
     assert require_reader(source) is coco
     annotations = coco.read(source)
     assert list(annotations.classes) == ['car']
     assert [image.name for image in annotations.images] == ['train/1.jpg', 'valid/1.jpg']
-
-
-def test_coco_categories_need_no_supercategory(tmp_path):
+    # others need no supercategory
     categories = [dict(id=2, name='vehicle'), dict(id=1, name='car', supercategory='vehicle')]
-    assert list(coco.read(of_coco(tmp_path / 'x.json', categories=categories)).classes) == ['car']
+    assert list(coco.read(of_coco(tmp_path, categories=categories)).classes) == ['car']
 
 
 def test_panoptic_coco_is_read_with_its_pngs(tmp_path):
     ids = np.zeros(SIZE[::-1], int)
     ids[:, :4], ids[:, 8:] = 5 + 256 * 7, 3 + 65536 * 2
     rgb = np.stack([ids % 256, ids // 256 % 256, ids // 65536], -1).astype(np.uint8)
-    segments = [
-        dict(id=5 + 256 * 7, category_id=9),
-        dict(id=3 + 65536 * 2, category_id=2, iscrowd=1),
-    ]
+    water = dict(id=5 + 256 * 7, category_id=9)
+    segments = [water, dict(id=3 + 65536 * 2, category_id=2, iscrowd=1)]
     content = dict(
         images=[dict(id=1, file_name='1.jpg', width=SIZE[0], height=SIZE[1])],
         annotations=[dict(image_id=1, file_name='1.png', segments_info=segments)],

@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 from formats import drawn, of_cvat
 
-from mmseg_cct.annotations.readers import (
-    cvat,
-)
+from mmseg_cct.annotations.readers import cvat
 
 
 @pytest.mark.parametrize(
@@ -17,7 +15,7 @@ from mmseg_cct.annotations.readers import (
     ],
 )
 def test_boxes_and_ellipses_of_cvat_turn_about_their_centre(tmp_path, shape, pixels):
-    y, x = np.nonzero(drawn(cvat.read(of_cvat(tmp_path / 'x.xml', shape))) == 0)
+    y, x = np.nonzero(drawn(cvat.read(of_cvat(tmp_path, shape))) == 0)
     box = (x.min() + x.max() + 1) / 2, (y.min() + y.max() + 1) / 2, np.ptp(x) + 1, np.ptp(y) + 1
     assert box == pixels
     share = len(x) / (pixels[2] * pixels[3])
@@ -26,9 +24,9 @@ def test_boxes_and_ellipses_of_cvat_turn_about_their_centre(tmp_path, shape, pix
 
 def test_an_empty_polygon_is_left_out_and_a_mask_has_its_group(tmp_path):
     mask = '<mask label="car" rle="1, 3" left="0" top="0" width="2" height="2" group_id="3"/>'
-    source = of_cvat(tmp_path / 'x.xml', f'<polygon label="car" points=""/>{mask}')
-    (image,) = cvat.read(source).images
+    empty = '<polygon label="car" points=""/>'
+    (image,) = cvat.read(of_cvat(tmp_path, empty, mask)).images
     assert [part.kind for part in image.left_out] == ['polygon of fewer than three points']
     assert image.shapes[0].group == '3'
-    (image,) = cvat.read(of_cvat(tmp_path / 'x.xml', mask.replace('1, 3', '1'))).images
+    (image,) = cvat.read(of_cvat(tmp_path, mask.replace('1, 3', '1'))).images
     assert image.left_out[0].extent.tolist() == [[0, 0], [2, 2]]  # the others are drawn
