@@ -18,35 +18,25 @@ from mmseg_cct.utils.templates import markdown_table
 from .image_values import ImageValues, measure_images
 from .transforms import LoadChannels
 
+# The labels in masks, ignored ones included, by the name of the image.
+Labels = Mapping[str, frozenset[int]]
+
 _SIZES = 200  # number of images whose sizes and values are read, at most
 
 
 class FolderSummary(NamedTuple):
-    """Contents of a folder with `images/`, `masks/` and perhaps `val/`.
+    """Contents of a folder with `images/`, `masks/` and perhaps `val/`."""
 
-    Attributes:
-        labels: The labels in the mask of each image that has one, ignored ones included, by name.
-        unlabeled: Number of images without a mask.
-        validation: The labels in the masks of `val`, likewise; empty without that folder.
-        size: Median width and height of the images.
-        pixels: `(C,)` number of pixels of each class in the masks.
-        ignored: Number of ignored pixels.
-        widths: Typical width in pixels of the objects of each class (see `ObjectWidths`).
-        values: How to load the images, if MMSegmentation's loader would change them.
-    """
+    labels: Labels  # of the images that have a mask
+    unlabeled: int  # number of images without one
+    validation: Labels  # of the images in `val`; empty without that folder
+    size: tuple[int, int]  # median width and height of the images
+    pixels: np.ndarray  # (C,) number of pixels of each class in the masks
+    ignored: int  # number of ignored pixels
+    widths: Mapping[str, float]  # of the objects of each class, see `ObjectWidths`
+    values: ImageValues | None = None  # if MMSegmentation's loader would change the images
 
-    labels: Mapping[str, frozenset[int]]
-    unlabeled: int
-    validation: Mapping[str, frozenset[int]]
-    size: tuple[int, int]
-    pixels: np.ndarray
-    ignored: int
-    widths: Mapping[str, float]
-    values: ImageValues | None = None
-
-    def sides(
-        self, held_out: Collection[str]
-    ) -> tuple[dict[str, frozenset[int]], Mapping[str, frozenset[int]]]:
+    def sides(self, held_out: Collection[str]) -> tuple[Labels, Labels]:
         """Divides the labels by name into those to train and those to validate on."""
         trained = {name: labels for name, labels in self.labels.items() if name not in held_out}
         return trained, self.validation or {name: self.labels[name] for name in held_out}
@@ -78,28 +68,27 @@ def summarize_folder(
     # every mask, since one wrong id ends a training
     widths = ObjectWidths(classes)
     labels, counts = _count_classes(found, labeled, len(classes), loader, widths)
-    validation: dict[str, frozenset[int]] = {}
+    validation: Labels = {}
     # a folder of validation images has masks for all of them
     if Path(data, 'val').is_dir():
         images, masks = Path(data, 'val', 'images'), Path(data, 'val', 'masks')
         own = find_images(images)
         labeled = _masks_by_name(own, images, masks, mask_suffix)
         if missing := sorted(own.keys() - labeled.keys()):
-            raise UserError(
-                own[missing[0]], 'no mask for this image', f'{masks / missing[0]}{mask_suffix}'
-            )
+            expected = f'{masks / missing[0]}{mask_suffix}'
+            raise UserError(own[missing[0]], 'no mask for this image', expected)
         validation, _ = _count_classes(own, labeled, len(classes), loader)
     sizes = [image_size(str(path), None, False, loader) for path in sample]
     width, height = np.median(sizes, 0).astype(int).tolist()
     return FolderSummary(
-        labels,
-        len(found) - len(labels),
-        validation,
-        (width, height),
-        counts[:-1],
-        int(counts[-1]),
-        widths.typical(),
-        values,
+        labels=labels,
+        unlabeled=len(found) - len(labels),
+        validation=validation,
+        size=(width, height),
+        pixels=counts[:-1],
+        ignored=int(counts[-1]),
+        widths=widths.typical(),
+        values=values,
     )
 
 
@@ -157,7 +146,7 @@ def _count_classes(
     num_classes: int,
     loader: LoadChannels | None = None,
     widths: ObjectWidths | None = None,
-) -> tuple[dict[str, frozenset[int]], np.ndarray]:
+) -> tuple[Labels, np.ndarray]:
     """Finds the labels in each mask, and counts the pixels of each class `(C + 1,)`.
 
     Ignored pixels are counted last.

@@ -18,21 +18,13 @@ _ENDS = (0.1, 99.9)  # percentiles
 
 
 class ImageValues(NamedTuple):
-    """Settings that load images other than 8-bit RGB or grey.
+    """Settings that load images other than 8-bit RGB or grey."""
 
-    Attributes:
-        description: The images' format, in words.
-        loader: Config of `LoadChannels`.
-        mean: Mean of each loaded channel, in the order of the loader's `channels`.
-        std: Standard deviation of each loaded channel, likewise.
-        has_nodata: Whether a file names a value of pixels without data, which count for nothing.
-    """
-
-    description: str
-    loader: dict[str, Any]
-    mean: list[float]
-    std: list[float]
-    has_nodata: bool = False
+    description: str  # of the format, in words
+    loader: dict[str, Any]  # config of `LoadChannels`
+    mean: list[float]  # of each loaded channel, in the loader's order
+    std: list[float]  # likewise
+    has_nodata: bool = False  # whether a file names a value of pixels that count for nothing
 
 
 def measure_images(
@@ -56,17 +48,11 @@ def measure_images(
     # One loader reads all images, so they are of one kind.
     for path, other in formats.items():
         if (other.channels, other.bits, other.kind) != (found.channels, found.bits, found.kind):
-            raise UserError(
-                path,
-                f'{other.describe()}, while {first.name} has {found.describe()}',
-                'images of one kind',
-            )
+            differs = f'{other.describe()}, while {first.name} has {found.describe()}'
+            raise UserError(path, differs, 'images of one kind')
     if found.kind != 'integers':
-        raise UserError(
-            first,
-            found.describe(),
-            'whole numbers from 0, such as reflectances times 10000 as uint16',
-        )
+        expected = 'whole numbers from 0, such as reflectances times 10000 as uint16'
+        raise UserError(first, found.describe(), expected)
     chosen = tuple(channels) if channels is not None else _default_channels(found)
     if max(chosen) >= found.channels:
         raise UserError(

@@ -14,15 +14,10 @@ from mmseg_cct.utils.image_lists import read_list
 
 
 class Split(NamedTuple):
-    """The two lists of a semi-supervised training.
+    """The two lists of a semi-supervised training: names of images."""
 
-    Attributes:
-        labeled: Names of the images whose masks are used.
-        unlabeled: Names of the other images.
-    """
-
-    labeled: list[str]
-    unlabeled: list[str]
+    labeled: list[str]  # those whose masks are used
+    unlabeled: list[str]  # the others
 
 
 def draw_split(
@@ -37,18 +32,14 @@ def draw_split(
         UserError: If the number is outside [1, number of candidates].
     """
     if not 1 <= num_labeled <= len(candidates):
-        raise UserError(
-            'number of labelled images',
-            num_labeled,
-            f'1 to {len(candidates)}, the images to draw from',
-        )
+        expected = f'1 to {len(candidates)}, the images to draw from'
+        raise UserError('number of labelled images', num_labeled, expected)
     # NumPy promises not to change RandomState, so a seed means the same list in every version.
     order = np.random.RandomState(seed).permutation(len(candidates))
     labeled = [candidates[index] for index in sorted(order[:num_labeled])]
     drawn = set(labeled)
-    return Split(
-        labeled, [name for name in (candidates if names is None else names) if name not in drawn]
-    )
+    names = candidates if names is None else names
+    return Split(labeled, [name for name in names if name not in drawn])
 
 
 def draw_voc_split(
@@ -82,12 +73,9 @@ def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
     train, val = read_list(lists / 'train.txt'), set(read_list(lists / 'val.txt'))
     written = [lists / name for name in ('trainaug.txt', 'aug.txt') if (lists / name).is_file()]
     if not written and not masks.is_dir():
-        raise UserError(
-            lists,
-            f'no trainaug.txt or aug.txt, and no folder {masks}',
-            'one of the three, as tools/dataset_converters/voc_aug.py of MMSegmentation writes '
-            'them',
-        )
+        found = f'no trainaug.txt or aug.txt, and no folder {masks}'
+        writer = 'tools/dataset_converters/voc_aug.py of MMSegmentation'
+        raise UserError(lists, found, f'one of the three, as {writer} writes them')
     trainaug = read_list(written[0]) if written else list(find_images(masks, '.png'))
     return train, [name for name in dict.fromkeys([*train, *trainaug]) if name not in val]
 
@@ -102,17 +90,11 @@ def read_public_splits(folder: str | os.PathLike) -> dict[int, Split]:
         UserError: If there is no list at all, or only one of a pair.
     """
     root = Path(folder)
-    numbers = sorted(
-        int(match[1])
-        for path in root.glob('*_train_supervised.txt')
-        if (match := re.fullmatch(r'(\d+)_train_supervised\.txt', path.name))
-    )
+    found = (re.fullmatch(r'(\d+)_train_supervised\.txt', path.name) for path in root.glob('*'))
+    numbers = sorted(int(match[1]) for match in found if match)
     if not numbers:
-        raise UserError(
-            folder,
-            'no list of the public code',
-            '{n}_train_supervised.txt and {n}_train_unsupervised.txt',
-        )
+        expected = '{n}_train_supervised.txt and {n}_train_unsupervised.txt'
+        raise UserError(folder, 'no list of the public code', expected)
     parts = 'supervised', 'unsupervised'
     return {
         n: Split(*(read_list(root / f'{n}_train_{part}.txt') for part in parts)) for n in numbers

@@ -15,12 +15,7 @@ _DOMAIN = 2  # number of the stream that seeds the domains' `PairSampler`s
 
 
 class MultiDomainDraw(NamedTuple):
-    """One draw of a pair from one of several domains.
-
-    Attributes:
-        domain: Name of the domain.
-        pair: The draw from its set.
-    """
+    """One draw of a pair from the set of one of several domains."""
 
     domain: str
     pair: PairDraw
@@ -92,19 +87,12 @@ def domain_cycle(domains: Sequence[str], weights: Mapping[str, int]) -> tuple[st
     Raises:
         UserError: If a weight is for an unknown domain or not a positive whole number.
     """
+    key = 'train_dataloader.sampler.weights'
     for name, weight in weights.items():
         if name not in domains:
-            raise UserError(
-                'train_dataloader.sampler.weights',
-                f'no domain {name!r}',
-                f'one of {", ".join(domains)}',
-            )
+            raise UserError(key, f'no domain {name!r}', f'one of {", ".join(domains)}')
         if not isinstance(weight, int) or weight < 1:
-            raise UserError(
-                f'train_dataloader.sampler.weights.{name}={weight}',
-                '',
-                '1, 2, 3, ... batches in a cycle',
-            )
+            raise UserError(f'{key}.{name}={weight}', '', '1, 2, 3, ... batches in a cycle')
     # The k-th of n batches is due at (2k + 1)/2n of the cycle; ties go by the domains' order.
     due = sorted(
         ((2 * k + 1) / (2 * count), number, name)

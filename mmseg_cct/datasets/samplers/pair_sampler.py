@@ -14,23 +14,13 @@ _LABELED, _UNLABELED, _PARTNER = 0, 1, 2  # numbers of the streams
 
 
 class PairDraw(NamedTuple):
-    """One draw of a pair: two images and the seeds of their augmentation, and perhaps a partner.
-
-    Attributes:
-        labeled: Index into the labelled set.
-        unlabeled: Index into the unlabelled set, or `None` where there is none.
-        labeled_seed: Seed of the labelled image's augmentation, in [0, 2³²).
-        unlabeled_seed: Seed of the unlabelled image's augmentation, in [0, 2³²).
-        partner: Index of CutMix's partner in the unlabelled set, or `None` if the partner is
-            another image of the batch.
-        partner_seed: Seed of the partner's augmentation, in [0, 2³²).
-    """
+    """One draw: indices of images in their sets, and seeds in [0, 2³²) of their augmentation."""
 
     labeled: int
-    unlabeled: int | None
+    unlabeled: int | None  # None where there is none
     labeled_seed: int
     unlabeled_seed: int
-    partner: int | None = None
+    partner: int | None = None  # CutMix's, unlabelled; None if it is another image of the batch
     partner_seed: int = 0
 
 
@@ -74,17 +64,17 @@ class PairSampler(EndlessSampler):
     def draw(self, position: int) -> PairDraw:
         """Returns the pair at a position from 0 of the stream that all ranks share."""
         labeled, unlabeled = self.dataset.labeled, self.dataset.unlabeled
+
+        def index(images: Sized, stream: int) -> int:
+            return stream_index(len(images), self.seed, stream, position, self.shuffle)
+
         pair = PairDraw(
-            labeled=stream_index(len(labeled), self.seed, _LABELED, position, self.shuffle),
-            unlabeled=None
-            if unlabeled is None
-            else stream_index(len(unlabeled), self.seed, _UNLABELED, position, self.shuffle),
+            labeled=index(labeled, _LABELED),
+            unlabeled=None if unlabeled is None else index(unlabeled, _UNLABELED),
             labeled_seed=stream_seed(self.seed, _LABELED, position),
             unlabeled_seed=stream_seed(self.seed, _UNLABELED, position),
         )
         if unlabeled is None or not getattr(self.dataset, 'partners', False):
             return pair
-        return pair._replace(
-            partner=stream_index(len(unlabeled), self.seed, _PARTNER, position, self.shuffle),
-            partner_seed=stream_seed(self.seed, _PARTNER, position),
-        )
+        seed = stream_seed(self.seed, _PARTNER, position)
+        return pair._replace(partner=index(unlabeled, _PARTNER), partner_seed=seed)

@@ -15,17 +15,11 @@ from mmseg_cct.utils.ranges import at_least, in_unit, number, pair, positive, ra
 
 
 class Photometry(NamedTuple):
-    """The operations of one strong view, in order.
+    """The operations of one strong view, in order."""
 
-    Attributes:
-        jitter: Names and factors; 1 changes nothing, or 0 for the hue.
-        gray: Whether to turn the view grey.
-        sigma: Standard deviation of the Gaussian blur in pixels; None for no blur.
-    """
-
-    jitter: tuple[tuple[str, float], ...]
-    gray: bool
-    sigma: float | None
+    jitter: tuple[tuple[str, float], ...]  # names and factors; 1 changes nothing, for the hue 0
+    gray: bool  # whether to turn the view grey
+    sigma: float | None  # standard deviation of the Gaussian blur in pixels
 
 
 def apply_photometry(image: np.ndarray, photometry: Photometry) -> np.ndarray:

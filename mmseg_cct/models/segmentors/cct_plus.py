@@ -1,7 +1,7 @@
 """CCT+: strong views through the main decoder beside the auxiliary decoders of CCT."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from mmengine.structures import PixelData
@@ -110,11 +110,10 @@ class CCTPlusSegmentor(CCTSegmentor):
         # strong views, each mixed by its own boxes: z of all of them from one batch
         partners = self._partners(inputs, data_samples)
         boxes = [self.cutmix(inputs[name]) if self.cutmix else None for name in names]
-        mixed = [
-            _mix(inputs[name], box, inputs.get(_partner_of(name)))
-            for name, box in zip(names, boxes)
-        ]
-        z_strong = self._encode_together(mixed, len(names))
+        others = [inputs.get(name.replace('unlabeled', 'unlabeled_partner', 1)) for name in names]
+        mixed = [_mix(inputs[name], *pasted) for name, *pasted in zip(names, boxes, others)]
+        features = [z.chunk(len(names)) for z in self.extract_feat(cat(mixed))]
+        z_strong = list(zip(*features))
 
         # auxiliary decoders on one of the views: L_u
         auxiliary = self.bank_loss(z_weak, z_strong[0], boxes[0], target, samples, partners)
@@ -122,9 +121,9 @@ class CCTPlusSegmentor(CCTSegmentor):
 
         # the main decoder on the strong views and, as in UniMatch, on the weak z: L_f
         if self.loss_strong.loss_weight or self.feature_weight:
-            valid = stack_field(samples, 'valid_mask', size)
-            pseudo = self.loss_strong.targets(target, valid)
-            strong = self.strong_loss(z_strong, boxes, pseudo, self._targets_of(partners, size))
+            pseudo = self._targets(target, samples)
+            pasted = None if partners is None else self._targets(*partners)
+            strong = self.strong_loss(z_strong, boxes, pseudo, pasted)
             losses.update(add_prefix(strong, 'strong'))
             losses.update(add_prefix(self.feature_loss(z_weak, pseudo, dropped), 'feature'))
         return losses
@@ -136,7 +135,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         boxes: Tensor | None,
         target: Tensor,
         samples: Sequence[SegDataSample],
-        partners: '_Partners | None' = None,
+        partners: tuple[Tensor, Sequence[SegDataSample]] | None = None,
     ) -> dict[str, Tensor]:
         """Computes the losses of the auxiliary decoders, if there are any.
 
@@ -169,7 +168,10 @@ class CCTPlusSegmentor(CCTSegmentor):
         if self.channel_dropout is not None:
             features = self.channel_dropout(*features)
         by_view = [
-            self._pseudo_loss(own, pseudo if mixed is None else pseudo.mix(mixed, partners))
+            self._loss_of(
+                self.decode_head.forward(own),
+                pseudo if mixed is None else pseudo.mix(mixed, partners),
+            )
             for own, mixed in zip(features, boxes)
         ]
         mean = sum(by_view) / len(by_view)
@@ -205,7 +207,8 @@ class CCTPlusSegmentor(CCTSegmentor):
         if images.shape[1:] != weak.shape[1:]:
             raise UserError(
                 'model.joint_batch',
-                f'labelled images of {_size(images)} and unlabelled ones of {_size(weak)}',
+                f'labelled images of {images.shape[-2]}×{images.shape[-1]} and unlabelled ones of '
+                f'{weak.shape[-2]}×{weak.shape[-1]}',
                 'one crop size',
             )
         # BatchNorm sees both kinds of images at once, as in the public code
@@ -223,22 +226,21 @@ class CCTPlusSegmentor(CCTSegmentor):
 
     def _partners(
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
-    ) -> '_Partners | None':
-        """Predicts, in eval mode, the images that CutMix pastes if they are a separate batch."""
+    ) -> tuple[Tensor, Sequence[SegDataSample]] | None:
+        """Predicts, in eval mode, the images that CutMix pastes if they are a separate batch.
+
+        Returns their logits `(N, C, H, W)` and samples.
+        """
         if self.cutmix is None or 'unlabeled_partner' not in inputs:
             return None
         weak = inputs['unlabeled_partner']
         with torch.no_grad(), eval_mode(self.modules()):
             target = (self.teacher or self)._forward(weak)
-        return _Partners(self._resized(target, weak.shape[-2:]), data_samples['unlabeled_partner'])
+        return self._resized(target, weak.shape[-2:]), data_samples['unlabeled_partner']
 
-    def _targets_of(
-        self, partners: '_Partners | None', size: tuple[int, int]
-    ) -> PseudoTargets | None:
-        if partners is None:
-            return None
-        valid = stack_field(partners.samples, 'valid_mask', size)
-        return self.loss_strong.targets(partners.target, valid)
+    def _targets(self, seg_logits: Tensor, samples: Sequence[SegDataSample]) -> PseudoTargets:
+        valid = stack_field(samples, 'valid_mask', seg_logits.shape[-2:])
+        return self.loss_strong.targets(seg_logits, valid)
 
     def _encode_weak(self, images: Tensor) -> Sequence[Tensor]:
         """Computes the neck's outputs for the weak views; empty if the student needs none."""
@@ -260,14 +262,6 @@ class CCTPlusSegmentor(CCTSegmentor):
             )
         return names
 
-    def _encode_together(self, images: Any, num_views: int) -> list[list[Tensor]]:
-        """Encodes all views as one batch; returns the neck's outputs for each."""
-        features = [feature.chunk(num_views) for feature in self.extract_feat(cat(list(images)))]
-        return [[chunks[view] for chunks in features] for view in range(num_views)]
-
-    def _pseudo_loss(self, features: Sequence[Tensor], pseudo: PseudoTargets) -> Tensor:
-        return self._loss_of(self.decode_head.forward(features), pseudo)
-
     def _loss_of(self, seg_logits: Tensor, pseudo: PseudoTargets) -> Tensor:
         return self.loss_strong(self._resized(seg_logits, pseudo.valid.shape[-2:]), pseudo)
 
@@ -283,21 +277,6 @@ class CCTPlusSegmentor(CCTSegmentor):
 def scaled(losses: dict[str, Tensor], weight: float) -> dict[str, Tensor]:
     """Scales the entries that mmengine sums: keys containing 'loss'."""
     return {name: value * weight if 'loss' in name else value for name, value in losses.items()}
-
-
-class _Partners(NamedTuple):
-    """The images that CutMix pastes, if they are a separate batch."""
-
-    target: Tensor
-    samples: Sequence[SegDataSample]
-
-
-def _partner_of(name: str) -> str:
-    return name.replace('unlabeled', 'unlabeled_partner', 1)
-
-
-def _size(images: Tensor) -> str:
-    return '×'.join(map(str, images.shape[-2:]))
 
 
 def _split(
