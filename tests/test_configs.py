@@ -23,7 +23,7 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import PLAIN, method_names
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.cct import listed
-from mmseg_cct.preflight.build import require_buildable
+from mmseg_cct.preflight.failures import require_buildable
 
 CCT = [name for name in ALL if name.startswith('cct/')]
 PAPER_CAMVID = 'cct/cct_r50_camvid-whole_50'

@@ -16,8 +16,7 @@ import argparse
 import os
 import sys
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, tool_parser
-from mmseg_cct.cli.ranks import add_launcher
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, add_launcher, at_least, tool_parser
 from mmseg_cct.cli.start import running
 
 

@@ -21,11 +21,17 @@ import sys
 from pathlib import Path
 
 from mmseg_cct.annotations.writers import FORMATS
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, chosen, seed, tool_parser
-from mmseg_cct.cli.ranks import add_launcher
+from mmseg_cct.cli.arguments import (
+    add_cfg_options,
+    add_device,
+    add_launcher,
+    at_least,
+    chosen,
+    seed,
+    tool_parser,
+)
 from mmseg_cct.cli.start import running
-from mmseg_cct.config.config_file import next_round
-from mmseg_cct.config.shipped import command_line
+from mmseg_cct.config.shipped import command_line, next_round
 from mmseg_cct.errors import printable
 
 

@@ -28,8 +28,14 @@ import sys
 from pathlib import Path
 
 from mmseg_cct.annotations.writers import FORMATS
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, add_palette, at_least, tool_parser
-from mmseg_cct.cli.ranks import add_launcher
+from mmseg_cct.cli.arguments import (
+    add_cfg_options,
+    add_device,
+    add_launcher,
+    add_palette,
+    at_least,
+    tool_parser,
+)
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
 

@@ -23,8 +23,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, tool_parser
-from mmseg_cct.cli.ranks import add_launcher
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, add_launcher, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmseg_cct.config.config_file import next_round
 from mmseg_cct.config.load import default_work_dir, load_config, protect
+from mmseg_cct.config.shipped import next_round
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (

@@ -11,8 +11,8 @@ from mmseg_cct.config.config_file import find_config, require_bases
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.processes import choose_threads
 
+from .arguments import set_ranks
 from .errors import user_errors_as_one_line
-from .ranks import set_ranks
 
 
 @contextmanager

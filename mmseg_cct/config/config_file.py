@@ -1,15 +1,13 @@
-"""Finds the file of a config and those that it builds on, and names runs, without torch."""
+"""Finds the file of a config and those that it builds on, without importing torch."""
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import close_names
 
-from .shipped import CONFIGS, SCOPE, method_names
+from .shipped import CONFIGS, SCOPE
 
 
 def find_config(name: str) -> str:
@@ -34,32 +32,6 @@ def find_config(name: str) -> str:
     close = close_names(f'{short}.py', paths, cutoff=0.8)
     hint = f'; did you mean {" or ".join(close)}?' if close else ''
     raise UserError(name, f'no such config file{hint}')
-
-
-def composed_name(stem: str, method: Any, labels: int | None) -> str:
-    """Names a run `METHOD_MODEL_DATA_LABELS`, if the config's stem has that form.
-
-    `method` is a name or the path of a file. None stands for the config's own method or labels,
-    and an overlay has no name.
-    """
-    if isinstance(method, str):
-        own, _, rest = stem.partition('_')
-        rest = rest if own in method_names() and rest else stem
-        stem = f'{Path(method).stem}_{rest}'
-    if labels is not None:
-        stem = f'{re.sub(r"_[0-9]+$", "", stem)}_{labels}'
-    return stem
-
-
-def next_round(path: Path) -> Path:
-    """Names the file or folder of the next round: `mine-round2`, then `mine-round3`."""
-    if path.name in ('', '..'):
-        path = path.resolve()
-    suffix = '.py' if path.suffix == '.py' else ''  # a folder's name may have a dot, too
-    stem, number = path.name.removesuffix(suffix), 1
-    if match := re.fullmatch(r'(.+)-round([0-9]+)', stem):
-        stem, number = match[1], int(match[2])
-    return path.with_name(f'{stem}-round{number + 1}{suffix}')
 
 
 def require_bases(file: str | Path, above: tuple[Path, ...] = ()) -> None:

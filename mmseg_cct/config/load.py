@@ -14,10 +14,10 @@ from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import error_line, one_line
 
 from .compose import forget_own_scope, merge_method, remove_hooks, set_labels
-from .config_file import composed_name, find_config
+from .config_file import find_config
 from .limits import check_sections, check_values
 from .mmengine_config import register_packages
-from .shipped import CONFIGS, PLAIN, method_names
+from .shipped import CONFIGS, PLAIN, composed_name, method_names
 from .walk import at, listed, settings_of
 
 # Names for the last iteration in mmengine's schedulers, their arguments and their states.

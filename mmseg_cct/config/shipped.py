@@ -1,13 +1,15 @@
-"""Configs and tools that ship with this package and with MMSegmentation.
+"""Configs and tools that ship with this package and MMSegmentation; names and commands of runs.
 
 As in every OpenMMLab package, they are in the package's folder `.mim`; in a checkout, this folder
 holds links to the folders of the project.
 """
 
 import ast
+import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 _SHIPPED = Path(__file__).parents[1] / '.mim'
 CONFIGS, TOOLS = _SHIPPED / 'configs', _SHIPPED / 'tools'
@@ -43,6 +45,75 @@ def command_line(name: str, *arguments: str | Path) -> str:
 
 def summary(script: Path) -> str:
     """Reads the first line of a script's docstring without running it."""
-    return (ast.get_docstring(ast.parse(script.read_text(encoding='utf-8'))) or '').partition('\n')[
-        0
-    ]
+    docstring = ast.get_docstring(ast.parse(script.read_text(encoding='utf-8'))) or ''
+    return docstring.partition('\n')[0]
+
+
+def composed_name(stem: str, method: Any, labels: int | None) -> str:
+    """Names a run `METHOD_MODEL_DATA_LABELS`, if the config's stem has that form.
+
+    `method` is a name or the path of a file. None stands for the config's own method or labels,
+    and an overlay has no name.
+    """
+    if isinstance(method, str):
+        own, _, rest = stem.partition('_')
+        rest = rest if own in method_names() and rest else stem
+        stem = f'{Path(method).stem}_{rest}'
+    if labels is not None:
+        stem = f'{re.sub(r"_[0-9]+$", "", stem)}_{labels}'
+    return stem
+
+
+def next_round(path: Path) -> Path:
+    """Names the file or folder of the next round: `mine-round2`, then `mine-round3`."""
+    if path.name in ('', '..'):
+        path = path.resolve()
+    suffix = '.py' if path.suffix == '.py' else ''  # a folder's name may have a dot, too
+    stem, number = path.name.removesuffix(suffix), 1
+    if match := re.fullmatch(r'(.+)-round([0-9]+)', stem):
+        stem, number = match[1], int(match[2])
+    return path.with_name(f'{stem}-round{number + 1}{suffix}')
+
+
+WORK_DIRS = 'work_dirs'
+
+
+def next_commands(file: Path, method: str, root: str = WORK_DIRS) -> tuple[str, ...]:
+    """Commands that train a config's method and its baseline and compare them, one per line.
+
+    `root` is the folder of the work directories.
+    """
+
+    def train(name: str, *options: str) -> str:
+        place = () if root == WORK_DIRS else ('--work-dir', f'{root}/{name}')
+        return command_line('train', file, *options, *place)
+
+    trainings = [train(file.stem)]
+    runs = [f'{method}={root}/{file.stem}']
+    if method != 'supervised':
+        baseline = composed_name(file.stem, 'supervised', None)
+        trainings.append(train(baseline, '--method', 'supervised'))
+        runs.insert(0, f'supervised={root}/{baseline}')
+    return *trainings, command_line('report', *runs, '--out', f'{root}/report')
+
+
+def commands_after_training(
+    config: Path, checkpoint: Path, name: str, domain: str | None = None
+) -> tuple[str, ...]:
+    """Commands that use and judge a trained model, one per line.
+
+    `config` lies in the work directory, and `name` is that of the training. `domain` is one of the
+    domains, if the model has several; then there is no report.
+    """
+    config, checkpoint = _from_here(config), _from_here(checkpoint)
+    work_dir = config.parent
+    of = () if domain is None else ('--domain', domain)
+    predict = 'predict', config, checkpoint, 'IMAGES', *of, '--out', work_dir / 'predictions'
+    report = 'report', f'{name}={work_dir}', '--out', work_dir / 'report'
+    return tuple(command_line(*each) for each in ([predict] if of else [predict, report]))
+
+
+def _from_here(path: Path) -> Path:
+    """Shortens the path of a file below the working directory."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

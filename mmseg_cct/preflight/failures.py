@@ -4,6 +4,7 @@ The traceback shows which component was being built, and so what the config says
 that a library explains badly is looked for among the checks of `values`.
 """
 
+import copy
 import itertools
 import re
 import traceback
@@ -12,25 +13,35 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
+from mmengine.config import Config
 from mmengine.dataset import BaseDataset
+from mmengine.optim import build_optim_wrapper
 from mmengine.registry import (
     DATASETS,
+    HOOKS,
     LOOPS,
+    METRICS,
+    MODELS,
+    PARAM_SCHEDULERS,
+    TRANSFORMS,
     DefaultScope,
     Registry,
     build_from_cfg,
     build_scheduler_from_cfg,
 )
+from mmengine.visualization import Visualizer
 
-from mmseg_cct.config.walk import settings_of
+from mmseg_cct.config.load import schedulers
+from mmseg_cct.config.walk import at, forget_initial_weights, listed, settings_of
 from mmseg_cct.datasets.failures import explain_failed_build
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.library_errors import library_errors_as_one_line, original_error
+from mmseg_cct.utils.log import only_warnings
 from mmseg_cct.utils.text import one_line
 
 from .components import class_of, takes, unknown_type
 from .files import annotation_problems
-from .values import training_problems
+from .values import hooks_of, training_problems
 
 _BUILDERS = {build_from_cfg.__code__, build_scheduler_from_cfg.__code__}
 
@@ -139,3 +150,36 @@ def refusal(component: Failed, error: Exception) -> Problem:
     if not line:  # for example of an assert, whose condition says more than its type
         line = f'{type(said).__name__} at {traceback.extract_tb(said.__traceback__)[-1].line}'
     return Problem(key, f'{name} refuses its arguments: {line}')
+
+
+def require_buildable(config: Config) -> None:
+    """Builds model, optimizer, hooks, pipelines and metrics of a training once, and drops them.
+
+    For what trains many configs, or trains late: a training builds them by itself. The data sets
+    may be on another machine.
+
+    Raises:
+        UserError: A type or an argument does not fit; it names the component.
+    """
+    config = copy.deepcopy(config)
+    forget_initial_weights(config.model)
+    scope = DefaultScope.overwrite_default_scope(config.get('default_scope'))
+    with only_warnings(), config_errors_as_one_line(config), scope, torch.random.fork_rng():
+        _build(config)
+
+
+def _build(config: Config) -> None:
+    optimizer = build_optim_wrapper(MODELS.build(config.model), config.optim_wrapper)
+    for scheduler in schedulers(config):
+        if not scheduler.get('convert_to_iter_based'):  # needs the length of an epoch
+            PARAM_SCHEDULERS.build(scheduler, default_args=dict(optimizer=optimizer))
+    Visualizer.get_instance('build')  # a hook asks for one; this one keeps nothing
+    for _, hook in hooks_of(config):
+        hook.pop('priority', None)  # the runner's
+        HOOKS.build(hook)
+    for split in ('train', 'val', 'test'):
+        for key, part in settings_of(at(config, f'{split}_dataloader.dataset'), 'dataset'):
+            for step in part if key.endswith('.pipeline') else ():
+                TRANSFORMS.build(step)
+        for metric in listed(config.get(f'{split}_evaluator') or None):
+            METRICS.build(metric)

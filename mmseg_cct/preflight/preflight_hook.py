@@ -90,8 +90,10 @@ class PreflightHook(Hook):
             if self.files:
                 _warn_of_test_set(runner.cfg)
             print_log(describe_training(runner), logger='current')
-            for line in _notes(runner):
-                print_log(f'Note: {line}', logger='current')
+            if runner.val_loop is not None:
+                validated = runner.val_loop.dataloader.dataset
+                if line := describe_small_objects(validated, _model(runner)):
+                    print_log(f'Note: {line}', logger='current')
 
     def before_test(self, runner: Runner) -> None:
         """Checks model, metrics and images."""
@@ -177,9 +179,14 @@ def _file_problems(runner: Runner, absent: list[str]) -> Problems:
     trained = runner.train_dataloader.dataset
     for name, part in getattr(trained, 'domains', {None: trained}).items():
         if isinstance(part, SemiSegDataset):
-            yield from _pairs_problems(part, name)
+            try:
+                check_pairs(part)
+            except UserError as error:
+                place = f'train_dataloader.dataset.domains.{name}'
+                yield error if name is None else error.within(place)
     # decoding the masks of a large segmentation set would take minutes
-    if all(map(_has_images_alone, leaf_datasets(trained))):
+    leaves = leaf_datasets(trained)
+    if all(isinstance(s, BaseDataset) and not isinstance(s, BaseSegDataset) for s in leaves):
         yield from _images_problems(trained, 'train_dataloader.dataset', [])
     if runner.val_loop is not None:
         dataset = runner.val_dataloader.dataset
@@ -199,14 +206,6 @@ def _warn_of_leaks(trained: Any, validated: Any) -> None:
         warn(line)
 
 
-def _pairs_problems(pairs: SemiSegDataset, domain: str | None) -> Problems:
-    try:
-        check_pairs(pairs)
-    except UserError as error:
-        place = f'train_dataloader.dataset.domains.{domain}'
-        yield error if domain is None else error.within(place)
-
-
 def _images_problems(dataset: Any, key: str, absent: list[str]) -> Problems:
     try:
         absent += on_first_process(lambda: look_at_evaluation_data(dataset, key))
@@ -220,10 +219,6 @@ def _batch_problems(runner: Runner, key: str) -> Problems:
     return chain.from_iterable(
         gather([] if loop is None else list(batch_problems(loop.dataloader, key)))
     )
-
-
-def _has_images_alone(dataset: Any) -> bool:
-    return isinstance(dataset, BaseDataset) and not isinstance(dataset, BaseSegDataset)
 
 
 def _checkpoint_problems(dataset: Any, checkpoint: dict[str, Any]) -> Problems:
@@ -248,12 +243,6 @@ def describe_training(runner: Runner) -> str:
     if validation is not None:
         line += f'; validating on {len(validation.dataloader.dataset)} images'
     return line
-
-
-def _notes(runner: Runner) -> Iterator[str]:
-    if runner.val_loop is not None:
-        line = describe_small_objects(runner.val_loop.dataloader.dataset, _model(runner))
-        yield from () if line is None else (line,)
 
 
 def _describe_set(dataset: Any) -> str:

@@ -1,17 +1,14 @@
 """Rehearses a validation before a training, which may otherwise end at its first one."""
 
 import copy
-import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from mmengine.evaluator import BaseMetric
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook
-from mmengine.logging import MMLogger
 from mmengine.optim.scheduler.param_scheduler import ReduceOnPlateauParamScheduler
 from mmengine.runner import Runner
 from mmengine.runner.amp import autocast
@@ -25,6 +22,7 @@ from mmseg_cct.errors import Problem, raise_problems
 from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
 from mmseg_cct.utils.images import image_size
 from mmseg_cct.utils.library_errors import library_errors_as_one_line as _explained
+from mmseg_cct.utils.log import only_warnings
 
 _IOU_METRICS = ('mIoU', 'mDice', 'mFscore')
 
@@ -120,7 +118,9 @@ def _names_of(
     domains = rehearsed.metrics if isinstance(rehearsed, MultiDomainIoUMetric) else {}
     for part in (rehearsed, *domains.values()):
         part.output_dir = None  # a rehearsal writes nothing
-    with _without_table():
+    # no table of a few images, and no warnings of NumPy about absent classes
+    with only_warnings(), warnings.catch_warnings():
+        warnings.simplefilter('ignore')
         rehearsed.process(batch, samples)
         names = list(rehearsed.compute_metrics(rehearsed.results))
     if isinstance(metric, ClassIoUMetric):  # other images may contain other classes
@@ -145,20 +145,6 @@ def _formats_only(metric: BaseMetric) -> bool:
     if isinstance(metric, MultiDomainIoUMetric):
         return bool(metric.kwargs.get('format_only', False))
     return bool(getattr(metric, 'format_only', False))
-
-
-@contextmanager
-def _without_table() -> Iterator[None]:
-    """Hides a metric's table of a few images, and NumPy's warnings about absent classes."""
-    logger = MMLogger.get_current_instance()
-    level = logger.level
-    logger.setLevel(max(level, logging.WARNING))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')
-            yield
-    finally:
-        logger.setLevel(level)
 
 
 def metric_problems(metrics: Sequence[Any], key: str) -> Iterator[Problem]:

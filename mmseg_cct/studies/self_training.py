@@ -19,7 +19,7 @@ from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.build import require_buildable
+from mmseg_cct.preflight.failures import require_buildable
 from mmseg_cct.preflight.files import build_evaluation_set
 from mmseg_cct.pseudo_labels import teacher_masks
 from mmseg_cct.pseudo_labels.teacher_masks import (

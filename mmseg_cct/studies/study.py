@@ -22,7 +22,7 @@ from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.config.walk import leaves
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.build import require_buildable
+from mmseg_cct.preflight.failures import require_buildable
 from mmseg_cct.preflight.labeled_record import Labels as Labeled
 from mmseg_cct.preflight.labeled_record import read_labels
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights

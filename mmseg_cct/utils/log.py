@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 
-from mmengine.logging import print_log
+from mmengine.logging import MMLogger, print_log
 
 from mmseg_cct.errors import printable
 
@@ -28,12 +28,14 @@ def warn(message: str) -> None:
 @contextmanager
 def only_warnings() -> Iterator[None]:
     """Logs no line below a warning: for parts that are built to try them, not to train."""
-    before = logging.root.manager.disable
+    before, logger = logging.root.manager.disable, MMLogger.get_current_instance()
     logging.disable(logging.INFO)
+    logger._cache.clear()  # Python does not know mmengine's loggers, which keep what they decided
     try:
         yield
     finally:
         logging.disable(before)
+        logger._cache.clear()
 
 
 def silence_misleading_lines() -> None:

@@ -13,7 +13,7 @@ from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS
 
 from mmseg_cct.config.load import load_config, read_config
-from mmseg_cct.config.next_commands import next_commands
+from mmseg_cct.config.shipped import next_commands
 from mmseg_cct.config.walk import at, leaf_sets, listed, settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file

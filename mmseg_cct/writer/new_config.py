@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 from mmengine.registry import DefaultScope
 
 from mmseg_cct.config.compose import merged
-from mmseg_cct.config.config_file import next_round
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.next_commands import WORK_DIRS, next_commands
-from mmseg_cct.config.shipped import CONFIGS, SCOPE
+from mmseg_cct.config.shipped import CONFIGS, SCOPE, WORK_DIRS, next_commands, next_round
 from mmseg_cct.datasets.folder_summary import FolderSummary, describe_folder, summarize_folder
 from mmseg_cct.datasets.hold_out import hold_out, one_sided
 from mmseg_cct.datasets.image_values import ImageValues

@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from mmseg_cct.config.config_file import next_round
-from mmseg_cct.config.shipped import command_line
+from mmseg_cct.config.shipped import command_line, next_round
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8
 

@@ -2,11 +2,10 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from mmseg_cct.config.config_file import composed_name, find_config, next_round, require_bases
+from mmseg_cct.config.config_file import find_config, require_bases
 from mmseg_cct.config.shipped import CONFIGS
 from mmseg_cct.errors import UserError
 
@@ -39,20 +38,6 @@ def test_a_file_comes_before_a_shipped_config_of_its_name(tmp_path, monkeypatch)
 def test_other_names_are_refused_with_the_nearest(name, message):
     with pytest.raises(UserError, match=f'^{name}: {message}'):
         find_config(name)
-
-
-@pytest.mark.parametrize(
-    ('stem', 'method', 'labels', 'name'),
-    [
-        ('cct_r50_voc_1464', None, None, 'cct_r50_voc_1464'),
-        ('cct_r50_voc_1464', None, 183, 'cct_r50_voc_183'),
-        ('mine', 'supervised', None, 'supervised_mine'),
-        ('my_net', 'supervised', 5, 'supervised_my_net_5'),
-        ('cct_r50_folder', 'own/fast.py', None, 'fast_r50_folder'),
-    ],
-)
-def test_names_are_composed(stem, method, labels, name):
-    assert composed_name(stem, method, labels) == name
 
 
 def test_files_that_a_config_builds_on_are_there(tmp_path):
@@ -94,21 +79,3 @@ def test_a_mistyped_config_is_told_before_torch_is_imported(tmp_path):
     )
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, 'error: configs/typo.py: no such config file\n')
-
-
-def test_the_working_directory_has_a_next_round(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert next_round(Path('.')) == tmp_path.with_name(f'{tmp_path.name}-round2')
-
-
-@pytest.mark.parametrize(
-    ('name', 'expected'),
-    [
-        ('runs/mine', 'runs/mine-round2'),
-        ('runs/mine.v2-round9', 'runs/mine.v2-round10'),
-        ('a/cct_mine.v2.py', 'a/cct_mine.v2-round2.py'),
-        ('a/cct_mine-round2.py', 'a/cct_mine-round3.py'),
-    ],
-)
-def test_rounds_are_counted(name, expected):
-    assert next_round(Path(name)) == Path(expected)

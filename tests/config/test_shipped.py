@@ -2,6 +2,7 @@ import ast
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import mmengine.hub
 import pytest
@@ -9,7 +10,15 @@ from mmengine.config import Config
 
 import mmseg_cct
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import CONFIGS, commands, summary
+from mmseg_cct.config.shipped import (
+    CONFIGS,
+    commands,
+    commands_after_training,
+    composed_name,
+    next_commands,
+    next_round,
+    summary,
+)
 
 
 def scopes(part):
@@ -76,3 +85,62 @@ def test_every_tool_is_a_command(project_root):
 def test_examples_of_the_help_keep_their_lines(script):
     doc = ast.get_docstring(ast.parse(script.read_text()))
     assert not re.search(r'\S {5,}\S', doc), f'{script}: a line that ends with one backslash'
+
+
+def test_the_working_directory_has_a_next_round(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert next_round(Path('.')) == tmp_path.with_name(f'{tmp_path.name}-round2')
+
+
+@pytest.mark.parametrize(
+    ('name', 'expected'),
+    [
+        ('runs/mine', 'runs/mine-round2'),
+        ('runs/mine.v2-round9', 'runs/mine.v2-round10'),
+        ('a/cct_mine.v2.py', 'a/cct_mine.v2-round2.py'),
+        ('a/cct_mine-round2.py', 'a/cct_mine-round3.py'),
+    ],
+)
+def test_rounds_are_counted(name, expected):
+    assert next_round(Path(name)) == Path(expected)
+
+
+def test_in_a_checkout_the_tools_are_its_own(project_root, monkeypatch):
+    monkeypatch.chdir(project_root)
+    assert next_commands(Path('/x/supervised_r18_mine.py'), 'supervised') == (
+        'python tools/train.py /x/supervised_r18_mine.py',
+        'python tools/report.py supervised=work_dirs/supervised_r18_mine --out work_dirs/report',
+    )
+
+
+def test_paths_with_spaces_are_quoted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    predict, report = commands_after_training(
+        tmp_path / 'my run/a.py', tmp_path / 'my run/iter_2.pth', 'cct'
+    )
+    assert predict.endswith(
+        " predict 'my run/a.py' 'my run/iter_2.pth' IMAGES --out 'my run/predictions'"
+    )
+    assert report.endswith(" report 'cct=my run' --out 'my run/report'")
+
+
+def test_a_model_of_domains_predicts_in_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (predict,) = commands_after_training(Path('w/a.py'), Path('w/iter_2.pth'), 'cct', 'camvid')
+    assert predict.endswith(
+        ' predict w/a.py w/iter_2.pth IMAGES --domain camvid --out w/predictions'
+    )
+
+
+@pytest.mark.parametrize(
+    ('stem', 'method', 'labels', 'name'),
+    [
+        ('cct_r50_voc_1464', None, None, 'cct_r50_voc_1464'),
+        ('cct_r50_voc_1464', None, 183, 'cct_r50_voc_183'),
+        ('mine', 'supervised', None, 'supervised_mine'),
+        ('my_net', 'supervised', 5, 'supervised_my_net_5'),
+        ('cct_r50_folder', 'own/fast.py', None, 'fast_r50_folder'),
+    ],
+)
+def test_names_are_composed(stem, method, labels, name):
+    assert composed_name(stem, method, labels) == name

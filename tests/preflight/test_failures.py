@@ -14,8 +14,14 @@ from mmengine.registry import (
     DefaultScope,
 )
 
+from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.failures import Failed, config_errors_as_one_line, refusal
+from mmseg_cct.preflight.failures import (
+    Failed,
+    config_errors_as_one_line,
+    refusal,
+    require_buildable,
+)
 
 CONFIG = Config(
     dict(
@@ -129,3 +135,31 @@ def test_a_bug_is_no_refusal(monkeypatch):
 def test_what_is_explained_already_stays():
     with pytest.raises(UserError, match='mine'), config_errors_as_one_line(CONFIG):
         raise UserError('mine')
+
+
+def test_a_config_that_trains_can_be_built(cct):
+    config = load_config(str(cct.file), {})
+    before = config.to_dict()
+    require_buildable(config)
+    assert config.to_dict() == before
+
+
+@pytest.mark.parametrize(
+    ('key', 'value', 'expected'),
+    [
+        ('model.decode_head.type', 'PixelShuffleHed', r"decode_head\.type: no 'PixelShuffleHed'"),
+        ('optim_wrapper.optimizer.rl', 1, r"^optim_wrapper\.optimizer: .*'rl'"),
+        ('param_scheduler.0.powr', 1, r"^param_scheduler\.0: .*'powr'"),
+        ('default_hooks.logger.intervl', 1, r"^default_hooks\.logger: .*'intervl'"),
+        ('test_evaluator.type', 'IoUMetrik', r"^test_evaluator\.type: no 'IoUMetrik'"),
+        (
+            'train_dataloader.dataset.labeled.pipeline.0.typ', 'X',
+            r"^train_dataloader\.dataset\.labeled\.pipeline\.0: .*'typ'",
+        ),
+    ],
+)  # fmt: skip
+def test_a_misspelt_part_is_one_line(cct, key, value, expected):
+    config = load_config(str(cct.file), {})
+    config.merge_from_dict({key: value})
+    with pytest.raises(UserError, match=expected):
+        require_buildable(config)

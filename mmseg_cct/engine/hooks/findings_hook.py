@@ -12,8 +12,7 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmseg.models.segmentors.base import BaseSegmentor
 
-from mmseg_cct.config.next_commands import commands_after_training
-from mmseg_cct.config.shipped import method_names
+from mmseg_cct.config.shipped import commands_after_training, method_names
 from mmseg_cct.config.walk import at
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.model_wrappers import unwrap_model
