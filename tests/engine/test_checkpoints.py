@@ -42,10 +42,8 @@ class TestFindResumable:
         for name in ('ck_3.pth', 'ck_20.pth', 'iter_4.pth'):
             (tmp_path / name).unlink()
         assert newest_checkpoint(str(tmp_path)) == str(tmp_path / 'best_x_iter_50.pth')
-        assert find_resumable(str(tmp_path)) is None
-
-    def test_nothing_in_a_folder_that_is_not_there(self, tmp_path):
-        assert find_resumable(str(tmp_path / 'nowhere')) is None
+        for folder in (tmp_path, tmp_path / 'nowhere'):
+            assert find_resumable(str(folder)) is None
 
     @pytest.mark.parametrize('content', [b'', b'\xff\0', None])
     def test_a_list_that_a_kill_has_emptied(self, work_dir, messages, content):

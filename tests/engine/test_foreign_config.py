@@ -80,22 +80,10 @@ CONFIG = dict(
         (dict(model={}), "model: no type; expected a model's settings"),
         (dict(test_dataloader=[]), r'test_dataloader=\[\]: expected a dict'),
         (dict(custom_imports='a'), "custom_imports='a': expected a dict"),
-        (
-            dict(custom_imports=dict(imports=[[]])),
-            r'custom_imports.imports=\[\[\]\]: expected a li',
-        ),
-        (
-            dict(test_pipeline=['Resize']),
-            r"test_pipeline=\['Resize'\]: expected a list of dicts",
-        ),
-        (
-            dict(tta_pipeline=[dict(scale=3)]),
-            r"tta_pipeline=\[{'scale': 3}\]: expected a list of dict",
-        ),
-        (
-            dict(tta_pipeline=dict(a=3)),
-            "tta_pipeline={'a': 3}: expected a list of dicts with a type",
-        ),
+        (dict(custom_imports=dict(imports=[[]])), r'custom_imports.imports=\[\[\]\]: expected'),
+        (dict(test_pipeline=['Resize']), r"test_pipeline=\['Resize'\]: expected a list of dicts"),
+        (dict(tta_pipeline=[dict(scale=3)]), r"tta_pipeline=\[{'scale': 3}\]: expected a list"),
+        (dict(tta_pipeline=dict(a=3)), "tta_pipeline={'a': 3}: expected a list of dicts with a t"),
     ],
 )
 def test_a_part_of_its_config_is_named(change, expected):

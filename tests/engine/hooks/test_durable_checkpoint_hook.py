@@ -24,13 +24,9 @@ def test_the_old_checkpoint_goes_only_after_the_new_one_is_there(cct, monkeypatc
         real(self, data, path)
 
     monkeypatch.setattr(checkpoints.AtomicLocalBackend, 'put', put)
-    cct.train(
-        options={
-            'default_hooks.checkpoint.max_keep_ckpts': 1,
-            'default_hooks.checkpoint.interval': 1,
-            'train_cfg.max_iters': 3,
-        }
-    )
+    checkpoint = {'max_keep_ckpts': 1, 'interval': 1}
+    options = {f'default_hooks.checkpoint.{name}': value for name, value in checkpoint.items()}
+    cct.train(options={**options, 'train_cfg.max_iters': 3})
     assert present == [[], ['iter_1.pth'], ['iter_2.pth']]
     assert [p.name for p in (cct.folder / 'work').glob('iter_*.pth')] == ['iter_3.pth']
 

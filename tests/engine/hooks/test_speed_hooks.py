@@ -1,8 +1,6 @@
 """Trainings and validations that are faster and the same."""
 
 import copy
-import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,36 +76,31 @@ def test_ddp_averages_the_gradients_in_the_new_layout(tmp_path, find_unused_para
 @pytest.fixture(scope='module')
 def runs(slow, tmp_path_factory):
     """With and without the hook; the teacher is the student of the step before."""
+    teacher = dict(type='TeacherHook', decay=1e-6)
     return [
-        train_wide(
-            tmp_path_factory.mktemp('run'), dict(type='TeacherHook', decay=1e-6), hooks=hooks
-        )
+        train_wide(tmp_path_factory.mktemp('run'), teacher, hooks=hooks)
         for hooks in ([dict(type='ChannelsLastHook')], [])
     ]
 
 
-def test_weights_of_student_and_teacher_are_in_the_layout(runs):
-    (_, runner), (_, plain) = runs
+def test_weights_are_in_the_layout_and_the_start_is_the_same(runs):
+    (recorder, runner), (other, plain) = runs
     for model in (runner.model, *runner.model._teacher):
         weight = model.backbone.layer1[0].conv1.weight  # 3 x 3, several channels
         assert weight.is_contiguous(memory_format=torch.channels_last)
         assert not weight.is_contiguous()
     assert plain.model.backbone.layer1[0].conv1.weight.is_contiguous()
-
-
-def test_the_start_is_the_same(runs):
-    """No draw has reached the first loss of the labelled images; later, noise has another order."""
-    here, there = (recorder.outputs[0]['decode.loss_ce'] for recorder, _ in runs)
+    # No draw has reached the first loss of the labelled images; later, noise has another order.
+    here, there = (each.outputs[0]['decode.loss_ce'] for each in (recorder, other))
     assert here == pytest.approx(there, rel=1e-5)
 
 
-@pytest.mark.parametrize('with_hook', [True, False])
-def test_the_teacher_follows_the_student(runs, with_hook):
-    _, runner = runs[not with_hook]
-    (teacher,) = runner.model._teacher
-    averages = dict(teacher.named_parameters())
-    for name, value in runner.model.named_parameters():
-        torch.testing.assert_close(averages[name], value, msg=name)
+def test_the_teacher_follows_the_student(runs):
+    for _, runner in runs:
+        (teacher,) = runner.model._teacher
+        averages = dict(teacher.named_parameters())
+        for name, value in runner.model.named_parameters():
+            torch.testing.assert_close(averages[name], value, msg=name)
 
 
 def test_the_teacher_of_several_domains_is_in_the_layout_too():
@@ -140,26 +133,12 @@ def test_moments_of_another_layout_follow_their_weights(before):
     torch.testing.assert_close(step(now, state)[0], step(before, state)[0])
 
 
-def test_compiled_backbone_and_neck_train_the_same(cct, trained):
+def test_compiled_backbone_and_neck_train_the_same(cct, trained, monkeypatch):
     """In a process of its own: this one has torch's compiler turned off."""
     cct.config.custom_hooks.append(dict(type='CompileHook', backend='aot_eager'))
-    cct.write()
-    env = {**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONWARNINGS': 'ignore'}
-    env.pop('TORCHDYNAMO_DISABLE', None)
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(cct.tools / 'train.py'),
-            str(cct.file),
-            '--work-dir',
-            'work',
-            '--cfg-options',
-            'default_hooks.checkpoint.interval=6',
-        ],
-        env={**env, 'PYTHONPATH': str(cct.tools.parent)},
-        capture_output=True,
-        text=True,
-    )
+    cct.config.default_hooks.checkpoint.interval = 6
+    monkeypatch.delenv('TORCHDYNAMO_DISABLE')
+    done = cct.shell(sys.executable, cct.tools / 'train.py', cct.write(), '--work-dir', 'work')
     assert done.returncode == 0, done.stderr[-3000:]
     for iteration, (line,) in cct.scalars(cct.folder / 'work').items():
         assert line['loss'] == pytest.approx(trained.logged[iteration][0]['loss'], rel=1e-4)
@@ -169,55 +148,39 @@ def test_compiled_backbone_and_neck_train_the_same(cct, trained):
 
 def test_compile_hook_compiles_its_modules_in_place(monkeypatch):
     model = MODELS.build(tiny.model_config())
-    names, seen = list(model.state_dict()), []
+    names, seen, runner = list(model.state_dict()), [], SimpleNamespace(model=model)
     monkeypatch.setattr(
         torch, 'compile', lambda call, **options: seen.append((call.__self__, options)) or call
     )
-    CompileHook(['backbone', 'neck'], dynamic=True).before_train(SimpleNamespace(model=model))
+    CompileHook(['backbone', 'neck'], dynamic=True).before_train(runner)
     assert seen == [(model.backbone, dict(dynamic=True)), (model.neck, dict(dynamic=True))]
-    compiled = [
-        name for name, child in model.named_children() if child._compiled_call_impl is not None
-    ]
+    children = model.named_children()
+    compiled = [name for name, child in children if child._compiled_call_impl is not None]
     assert sorted(compiled) == ['backbone', 'neck']
     assert list(model.state_dict()) == names
-
-
-def test_compile_hook_names_an_unknown_module(cct):
-    cct.config.custom_hooks.append(dict(type='CompileHook', modules=['backbon']))
-    cct.write()
     with pytest.raises(UserError, match=r"no module 'backbon'; expected names such as .*backbone"):
-        cct.train(options={'train_cfg.max_iters': 2})
+        CompileHook(['backbon']).before_train(runner)
 
 
-class Frozen(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.stem, self.head = nn.Linear(2, 2), nn.Linear(2, 2)
-
-
-def run_of(model, initial_lr=True):
+def run_of(initial_lr=True):
+    """A run that trains a head, in a warm-up's first iteration, and whose stem is frozen."""
+    model = nn.ModuleDict(dict(stem=nn.Linear(2, 2), head=nn.Linear(2, 2)))
     groups = [
-        dict(params=list(model.stem.parameters()), lr=0.0 if initial_lr is None else 0.5),
-        dict(params=list(model.head.parameters()), lr=0.0),  # as in a warm-up's first iteration
+        dict(params=list(model['stem'].parameters()), lr=0.0 if initial_lr is None else 0.5),
+        dict(params=list(model['head'].parameters()), lr=0.0),
     ]
     optimizer = torch.optim.SGD(groups, lr=1.0)
     if initial_lr is not None:
         optimizer.param_groups[0]['initial_lr'] = 0.0
         optimizer.param_groups[1]['initial_lr'] = 1.0
-    wrapper = OptimWrapper(optimizer)
     log = []
     return SimpleNamespace(
         model=model,
-        optim_wrapper=wrapper,
+        optim_wrapper=OptimWrapper(optimizer),
         param_schedulers=None,  # of mmengine, where there is none
         logger=SimpleNamespace(info=log.append),
         log=log,
     )
-
-
-def wants_gradients(module):
-    (answer,) = {parameter.requires_grad for parameter in module.parameters()}
-    return answer
 
 
 @pytest.mark.parametrize(
@@ -229,17 +192,18 @@ def wants_gradients(module):
     ],
 )
 def test_a_rate_of_zero_means_no_gradient(distributed, initial_lr, wanted, told):
-    model = Frozen()
-    run = run_of(model, initial_lr)
+    run = run_of(initial_lr)
+    model = run.model
     if distributed:
         run.model = MMDistributedDataParallel.__new__(MMDistributedDataParallel)
     FreezeHook().before_train(run)
-    assert (wants_gradients(model.stem), wants_gradients(model.head)) == wanted
+    for module, answer in zip(model.values(), wanted):
+        assert {parameter.requires_grad for parameter in module.parameters()} == {answer}
     assert [line[:20] for line in run.log] == told
 
 
 def test_a_schedule_that_lifts_the_rate_is_refused():
-    run = run_of(Frozen())
+    run = run_of()
     scheduler = PolyParamScheduler(run.optim_wrapper, 'lr', eta_min=1e-4, end=3)
     run.param_schedulers = [scheduler]
     with pytest.raises(UserError, match=r'^param_scheduler\.eta_min=0\.0001: would lift .* 2 wei'):
@@ -253,12 +217,10 @@ def test_the_training_is_the_same(tmp_path):
     """Losses and weights of a training whose frozen layers have gradients nobody uses."""
     key = 'backbone.layer1'
     keys = {'paramwise_cfg': dict(custom_keys={key: dict(lr_mult=0.0)})}
-    runs = {}
-    for name, hooks in {'with': [dict(type='FreezeHook')], 'without': []}.items():
-        runs[name] = train(
-            tmp_path / name, dict(type='TeacherHook', decay=0.9), hooks=hooks, optim=keys
-        )
-    (with_, runner), (without, other) = runs['with'], runs['without']
+    (with_, runner), (without, other) = (
+        train(tmp_path / name, dict(type='TeacherHook', decay=0.9), hooks=hooks, optim=keys)
+        for name, hooks in {'with': [dict(type='FreezeHook')], 'without': []}.items()
+    )
     assert with_.outputs == without.outputs
     for name, value in other.model.state_dict().items():
         assert torch.equal(runner.model.state_dict()[name], value), name
@@ -302,6 +264,9 @@ def test_the_model_has_no_norms_in_a_validation_and_all_after_it(fused_runs):
     assert norms(runner.model) == plain.in_validation[0] > 0
     assert watcher.in_validation == [0] * len(plain.in_validation)
     assert watcher.after_it == [norms(runner.model)] * 2
+    (best,) = Path(runner.work_dir).glob('best_*')
+    state = torch.load(best, weights_only=False)['state_dict']
+    assert state.keys() == runner.model.state_dict().keys()
 
 
 def test_metrics_stay_and_the_training_notices_nothing(fused_runs):
@@ -310,13 +275,6 @@ def test_metrics_stay_and_the_training_notices_nothing(fused_runs):
         assert found == pytest.approx(metrics, abs=0.5)  # a pixel or two of 2048 at a tie
     assert recorder.outputs == expected.outputs
     torch.testing.assert_close(runner.model.state_dict(), other.model.state_dict(), rtol=0, atol=0)
-
-
-def test_the_best_checkpoint_has_the_norms(fused_runs):
-    _, _, runner = fused_runs[0]
-    (best,) = Path(runner.work_dir).glob('best_*')
-    state = torch.load(best, weights_only=False)['state_dict']
-    assert state.keys() == runner.model.state_dict().keys()
 
 
 @torch.no_grad()
