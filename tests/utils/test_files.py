@@ -31,36 +31,36 @@ RECORD = Record('a', 0.5, {'x': [1, 2]}, {'y': None})
 
 
 def test_a_write_replaces_the_file_and_leaves_nothing_else(tmp_path):
-    file = tmp_path / 'a/b.txt'
-    write_atomic(file, b'1')
-    write_atomic(file, b'2')
-    assert file.read_bytes() == b'2'
-    assert os.listdir(tmp_path / 'a') == ['b.txt']
+    name = 'n' * 255  # as long as file systems allow
+    for data in (b'1', b'2'):
+        write_atomic(tmp_path / 'a' / name, data)
+    assert (tmp_path / 'a' / name).read_bytes() == b'2'
+    assert os.listdir(tmp_path / 'a') == [name]
 
 
-def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path):
-    write_atomic(tmp_path / ('n' * 255), b'1')
-    assert (tmp_path / ('n' * 255)).read_bytes() == b'1'
-
-
-def test_a_failed_write_keeps_the_old_file_and_leaves_no_part(tmp_path, monkeypatch):
+def test_a_failed_write_keeps_the_old_file_leaves_no_part_and_names_the_file(tmp_path, monkeypatch):
     write_atomic(tmp_path / 'a', b'old')
 
     def full(_):
         raise OSError(28, 'No space left on device')
 
     monkeypatch.setattr(os, 'fsync', full)
-    with pytest.raises(OSError, match='No space'):
+    with pytest.raises(OSError, match='No space') as caught:
         write_atomic(tmp_path / 'a', b'new')
+    assert caught.value.filename == str(tmp_path / 'a')
     assert os.listdir(tmp_path) == ['a']
     assert (tmp_path / 'a').read_bytes() == b'old'
 
 
-def test_parts_of_killed_writers_are_removed(tmp_path):
-    for name in ('.12-ab.part', '.hidden', 'my.part'):
-        (tmp_path / name).write_text('x')
+def test_parts_of_killed_writers_are_removed_and_those_below_on_demand(tmp_path):
+    below = tmp_path / 'a/b/.12-ab.part.mp4'
+    for path in (below, *(tmp_path / name for name in ('.12-ab.part', '.hidden', 'my.part'))):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     remove_parts(tmp_path)
-    assert sorted(os.listdir(tmp_path)) == ['.hidden', 'my.part']
+    assert sorted(os.listdir(tmp_path)) == ['.hidden', 'a', 'my.part'] and below.exists()
+    remove_parts(tmp_path, '**/')
+    assert not below.exists()
 
 
 def test_a_read_only_copy_takes_its_place_too(tmp_path):
@@ -68,16 +68,6 @@ def test_a_read_only_copy_takes_its_place_too(tmp_path):
         part.write_text('x')
         part.chmod(0o400)
     assert (tmp_path / 'a').read_text() == 'x'
-
-
-def test_parts_below_are_removed_on_demand(tmp_path):
-    (tmp_path / 'a/b').mkdir(parents=True)
-    part = tmp_path / 'a/b/.12-ab.part.mp4'
-    part.touch()
-    remove_parts(tmp_path)
-    assert part.exists()
-    remove_parts(tmp_path, '**/')
-    assert not part.exists()
 
 
 class TestRecords:
@@ -142,14 +132,14 @@ class TestPlaces:
 
 
 class TestFiles:
-    def test_a_new_one_is_fine(self, tmp_path):
+    def test_an_existing_one_needs_the_option_and_a_folder_is_none(self, tmp_path):
         assert output_file(str(tmp_path / 'a')) == tmp_path / 'a'
-
-    def test_an_existing_one_needs_the_option(self, tmp_path):
         (tmp_path / 'a').write_text('own x')
         with pytest.raises(UserError, match='a: exists; expected a new file, or --overwrite'):
             output_file(tmp_path / 'a')
         output_file(tmp_path / 'a', begins=b'own', overwrite=True)
+        with pytest.raises(UserError, match='is a folder; expected the name of a file'):
+            output_file(tmp_path, overwrite=True)
 
     def test_what_the_tool_did_not_write_is_never_replaced(self, tmp_path):
         (tmp_path / 'photo').write_bytes(b'\x89PNG')
@@ -179,21 +169,11 @@ class TestFiles:
             with pytest.raises(UserError, match=f'OUT: {Path(name)} is read; expected another'):
                 output_file(name, ['none', 'a'], overwrite=True, option='OUT')
 
-    def test_a_folder_is_no_file(self, tmp_path):
-        with pytest.raises(UserError, match='is a folder; expected the name of a file'):
-            output_file(tmp_path, overwrite=True)
-
 
 def test_text_with_the_name_of_a_latin_1_file_is_written(tmp_path):
     name = os.fsdecode(b'caf\xe9.png')
     write_text(tmp_path / 'a/x.md', f'{name} ä')
     assert (tmp_path / 'a/x.md').read_text(encoding='utf-8') == r'caf\udce9.png ä'
-
-
-def test_a_full_disk_names_the_file(tmp_path):
-    with pytest.raises(OSError, match='No space left') as caught, part_of(tmp_path / 'a'):
-        raise OSError(28, 'No space left on device')
-    assert caught.value.filename == str(tmp_path / 'a')
 
 
 @pytest.mark.skipif(not hasattr(os, 'mkfifo'), reason='pipes have names on Unix')

@@ -26,6 +26,8 @@ from mmseg_cct.utils.image_files import (
 from mmseg_cct.utils.image_format import UnsuitableImage
 from mmseg_cct.utils.images import image_size
 
+BYTES = pixels_of(3, 8, dtype='uint8')
+
 
 def _touch(root, *names):
     for name in names:
@@ -55,13 +57,14 @@ def test_the_end_that_all_names_of_masks_have(masks, images, expected):
 
 
 class TestFindImages:
-    def test_every_format_in_depth(self, tmp_path):
-        _touch(tmp_path, 'b.JPG', 'a/c.d.png', 'a/e.tif', 'f.txt', 'g.jpg.md')
+    def test_every_format_or_those_with_a_suffix_in_depth(self, tmp_path):
+        _touch(tmp_path, 'b_x.JPG', 'a/c.d.png', 'a/e_x.jpg', 'f.txt', 'g.jpg.md', '.png')
         assert find_images(tmp_path) == {
             'a/c.d': tmp_path / 'a/c.d.png',
-            'a/e': tmp_path / 'a/e.tif',
-            'b': tmp_path / 'b.JPG',
+            'a/e_x': tmp_path / 'a/e_x.jpg',
+            'b_x': tmp_path / 'b_x.JPG',
         }
+        assert list(find_images(tmp_path, '_x.jpg')) == ['a/e', 'b']
 
     def test_a_pipe_is_not_waited_for(self, tmp_path):
         os.mkfifo(tmp_path / 'a.png')
@@ -70,10 +73,6 @@ class TestFindImages:
                 read(tmp_path / 'a.png')
         with pytest.raises(UserError, match=r'a\.png: a pipe or a device; expected a file'):
             find_images(tmp_path)
-
-    def test_by_suffix(self, tmp_path):
-        _touch(tmp_path, 'x/1_leftImg8bit.PNG', 'x/1_gtFine.png', '2_leftImg8bit.png', '.png')
-        assert list(find_images(tmp_path, '_leftImg8bit.png')) == ['2', 'x/1']
 
     def test_linked_folders_are_searched_once(self, tmp_path):
         _touch(tmp_path, 'elsewhere/a.png', 'images/b.png')
@@ -127,22 +126,6 @@ class TestFindMasks:
 
 
 class TestReadMask:
-    @pytest.mark.parametrize('backend_args', [None, dict(backend='local')])
-    @pytest.mark.parametrize('dtype', [np.uint8, np.uint16, bool])
-    def test_gives_the_ids_of_the_file(self, tmp_path, dtype, backend_args):
-        ids = np.array([[0, 1, 1], [1, 0, 1]], dtype)
-        Image.fromarray(ids).save(tmp_path / 'a.png')
-        read = read_mask(tmp_path / 'a.png', backend_args)
-        np.testing.assert_array_equal(read, ids)
-        assert read.dtype.itemsize == np.dtype(dtype).itemsize
-        read[0, 0] = 1  # transforms may write into it
-
-    def test_a_palette_image_has_indices_not_colours(self, tmp_path):
-        image = Image.fromarray(np.array([[0, 2], [255, 1]], np.uint8), mode='P')
-        image.putpalette([7, 8, 9] * 256)
-        image.save(tmp_path / 'a.png')
-        assert read_mask(tmp_path / 'a.png').tolist() == [[0, 2], [255, 1]]
-
     @pytest.mark.parametrize(
         ('write', 'message'),
         [
@@ -181,39 +164,36 @@ class TestReadMask:
         with pytest.raises(UserError, match=rf'a\.png: .*{message}'):
             read_mask(tmp_path / 'a.png')
 
+    @pytest.mark.parametrize('backend_args', [None, dict(backend='local')])
     @pytest.mark.parametrize('mode', ['1', 'P', 'L', 'I;16'])
-    def test_other_ids_than_the_pipeline_reads(self, tmp_path, mode):
-        image = Image.fromarray(np.array([[0, 1]], np.uint16 if mode == 'I;16' else np.uint8))
-        if mode == 'P':
+    def test_gives_the_ids_of_the_file_or_names_a_pipeline_that_reads_others(
+        self, tmp_path, mode, backend_args
+    ):
+        kind = {'1': bool, 'I;16': np.uint16}.get(mode, np.uint8)
+        ids = np.array([[0, 1, 1], [1, 0, 1]], kind)
+        image = Image.fromarray(ids)
+        if mode == 'P':  # indices, not colours
             image.putpalette([7, 8, 9] * 256)
-        elif mode == '1':
-            image = Image.fromarray(np.array([[False, True]]))
         assert image.mode == mode
         image.save(tmp_path / 'a.png')
-        assert read_mask(tmp_path / 'a.png').tolist() == [[0, 1]]
+        read = read_mask(tmp_path / 'a.png', backend_args)
+        assert np.array_equal(read, ids) and read.dtype.itemsize == ids.itemsize
+        read[0, 0] = 1  # transforms may write into it
         if mode in ('L', 'I;16'):
-            assert read_mask(tmp_path / 'a.png', backend='cv2').tolist() == [[0, 1]]
+            assert np.array_equal(read_mask(tmp_path / 'a.png', backend='cv2'), ids)
             return
         line = rf"imdecode_backend='cv2' reads other ids .* \(Pillow mode {mode}\); expected Load"
         with pytest.raises(UserError, match=line):
             read_mask(tmp_path / 'a.png', backend='cv2')
 
 
-class TestDecodeImage:
-    """As the pipeline decodes it: Pillow's word counts only on files that are cut off."""
-
-    def test_a_truncated_file(self, tmp_path):
-        pixels = np.random.default_rng(0).integers(0, 255, (32, 32, 3), np.uint8)
-        Image.fromarray(pixels).save(tmp_path / 'a.jpg')
-        data = (tmp_path / 'a.jpg').read_bytes()
-        assert decode_image(data).shape == (32, 32, 3)
-        with pytest.raises(OSError, match='truncated'):
-            decode_image(data[:-300])
-
-    def test_by_another_backend(self, tmp_path):
-        cv2.imwrite(str(tmp_path / 'a.png'), np.ones((3, 5, 3), np.uint8))
-        data = (tmp_path / 'a.png').read_bytes()
-        assert decode_image(data, 'grayscale', 'pillow').shape == (3, 5)
+def test_pillows_word_counts_only_on_files_that_are_cut_off(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 255, (32, 32, 3), np.uint8)
+    data = cv2.imencode('.jpg', pixels)[1].tobytes()
+    assert decode_image(data).shape == (32, 32, 3)
+    assert decode_image(data, 'grayscale', 'pillow').shape == (32, 32)
+    with pytest.raises(OSError, match='truncated'):
+        decode_image(data[:-300])
 
 
 def test_an_unreadable_file_is_explained_in_one_line_that_names_it_once():
@@ -221,13 +201,9 @@ def test_an_unreadable_file_is_explained_in_one_line_that_names_it_once():
     assert line == 'a.jpg: cannot be read (is broken); expected a readable image'
 
 
-def _ghostscript_would_leave(ran, monkeypatch):
-    program = ran.parent / 'bin/gs'
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\ntouch {ran}\n')
-    program.chmod(0o755)
-    monkeypatch.setenv('PATH', str(program.parent), prepend=os.pathsep)
-    monkeypatch.setattr('PIL.EpsImagePlugin.gs_binary', None)  # Pillow looks for it again
+def load_as_a_pipeline(path):
+    setup()  # forbids it to Pillow
+    LoadAnnotations()(dict(seg_map_path=str(path), reduce_zero_label=False))
 
 
 @pytest.mark.parametrize(
@@ -239,25 +215,20 @@ def _ghostscript_would_leave(ran, monkeypatch):
         (lambda path: open_image(path).load(), UnidentifiedImageError),
         (lambda path: open_image(path, dict(backend='local')).load(), UnidentifiedImageError),
         (lambda path: image_size(str(path), None, decode=False), UserError),
+        (load_as_a_pipeline, OSError),
     ],
 )
 def test_a_postscript_file_named_png_starts_no_program(read, error, tmp_path, monkeypatch):
-    ran = tmp_path / 'ran'
-    _ghostscript_would_leave(ran, monkeypatch)
+    ran, program = tmp_path / 'ran', tmp_path / 'bin/gs'
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\ntouch {ran}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv('PATH', str(program.parent), prepend=os.pathsep)
+    monkeypatch.setattr('PIL.EpsImagePlugin.gs_binary', None)  # Pillow looks for it again
     Image.new('RGB', (8, 8)).save(tmp_path / 'x.png', format='EPS')
     with pytest.raises(error or Exception):
         read(tmp_path / 'x.png')
     assert ran.exists() == (error is None)
-
-
-def test_the_pipelines_start_no_program_either(tmp_path, monkeypatch):
-    ran = tmp_path / 'ran'
-    _ghostscript_would_leave(ran, monkeypatch)
-    setup()
-    Image.new('RGB', (8, 8)).save(tmp_path / 'x.png', format='EPS')
-    with pytest.raises(OSError, match='Ghostscript'):
-        LoadAnnotations()(dict(seg_map_path=str(tmp_path / 'x.png'), reduce_zero_label=False))
-    assert not ran.exists()
 
 
 def test_channels_are_selected_and_scaled():
@@ -270,23 +241,19 @@ def test_channels_are_selected_and_scaled():
     }.items():
         found = select_channels(pixels, channels, (100, 300))
         assert found.dtype == np.float32 and found[0, 0].tolist() == expected
-    as_they_are = select_channels(pixels_of(5, 8, dtype='uint8'), (4, 0))
-    np.testing.assert_array_equal(as_they_are, pixels_of(5, 8, dtype='uint8')[..., [4, 0]])
+    assert np.array_equal(select_channels(BYTES, (2, 0)), BYTES[..., [2, 0]])
+    assert select_channels(BYTES, (0, 1, 2), (0, 255)).dtype == np.float32
 
 
 @pytest.mark.parametrize(
-    ('channels', 'limits', 'message'),
+    ('pixels', 'channels', 'limits', 'message'),
     [
-        ((0, 4), (0, 9), '^4 channels; expected 5 or more'),
-        ((0,), None, '^values of type uint16; expected 8 bits'),
+        (pixels_of(4), (0, 4), (0, 9), '^4 channels; expected 5 or more'),
+        (pixels_of(4), (0,), None, '^values of type uint16; expected 8 bits'),
+        (BYTES, (0, 1, 2), (0, 4095), r'^values of 8 bits; .*value_range is \(0, 4095\)'),
     ],
 )
-def test_missing_channels_and_depth_are_named(channels, limits, message):
+def test_missing_channels_and_depth_are_named(pixels, channels, limits, message):
+    """8 bits are not taken for the lowest of 12."""
     with pytest.raises(UnsuitableImage, match=message):
-        select_channels(pixels_of(4), channels, limits)
-
-
-def test_8_bits_are_not_taken_for_the_lowest_of_12():
-    with pytest.raises(UnsuitableImage, match=r'^values of 8 bits; .*value_range is \(0, 4095\)'):
-        select_channels(pixels_of(3, 8, dtype='uint8'), (0, 1, 2), (0, 4095))
-    assert select_channels(pixels_of(3, 8, dtype='uint8'), (0, 1, 2), (0, 255)).dtype == np.float32
+        select_channels(pixels, channels, limits)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from mmengine.hooks import Hook
+from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
 from mmseg_cct.cli.errors import user_errors_as_one_line
@@ -48,10 +49,7 @@ def test_other_errors_stay(error):
     with pytest.raises(type(error)) as caught, one_line():
         raise error
     assert caught.value is error
-
-
-def test_this_package_s_errors_stay():
-    with pytest.raises(AttributeError) as caught, one_line():
+    with pytest.raises(AttributeError) as caught, one_line():  # of this package
         find_images('.', suffix=3)
     assert library_place(caught.value) is None
 
@@ -69,8 +67,6 @@ def test_mmengine_s_wording_is_undone():
     class Fails(Hook):
         def before_run(self, runner):
             raise TypeError('mine')
-
-    from mmengine.runner import Runner
 
     runner = Runner.__new__(Runner)
     runner._hooks = [Fails()]

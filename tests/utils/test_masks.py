@@ -5,6 +5,7 @@ import re
 import cv2
 import numpy as np
 import pytest
+from mmseg.datasets.transforms import LoadAnnotations
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.masks import check_mask
@@ -14,16 +15,10 @@ from mmseg_cct.utils.masks import check_mask
 @pytest.mark.parametrize('reduce_zero_label', [False, True])
 @pytest.mark.parametrize('label_map', [None, {0: 4, 5: 1, 9: 255, 200: 255}])
 def test_unknown_ids_are_those_that_loading_leaves_outside(dtype, reduce_zero_label, label_map):
-    from mmseg.datasets.transforms import LoadAnnotations
-
     ids = np.array([[0, 1, 2, 3, 4], [5, 9, 200, 254, 255]], dtype)
     png = cv2.imencode('.png', ids.astype(np.uint8))[1].tobytes()
-    results = dict(
-        seg_map_path='mask.png',
-        label_map=label_map,
-        reduce_zero_label=reduce_zero_label,
-        seg_fields=[],
-    )
+    results = dict(seg_map_path='mask.png', label_map=label_map, seg_fields=[])
+    results['reduce_zero_label'] = reduce_zero_label
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr('mmengine.fileio.get', lambda *_, **__: png)
         loaded = LoadAnnotations()(results)['gt_seg_map']
@@ -41,10 +36,7 @@ def unknown_ids(ids, num_classes, label_map=None, reduce_zero_label=False):
     return []
 
 
-def test_boolean_masks_have_two_ids():
+def test_boolean_masks_have_two_ids_and_negative_ones_are_unknown():
     assert unknown_ids(np.array([[True, False]]), 2) == []
     assert unknown_ids(np.array([[True, False]]), 1) == [1]
-
-
-def test_negative_ids_are_unknown():
     assert unknown_ids(np.array([[-1, 0]], np.int32), 2) == [-1]

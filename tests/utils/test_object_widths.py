@@ -5,7 +5,7 @@ import pytest
 from mmseg_cct.utils.object_widths import ObjectWidths, widths_by_area
 
 
-def test_a_width_is_that_of_the_widest_circle_inside():
+def test_a_width_is_that_of_the_widest_circle_inside_and_of_a_line_its_thickness():
     shown = np.zeros((60, 100), bool)
     shown[5:12, 3:90] = True  # a bar of 7
     shown[20:25, 20:25] = True  # a square of 5
@@ -14,9 +14,6 @@ def test_a_width_is_that_of_the_widest_circle_inside():
     areas, widths = widths_by_area(shown).T
     assert areas.tolist() == [7 * 87, 25, 1, 1000]
     assert widths.tolist() == [7, 5, 1, pytest.approx(10, abs=1)]
-
-
-def test_diagonal_lines_have_their_thickness():
     drawn = np.zeros((200, 300), np.uint8)
     cv2.line(drawn, (10, 10), (290, 190), 1, 1)
     ((_, width),) = widths_by_area(drawn)

@@ -81,20 +81,14 @@ def test_other_settings_are_refused(tmp_path, now, message):
     assert (tmp_path / 'out' / RECORD).read_text() == before
 
 
-def test_two_at_once_are_told(tmp_path):
-    with (
-        OutputFolder(tmp_path / 'out', RECORD),
-        pytest.raises(UserError, match='out: in use by another run, process'),
-    ):
-        OutputFolder(tmp_path / 'out', RECORD).__enter__()
-
-
-def test_what_a_killed_run_left_half_written_goes(tmp_path):
-    OutputFolder(tmp_path, RECORD).claim()
-    (tmp_path / 'masks').mkdir()
-    (tmp_path / 'masks/.12-ab.part').touch()
-    with OutputFolder(tmp_path, RECORD):
-        assert not any((tmp_path / 'masks').iterdir())
+def test_two_at_once_are_told_and_what_a_killed_run_left_half_written_goes(tmp_path):
+    OutputFolder(tmp_path / 'out', RECORD).claim()
+    (tmp_path / 'out/masks').mkdir()
+    (tmp_path / 'out/masks/.12-ab.part').touch()
+    with OutputFolder(tmp_path / 'out', RECORD):
+        assert not any((tmp_path / 'out/masks').iterdir())
+        with pytest.raises(UserError, match='out: in use by another run, process'):
+            OutputFolder(tmp_path / 'out', RECORD).__enter__()
 
 
 def test_outputs_of_changed_inputs_go(tmp_path):
