@@ -10,7 +10,7 @@ import pytest
 from mmengine.config import Config
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies.execution import execute, launched, prepare_runs, read_metrics
+from mmseg_cct.studies.execution import execute, launched, read_metrics
 from mmseg_cct.utils.processes import locked_folder
 
 
@@ -142,24 +142,21 @@ def test_runs_share_the_slots_one_at_a_time(fake_tools, make_run):
     assert spans['0'][0][0] < spans['3'][0][1] and spans['3'][0][0] < spans['0'][0][1]
 
 
-def test_a_run_that_another_process_works_on_is_left_alone(fake_tools, make_run):
+@pytest.mark.parametrize(
+    ('part', 'said'),
+    [
+        ('', 'in use by another study, process'),
+        ('/train', 'in use by a training, process'),  # which a killed study left running
+    ],
+)
+def test_a_run_that_another_process_works_on_is_left_alone(fake_tools, make_run, part, said):
     taken, free = make_run('taken'), make_run('free')
-    with locked_folder(taken.folder, 'another study'):
+    folder = f'{taken.folder}{part}'
+    with locked_folder(folder, 'another study'):
         (failure,) = execute([taken, free], fake_tools, [{}])
-    assert failure.startswith(
-        f'taken: left alone, {taken.folder}: in use by another study, process'
-    )
-    assert not (taken.folder / 'train').exists()
+    assert failure.startswith(f'taken: left alone, {folder}: {said}')
+    assert not list(taken.folder.glob('train/*'))
     assert free.next_step() is None
-
-
-def test_a_training_that_a_killed_study_left_running_is_left_alone(fake_tools, make_run):
-    run = make_run('taken')
-    with locked_folder(run.folder / 'train', 'another training'):
-        (failure,) = execute([run], fake_tools, [{}])
-    assert failure.startswith(
-        f'taken: left alone, {run.folder}/train: in use by a training, process'
-    )
 
 
 def test_a_folder_belongs_to_one_config(make_run, tmp_path):
@@ -173,12 +170,6 @@ def test_a_folder_belongs_to_one_config(make_run, tmp_path):
     with pytest.raises(UserError, match=differs + r"hooks\.0\.end is 'none' there and 3 here"):
         make_run('a', miou=1.0, hooks=[dict(end=3)])
     assert Config.fromfile(run.config).miou == 1.0
-
-
-def test_the_iterations_come_from_the_config(tmp_path):
-    config = Config(dict(train_cfg=dict(max_iters=40)))
-    (run,) = prepare_runs([('a', tmp_path / 'a', config)])
-    assert run.checkpoint == tmp_path / 'a' / 'train' / 'iter_40.pth'
 
 
 def test_the_latest_whole_metrics_count(tmp_path):

@@ -23,7 +23,7 @@ from mmseg_cct.studies.study import (
 from mmseg_cct.studies.study_config import keep_last_checkpoint
 
 OPTIONS = {'train_cfg.max_iters': 7, 'model.backbone.init_cfg': None}
-CCT = {'cct': {}}
+DOMAINS = 'configs/multi_domain/cct_mbv2-jpu_camvid-idd_20.py'
 
 
 @pytest.fixture
@@ -32,13 +32,17 @@ def base(project_root, monkeypatch):
     return 'configs/cct/cct_mbv2_camvid_50.py'
 
 
-def prepare(out, base, numbers, seeds=(0, 1), methods=('supervised', 'kl')):
-    methods = {name: read_method(name) for name in methods}
-    return prepare_study(out, base, methods, lists_of(base, OPTIONS, numbers), seeds, OPTIONS)
+def prepare(out, base, numbers=(), seeds=(0,), methods=('cct',), lists=None, **options):
+    """The runs of methods, which are overlays, or names of them."""
+    if not isinstance(methods, dict):
+        methods = {name: read_method(name) for name in methods}
+    options = {**OPTIONS, **options}
+    labels = lists_of(base, options, list(numbers), lists, list(seeds))
+    return prepare_study(out, base, methods, labels, seeds, options)
 
 
 def test_a_study_has_a_run_of_each_combination(tmp_path, base):
-    runs = prepare(tmp_path, base, [20, 100])
+    runs = prepare(tmp_path, base, [20, 100], (0, 1), ('supervised', 'kl'))
     assert [run.name for run in runs[:4]] == [
         'supervised, 20 labelled images, seed 0',
         'kl, 20 labelled images, seed 0',
@@ -61,7 +65,7 @@ def test_a_study_has_a_run_of_each_combination(tmp_path, base):
 
 def test_runs_are_what_train_composes(tmp_path, base):
     methods = {name: name for name in METHODS_HELP.split(', ')[:-1]}
-    runs = prepare_study(tmp_path, base, methods, lists_of(base, OPTIONS, [20]), [3], OPTIONS)
+    runs = prepare(tmp_path, base, [20], [3], methods)
     assert len(runs) > 5
     for method, run in zip(methods, runs, strict=True):
         options = {'method': method, 'labels': 20, **OPTIONS, 'randomness.seed': 3}
@@ -70,57 +74,35 @@ def test_runs_are_what_train_composes(tmp_path, base):
         assert not changed_settings(composed, Config.fromfile(run.config)), method
 
 
-def test_without_numbers_the_lists_are_the_configs(tmp_path, base):
-    (run,) = prepare(tmp_path, base, [], seeds=[3], methods=['cct'])
-    assert run.folder == tmp_path / 'cct' / 'config' / 'seed3'
-    dataset = Config.fromfile(run.config).train_dataloader.dataset
-    assert dataset.num_labeled == 50
+def test_without_numbers_the_lists_are_the_configs_and_a_seed_counts_once(tmp_path, base):
+    runs = prepare(tmp_path, base, seeds=[3, 0, 3])
+    assert [run.folder for run in runs] == [tmp_path / f'cct/config/seed{seed}' for seed in (3, 0)]
+    assert Config.fromfile(runs[0].config).train_dataloader.dataset.num_labeled == 50
 
 
-def test_another_study_in_the_folder_is_an_error(tmp_path, base):
-    prepare(tmp_path, base, [20])
-    prepare(tmp_path, base, [20, 50])  # more runs are none
-    with pytest.raises(UserError, match='differs from the config of this study'):
-        prepare_study(
-            tmp_path, base, {'kl': read_method('js')}, lists_of(base, {}, [20]), [0], OPTIONS
-        )
+def test_another_study_in_the_folder_is_an_error_and_nothing_is_written(tmp_path, base):
+    prepare(tmp_path, base, [20], [1])
+    prepare(tmp_path, base, [20, 50], [1])  # more runs are none
+    for changed in (dict(methods={'cct': read_method('js')}), {'train_cfg.max_iters': 9}):
+        with pytest.raises(UserError, match=r'seed1/config\.py: differs from the config of this s'):
+            prepare(tmp_path, base, [20], [0, 1], **changed)
+    assert not (tmp_path / 'cct/20/seed0').exists()
 
 
 def test_an_option_wins_over_the_method_and_is_left_out_where_that_removes_its_part(tmp_path, base):
-    options = {**OPTIONS, 'default_hooks.teacher.decay': 0.5}
     methods = {name: name for name in ('cct-strong', 'supervised')}  # the latter has no teacher
-    labels = lists_of(base, options, [])
-    strong, supervised = prepare_study(tmp_path, base, methods, labels, [0], options)
+    options = {'default_hooks.teacher.decay': 0.5}
+    strong, supervised = prepare(tmp_path, base, methods=methods, **options)
     assert Config.fromfile(strong.config).default_hooks.teacher.decay == 0.5
     assert 'teacher' not in Config.fromfile(supervised.config).default_hooks
 
 
-def test_lists_without_numbers_are_refused(base):
-    with pytest.raises(UserError, match='--lists mine: without -n; expected the numbers'):
-        lists_of(base, OPTIONS, [], 'mine')
-
-
-def test_a_refused_study_writes_nothing(tmp_path, base):
-    prepare(tmp_path, base, [], seeds=[1], methods=['cct'])
-    with pytest.raises(UserError, match=r'seed1/config\.py: differs'):
-        options = {**OPTIONS, 'train_cfg.max_iters': 9}
-        labels = lists_of(base, options, [])
-        prepare_study(tmp_path, base, CCT, labels, [0, 1], options)
-    assert not (tmp_path / 'cct/config/seed0').exists()
-
-
 def test_the_last_checkpoint_is_written_where_it_is_looked_for(tmp_path, base):
     own = dict(save_last=False, interval=3, out_dir='elsewhere', filename_tmpl='step_{}.pth')
-    options = {**OPTIONS, **{f'default_hooks.checkpoint.{key}': own[key] for key in own}}
-    labels = lists_of(base, options, [])
-    (run,) = prepare_study(tmp_path, base, CCT, labels, [0], options)
+    options = {f'default_hooks.checkpoint.{key}': own[key] for key in own}
+    (run,) = prepare(tmp_path, base, **options)
     hook = HOOKS.build(Config.fromfile(run.config).default_hooks.checkpoint)
     assert (hook.save_last, hook.out_dir, hook.filename_tmpl) == (True, None, 'iter_{}.pth')
-
-
-def test_a_seed_counts_once(tmp_path, base):
-    runs = prepare(tmp_path, base, [], seeds=[0, 3, 0], methods=['cct'])
-    assert [run.folder.name for run in runs] == ['seed0', 'seed3']
 
 
 @pytest.mark.parametrize(
@@ -135,17 +117,24 @@ def test_a_seed_counts_once(tmp_path, base):
     ],
 )
 def test_a_method_that_does_not_fit_writes_nothing(tmp_path, base, options, method, message):
-    methods = {**CCT, method: read_method(method)}
     with pytest.raises(UserError, match=message):
-        prepare_study(tmp_path, base, methods, lists_of(base, {}, []), [0], {**OPTIONS, **options})
+        prepare(tmp_path, base, methods=('cct', method), **options)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_missing_list_is_an_error(base, tmp_path):
-    with pytest.raises(UserError, match=r'77_labeled.txt: no such list; expected the labeled'):
-        lists_of(base, {}, [77])
-    with pytest.raises(UserError, match=f'{tmp_path}/20_labeled.txt: no such list'):
-        lists_of(base, {}, [20], str(tmp_path))
+@pytest.mark.parametrize(
+    ('config', 'numbers', 'lists', 'message'),
+    [
+        (None, [], 'mine', '--lists mine: without -n; expected the numbers'),
+        (None, [77], None, r'77_labeled.txt: no such list; expected the labeled'),
+        (None, [20], '/nowhere', '/nowhere/20_labeled.txt: no such list'),
+        ('configs/demo/cct_shapes.py', [3], None, 'dataset has no split_dir'),
+        (DOMAINS, [50], 'a', r"one folder for several domains; expected '\{domain\}'"),
+    ],
+)
+def test_lists_that_are_not_there_are_an_error(base, config, numbers, lists, message):
+    with pytest.raises(UserError, match=message):
+        lists_of(config or base, {}, numbers, lists)
 
 
 def test_a_seed_has_its_own_lists(base, tmp_path):
@@ -154,13 +143,12 @@ def test_a_seed_has_its_own_lists(base, tmp_path):
             file = tmp_path / f'seed{seed}' / f'20_{branch}.txt'
             file.parent.mkdir(exist_ok=True)
             file.write_text('0001TP_006690\n')
-    folder = str(tmp_path / 'seed{seed}')
-    labels = lists_of(base, OPTIONS, [20], folder, [0, 1])
-    for run in prepare_study(tmp_path / 'out', base, CCT, labels, [0, 1], OPTIONS):
+    lists = str(tmp_path / 'seed{seed}')
+    for run in prepare(tmp_path / 'out', base, [20], [0, 1], lists=lists):
         dataset = Config.fromfile(run.config).train_dataloader.dataset
         assert (dataset.split_dir, dataset.num_labeled) == (str(tmp_path / run.folder.name), 20)
     with pytest.raises(UserError, match=f'{tmp_path}/seed2/20_labeled.txt: no such list'):
-        lists_of(base, OPTIONS, [20], folder, [0, 1, 2])
+        prepare(tmp_path / 'out', base, [20], [0, 1, 2], lists=lists)
 
 
 def test_gains_are_those_of_pairs():
@@ -186,12 +174,6 @@ def test_gains_are_those_of_pairs():
     assert gains_table(results[:3], methods, 'supervised') is None
 
 
-def test_a_config_without_lists_is_an_error(project_root, monkeypatch):
-    monkeypatch.chdir(project_root)
-    with pytest.raises(UserError, match='dataset has no split_dir'):
-        lists_of('configs/demo/cct_shapes.py', {}, [3])
-
-
 @pytest.mark.parametrize(
     ('metrics', 'message'),
     [
@@ -207,21 +189,12 @@ def test_a_test_without_miou_is_an_error(tmp_path, metrics, message):
         collect(tmp_path)
 
 
-def test_runs_of_several_domains_have_their_lists_and_are_judged_by_the_average(
-    tmp_path, project_root, monkeypatch
-):
-    monkeypatch.chdir(project_root)
-    base, options = 'configs/multi_domain/cct_mbv2-jpu_camvid-idd_20.py', dict(OPTIONS)
-    labels = lists_of(base, options, [50])
-    with pytest.raises(UserError, match=r"one folder for several domains; expected '\{domain\}'"):
-        lists_of(base, options, [50], 'configs/_base_/splits/camvid')
+def test_runs_of_several_domains_have_their_lists_and_are_judged_by_the_average(tmp_path, base):
     with pytest.raises(UserError, match=r'lists/idd/3/50_labeled\.txt: no such list'):
         (tmp_path / 'lists/camvid/3').mkdir(parents=True)
         (tmp_path / 'lists/camvid/3/50_labeled.txt').touch()
-        lists_of(base, options, [50], f'{tmp_path}/lists/{{domain}}/{{seed}}', [3])
-    runs = prepare_study(
-        tmp_path, base, {'supervised': 'supervised', 'cct': {}}, labels, [0], options
-    )
+        lists_of(DOMAINS, {}, [50], f'{tmp_path}/lists/{{domain}}/{{seed}}', [3])
+    runs = prepare(tmp_path, DOMAINS, [50], methods=dict(supervised='supervised', cct={}))
     for run, scores in zip(runs, ((30.0, 50.0), (36.0, 52.0))):
         sets = Config.fromfile(run.config).train_dataloader.dataset.domains
         assert [Path(each.split_dir).name for each in sets.values()] == ['camvid', 'idd_lite']

@@ -47,12 +47,6 @@ def test_a_run_is_trained_tested_and_then_finished(demo, tmp_path, capsys):
     assert error.startswith('error: out/supervised/config/seed0/config.py: differs from the config')
 
 
-def test_the_learning_curve_of_an_empty_study(demo, tmp_path, capsys):
-    (tmp_path / 'out').mkdir()
-    assert demo('learning_curve', '--collect') == 0
-    assert 'No number of labels' in (tmp_path / 'out' / 'learning_curve.md').read_text()
-
-
 def test_mistakes_are_one_line_and_write_nothing(demo, tmp_path, project_root, capsys):
     assert demo('ablation') == 2
     assert 'error: no method; expected --grid, --methods or both\n' in capsys.readouterr().err
