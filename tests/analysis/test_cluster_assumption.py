@@ -112,7 +112,5 @@ def test_labels_keep_their_type_and_no_new_ones_arise():
     labels = torch.tensor([[[0, 255], [3, 7]]])
     assert resize_nearest(labels, (4, 2)).tolist() == [[0, 255], [0, 255], [3, 7], [3, 7]]
     assert resize_nearest(labels, (2, 2)).dtype == labels.dtype
-
-
-def test_a_pixel_takes_the_label_at_its_centre():
+    # each is that at the centre
     assert resize_nearest(torch.arange(6)[None, None], (1, 2)).tolist() == [[1, 4]]

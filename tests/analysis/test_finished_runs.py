@@ -26,25 +26,18 @@ from mmseg_cct.engine.safe_loading import load_data
 from mmseg_cct.errors import UserError
 
 
-def write_log(work_dir, start, lines):
+def write_log(work_dir, start, *lines):
     folder = work_dir / start / 'vis_data'
     folder.mkdir(parents=True)
-    (folder / 'scalars.json').write_text('\n'.join(map(json.dumps, lines)))
+    lines = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    (folder / 'scalars.json').write_text('\n'.join(lines))
 
 
-def test_scalars_of_a_resumed_run_replace_what_it_repeats(tmp_path):
-    write_log(tmp_path, '20260101_000000', [dict(step=1, lr=1), dict(step=2, lr=1)])
-    write_log(tmp_path, '20260102_000000', [dict(step=2, lr=9), dict(step=2, mIoU=5.0)])
-    assert read_scalars(tmp_path) == [
-        dict(step=1, lr=1), dict(step=2, lr=9), dict(step=2, mIoU=5.0)
-    ]  # fmt: skip
-
-
-def test_a_last_line_that_a_kill_has_cut_off_is_left_out(tmp_path):
-    write_log(tmp_path, '20260101_000000', [dict(step=1, lr=1)])
-    file = tmp_path / '20260101_000000/vis_data/scalars.json'
-    file.write_text(file.read_text() + '\n{"step": 2, "l')
-    assert read_scalars(tmp_path) == [dict(step=1, lr=1)]
+def test_scalars_of_a_resumed_run_replace_what_it_repeats_and_a_line_that_a_kill_cut(tmp_path):
+    lines = dict(step=1, lr=1), dict(step=2, lr=9), dict(step=2, mIoU=5.0)
+    write_log(tmp_path, '20260101_000000', lines[0], dict(step=2, lr=1), '{"step": 2, "l')
+    write_log(tmp_path, '20260102_000000', *lines[1:])
+    assert read_scalars(tmp_path) == [*lines]
 
 
 @pytest.mark.parametrize(
@@ -55,9 +48,7 @@ def test_a_last_line_that_a_kill_has_cut_off_is_left_out(tmp_path):
     ],
 )
 def test_a_damaged_line_of_a_log_is_named(tmp_path, line):
-    write_log(tmp_path, '20260101_000000', [dict(step=1, lr=1)])
-    file = tmp_path / '20260101_000000/vis_data/scalars.json'
-    file.write_text(line + '\n' + file.read_text())
+    write_log(tmp_path, '20260101_000000', line, dict(step=1, lr=1))
     with pytest.raises(UserError, match=r'scalars\.json, line 1: .*; expected a JSON object'):
         read_scalars(tmp_path)
 
@@ -128,78 +119,54 @@ def test_a_copied_run_is_evaluated_by_its_own_checkpoint(changed):
     assert run.config.randomness.seed == 7
 
 
-def test_a_run_without_a_test_set_is_one_line(changed):
-    message = r'iter_2\.pth: its config has no test_dataloader; expected a test set'
-    with pytest.raises(UserError, match=message):
-        find_run('copy', changed(lambda config: config.pop('test_dataloader')))
+def no_such_module(config):
+    config.custom_imports.imports = ['no_such_module']
+    config.dump('dumped.py')
 
 
-def test_modules_that_cannot_be_imported_are_one_line(changed, tmp_path):
-    def edit(config):
-        config.custom_imports.imports = ['no_such_module']
-        config.dump(tmp_path / 'dumped.py')
-
+@pytest.mark.parametrize(
+    ('edit', 'message'),
+    [
+        (lambda config: config.pop('test_dataloader'), 'its config has no test_dataloader; expect'),
+        (no_such_module, 'custom_imports: ImportError: .*no_such_module; expected modules'),
+    ],
+)
+def test_a_config_that_does_not_do_is_one_line(changed, tmp_path, monkeypatch, edit, message):
+    monkeypatch.chdir(tmp_path)
     copy = changed(edit)
-    shutil.copy(tmp_path / 'dumped.py', copy)
-    message = r'iter_2\.pth: custom_imports: ImportError: .*no_such_module; expected modules'
-    with pytest.raises(UserError, match=message):
+    for file in tmp_path.glob('dumped.py'):
+        shutil.copy(file, copy)
+    with pytest.raises(UserError, match=rf'iter_2\.pth: {message}'):
         find_run('copy', copy)
 
 
-def test_a_damaged_checkpoint_is_named(compared, tmp_path):
+def test_a_damaged_checkpoint_and_one_without_a_config_are_named(compared, tmp_path):
     """An earlier one would give figures of another training than the folder's."""
     shutil.copytree(compared / 'cct', tmp_path, dirs_exist_ok=True)
     shutil.copy(tmp_path / 'iter_2.pth', tmp_path / 'iter_1.pth')
     (tmp_path / 'iter_2.pth').write_bytes(b'PK')
     with pytest.raises(UserError, match=r'iter_2\.pth: '):
         find_run('a', tmp_path)
-
-
-def test_a_checkpoint_without_a_config_is_named(tmp_path):
     torch.save(dict(state_dict=dict(a=torch.zeros(1))), tmp_path / 'iter_2.pth')
     with pytest.raises(UserError, match=r'iter_2\.pth: has no config; expected the checkpoint'):
         find_run('a', tmp_path)
 
 
-def run_on(compared, root, num_images=2):
-    """A run whose test set is drawn into a folder."""
-    run = find_run('CCT', compared / 'cct')
-    rng = np.random.default_rng(0)
-    for index in range(num_images):
-        world.write_scene(root, f'{index}', rng)
-    run.config.test_dataloader.dataset = dict(
-        type='FolderDataset',
-        data_root=str(root),
-        image_dir='images',
-        mask_dir='masks',
-        classes=('a', 'b', 'c'),
-        pipeline=[
-            dict(type='LoadImageFromFile'),
-            dict(type='LoadAnnotations'),
-            dict(type='PackSegInputs'),
-        ],
+@pytest.mark.parametrize(
+    ('mask', 'message'),
+    [(200, r'.*v0\.png .*: label id 200'), (255, 'no pixel with a class'), (None, 'has no masks')],
+)
+def test_a_test_set_that_gives_no_iou_is_named(compared, tmp_path, mask, message):
+    run, load = find_run('CCT', compared / 'cct'), [world.LOAD_IMAGE]
+    world.write_images(tmp_path, num_labeled=0)
+    if mask is not None:
+        load.append(world.LOAD_MASK)
+        for path in tmp_path.glob('val_masks/*.png'):
+            cv2.imwrite(str(path), np.full((32, 40), mask, np.uint8))
+    run.config.test_dataloader.dataset = world.folder_set(
+        tmp_path, 'labeled', [*load, dict(type='PackSegInputs')], 'val_'
     )
-    return run
-
-
-def test_bad_data_of_a_test_set_are_named(compared, tmp_path):
-    run = run_on(compared, tmp_path)
-    cv2.imwrite(str(tmp_path / 'masks/1.png'), np.full((32, 40), 200, np.uint8))
-    with pytest.raises(UserError, match=r'CCT: test_dataloader\.dataset: .*1\.png: label id 200'):
-        evaluate(run)
-
-
-def test_a_test_set_without_a_labelled_pixel_is_named(compared, tmp_path):
-    run = run_on(compared, tmp_path, num_images=1)
-    cv2.imwrite(str(tmp_path / 'masks/0.png'), np.full((32, 40), 255, np.uint8))
-    with pytest.raises(UserError, match=r'CCT: test_dataloader\.dataset: no pixel with a class'):
-        evaluate(run)
-
-
-def test_a_test_set_without_masks_is_named(compared):
-    run = find_run('CCT', compared / 'cct')
-    run.config.test_dataloader.dataset.pipeline[0].with_seg_map = False
-    with pytest.raises(UserError, match=r'CCT: test_dataloader\.dataset: has no masks'):
+    with pytest.raises(UserError, match=rf'CCT: test_dataloader\.dataset: {message}'):
         evaluate(run)
 
 

@@ -23,9 +23,7 @@ def test_two_runs_are_sorted_by_the_difference():
         ['x', '25.0', '12.5', '−12.5'],
         ['mean', '25.0', '25.0', '+0.0'],
     ]
-
-
-def test_the_difference_is_that_of_what_is_shown():
+    # the difference is that of what is shown
     iou = dict(a=np.array([0.77459]), b=np.array([0.82141]))  # 4.682
     assert class_scores(iou, ['x']) == [Score('x', [77.5, 82.1], 4.6)]
 
@@ -82,9 +80,6 @@ def test_ties_are_told():
         'CCT is level with sup: 45.0 against 45.0 % mIoU. It is better in 0 of 2 classes, worse '
         'in 0 and equal in 2. One run each'
     )
-
-
-def test_of_one_run_it_is_the_mean():
     assert verdict_on(one=[0.5]) == 'mIoU on the test set: one 50.0 %.'
 
 
