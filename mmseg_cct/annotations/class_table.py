@@ -18,18 +18,12 @@ _EXPECTED = 'the classes, as tools/import_masks.py writes them'
 
 
 class ClassTable(NamedTuple):
-    """The classes of a folder of masks.
+    """The classes of a folder of masks."""
 
-    Attributes:
-        colours: RGB by name, in the order of the ids.
-        rest: What pixels that no shape covers became in the first import: `background`, `ignore`,
-            or None if there were none.
-        renamed: New class names by the tool's names, as `Annotations.renamed` takes them.
-    """
-
-    colours: Mapping[str, Colour] = {}
+    colours: Mapping[str, Colour] = {}  # RGB by name, in the order of the ids
+    # what pixels that no shape covers became in the first import: `background` or `ignore`
     rest: str | None = None
-    renamed: Mapping[str, str | None] = {}
+    renamed: Mapping[str, str | None] = {}  # as `Annotations.renamed` takes them
 
     @property
     def ids(self) -> dict[str, int]:
@@ -84,7 +78,7 @@ def extended(
     """
     named: dict[str, Colour | None] = dict(table.colours if table else {})
     if rest == BACKGROUND and not any(map(is_background, [*named, *found])):
-        named = {BACKGROUND: (0, 0, 0), **named} if not named else {**named, BACKGROUND: (0, 0, 0)}
+        named[BACKGROUND] = (0, 0, 0)
     for name, colour in found.items():
         if not name or printable(name) != name:
             raise UserError(f'class {name!a}', '', 'a name in one line')

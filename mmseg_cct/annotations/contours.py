@@ -24,34 +24,22 @@ _FREE = 0.3  # pixels that an outline may move without changing a mask
 
 
 class TracedImage(NamedTuple):
-    """An image with the outlines of its mask.
+    """An image with the outlines of its mask."""
 
-    Attributes:
-        name: Its path relative to the folder of the images, with `/` and its extension.
-        size: Width and height.
-        shapes: What `trace_shapes` makes of its mask.
-    """
-
-    name: str
-    size: tuple[int, int]
-    shapes: list[Shape]
+    name: str  # path relative to the folder of the images, with `/` and its extension
+    size: tuple[int, int]  # width and height
+    shapes: list[Shape]  # what `trace_shapes` makes of its mask
 
 
 @dataclass(frozen=True, eq=False)
 class _Region:
-    """A connected region.
-
-    Attributes:
-        class_id: Its class.
-        rings: Its outline, then those of its holes, `(N, 2)`, with each pixel corner on the way.
-        filled: Its pixels and those of its holes, `(h, w)` bool.
-        offset: Column and row of the first pixel of `filled`.
-    """
+    """A connected region."""
 
     class_id: int
+    # its outline, then those of its holes, (N, 2), with each pixel corner on the way
     rings: list[np.ndarray]
-    filled: np.ndarray
-    offset: tuple[int, int]
+    filled: np.ndarray  # (h, w) bool, its pixels and those of its holes
+    offset: tuple[int, int]  # column and row of the first pixel of `filled`
 
     def within(self, image: np.ndarray) -> np.ndarray:
         """Returns the part of an image that `filled` covers, as a view."""

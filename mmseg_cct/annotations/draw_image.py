@@ -64,20 +64,12 @@ class Consequences:
 
 
 class Drawer(NamedTuple):
-    """How an import draws.
-
-    Attributes:
-        table: The classes.
-        rest: What pixels that no shape covers become.
-        resize: Whether to scale annotations of images whose size differs.
-        fill_boxes: Whether boxes that bound other shapes are regions, too.
-        told: Where to tell what is not as drawn.
-    """
+    """How an import draws."""
 
     table: ClassTable
-    rest: str | None
-    resize: bool
-    fill_boxes: bool
+    rest: str | None  # what pixels that no shape covers become
+    resize: bool  # whether to scale annotations of images whose size differs
+    fill_boxes: bool  # whether boxes that bound other shapes are regions, too
     told: Consequences
 
     @property

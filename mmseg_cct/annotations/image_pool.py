@@ -19,19 +19,10 @@ _LONGEST = 255  # bytes of a file's name
 class ImagePool:
     """Images by name, from the `given` folder, else from `out/images`, else from the `export`.
 
-    Pictures that the export's reader takes for masks are no images.
-
-    Args:
-        out: The data folder.
-        given: Folder of the images, if there is one.
-        export: The export.
-        masks_alone: Whether the export has no images.
+    Pictures that the export's reader takes for masks are no images; with `masks_alone` it has none.
 
     Raises:
         UserError: If the data folder has another image of the same name.
-
-    Attributes:
-        refused: Images of a ZIP whose names no file can have.
     """
 
     def __init__(
@@ -58,7 +49,7 @@ class ImagePool:
             self.origin = str(export.path)
             self._files |= {name: export.file(file) or file for name, file in images.items()}
 
-        # A ZIP may hold names that no file system takes
+        # A ZIP may hold names that no file can have
         self.refused = [_long(name) for name, file in self._files.items() if _is_long(str(file))]
         self._files = {name: file for name, file in self._files.items() if not _is_long(str(file))}
         if self._is_new:

@@ -32,33 +32,20 @@ _VALUE = re.compile(r'-?\d+')  # a grey value in place of a class
 
 @dataclass
 class Imported:
-    """The outcome of an import.
+    """The outcome of an import."""
 
-    Attributes:
-        table: The classes, including those of earlier imports.
-        new: Number of masks that did not exist before.
-        unchanged: Number of masks that existed and are the same.
-        changed: Number of masks that existed and differ.
-        bare: Number of images that the export lists without a shape; they get no mask.
-        merged: Number of masks that existed and got one more class.
-        missing: Annotated images whose image file was not found.
-        told: What is not in the masks as it was drawn, and what differs from earlier ones.
-        warnings: A line for each thing to know about the whole import.
-        failed: A line for each image that could not be imported.
-        images: Number of images linked or copied into the data folder.
-    """
-
-    table: ClassTable
-    new: int = 0
-    unchanged: int = 0
-    changed: int = 0
-    bare: int = 0
-    merged: int = 0
-    missing: list[str] = field(default_factory=list)
+    table: ClassTable  # with the classes of earlier imports
+    new: int = 0  # masks that did not exist before
+    unchanged: int = 0  # masks that existed and are the same
+    changed: int = 0  # masks that existed and differ
+    bare: int = 0  # images that the export lists without a shape; they get no mask
+    merged: int = 0  # masks that existed and got one more class
+    missing: list[str] = field(default_factory=list)  # annotated images without a file
+    # what is not in the masks as it was drawn, and what differs from earlier ones
     told: Consequences = field(default_factory=Consequences)
-    warnings: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    images: int = 0
+    warnings: list[str] = field(default_factory=list)  # lines about the whole import
+    failed: list[str] = field(default_factory=list)  # lines about images that are not imported
+    images: int = 0  # images linked or copied into the data folder
 
     @property
     def masks(self) -> int:
@@ -216,25 +203,15 @@ def import_masks(
 
 
 class _Masks(NamedTuple):
-    """The masks of an import; counts and notes what becomes of them.
-
-    Attributes:
-        folder: Where they go.
-        pool: The images.
-        drawer: Draws them.
-        done: Where to count.
-        empty: As for `import_masks`, like `overwrite`.
-        overwrite: Whether to replace masks that differ.
-        one_class: Id of the class of masks of one class.
-    """
+    """The masks of an import; `done` counts and notes what becomes of them."""
 
     folder: Path
     pool: ImagePool
     drawer: Drawer
     done: Imported
-    empty: bool
+    empty: bool  # as for `import_masks`, like `overwrite`
     overwrite: bool
-    one_class: int | None
+    one_class: int | None  # id of the class of masks of one class
 
     def drawn(
         self, images: Iterable[AnnotatedImage | Problem | UserError]

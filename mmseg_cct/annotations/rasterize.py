@@ -20,19 +20,12 @@ _CROSSINGS = 2**22  # of columns by an outline, at most; real ones have thousand
 
 
 class Drawing(NamedTuple):
-    """A mask, and what became of each shape `(N,)`.
-
-    Attributes:
-        mask: Ids `(H, W)` uint8.
-        is_lost: Whether it has no pixel in the image.
-        is_hidden: Whether others cover all of it, at least in part by another class.
-        is_contested: Whether it covers another class, though the format has no order.
-    """
+    """A mask, ids `(H, W)` uint8, and what became of each shape `(N,)`."""
 
     mask: np.ndarray
-    is_lost: np.ndarray
-    is_hidden: np.ndarray
-    is_contested: np.ndarray
+    is_lost: np.ndarray  # it has no pixel in the image
+    is_hidden: np.ndarray  # others cover all of it, at least in part by another class
+    is_contested: np.ndarray  # it covers another class, though the format has no order
 
 
 def rasterize(

@@ -22,26 +22,17 @@ _FARTHEST = 1e9  # pixels from the image
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A region of an image: either polygons or a mask.
+    """A region of an image: either polygons or a mask."""
 
-    Attributes:
-        label: Name of its class; `None` if its pixels are to be ignored.
-        polygons: Rings `(N, 2)` of x and y, filled by the even-odd rule, so a hole is a ring too.
-        mask: `(h, w)` bool, instead of polygons.
-        offset: Column and row of the mask's first pixel.
-        z: Shapes with a higher z lie on top, at equal z later ones; `None` if the format has no
-            order.
-        is_box: Whether it is an upright box, which may only bound other shapes.
-        group: What shapes of one object have in common, if the tool groups them.
-    """
-
-    label: str | None
+    label: str | None  # name of its class; None if its pixels are to be ignored
+    # rings (N, 2) of x and y, filled by the even-odd rule, so a hole is a ring too
     polygons: Sequence[np.ndarray] = ()
-    mask: np.ndarray | None = None
-    offset: tuple[int, int] = (0, 0)
+    mask: np.ndarray | None = None  # (h, w) bool, instead of polygons
+    offset: tuple[int, int] = (0, 0)  # column and row of the mask's first pixel
+    # shapes with a higher z lie on top, at equal z later ones; None if the format has no order
     z: int | None = None
-    is_box: bool = False
-    group: object = None
+    is_box: bool = False  # whether it is an upright box, which may only bound other shapes
+    group: object = None  # what shapes of one object have in common, if the tool groups them
 
     def __post_init__(self) -> None:
         for ring in self.polygons:
@@ -76,22 +67,14 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """An annotation that is no region, or too damaged to be one.
+    """An annotation that is no region, or too damaged to be one; much is as for a `Shape`."""
 
-    Attributes:
-        kind: What it is, such as `polyline`.
-        extent: Least and greatest x and y of its points, `(2, 2)`; `None` if it lies nowhere.
-        label: As for a `Shape`.
-        group: As for a `Shape`.
-        fault: What is wrong with it, if it is damaged.
-        z: As for a `Shape`.
-    """
-
-    kind: str
+    kind: str  # such as `polyline`
+    # least and greatest x and y of its points, (2, 2); None if it lies nowhere
     extent: np.ndarray | None = None
     label: str | None = None
     group: object = None
-    fault: str = ''
+    fault: str = ''  # what is wrong with it, if it is damaged
     z: int | None = None
 
     def filled(self) -> 'Shape | LeftOut':
@@ -105,27 +88,19 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class AnnotatedImage:
-    """What somebody drew on an image.
+    """What somebody drew on an image."""
 
-    Attributes:
-        name: Path of the image as the tool knows it, with `/` and its extension.
-        size: Width and height; `None` if the format does not say.
-        parts: Its shapes and what is left out, in the order of the file; none for an image that
-            nobody has labelled.
-        data: The image file itself, if the format holds it.
-        is_relative: Whether coordinates are shares of the sides of the image as it is shown: in
-            [0, 1], or of `size` if there is one.
-        is_done: Whether somebody finished it, as far as the tool says; if not, a lack of shapes
-            means nothing.
-        notes: Numbers of pixels that were read with a doubt, by what they are and become.
-    """
-
-    name: str
-    size: tuple[int, int] | None
+    name: str  # path of the image as the tool knows it, with `/` and its extension
+    size: tuple[int, int] | None  # width and height; None if the format does not say
+    # in the order of the file; none for an image that nobody has labelled
     parts: Sequence[Shape | LeftOut]
-    data: bytes | None = None
+    data: bytes | None = None  # the image file itself, if the format holds it
+    # whether coordinates are shares of the sides of the image as it is shown: in [0, 1], or of
+    # `size` if there is one
     is_relative: bool = False
+    # whether somebody finished it, as far as the tool says; if not, a lack of shapes means nothing
     is_done: bool = True
+    # numbers of pixels that were read with a doubt, by what they are and become
     notes: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -152,15 +127,11 @@ class AnnotatedImage:
 
 @dataclass(frozen=True, eq=False)
 class Annotations:
-    """A whole export of a tool.
+    """A whole export of a tool."""
 
-    Attributes:
-        classes: Colours by name, in the tool's order; a colour is `None` if the tool gives none.
-        images: The images, with a problem in place of an unreadable one, so that a damaged file
-            does not hide the rest.
-    """
-
+    # colours by name, in the tool's order; a colour is None if the tool gives none
     classes: Mapping[str, Colour | None]
+    # a problem stands in place of an unreadable image: a damaged file does not hide the rest
     images: Iterable[AnnotatedImage | Problem | UserError]
 
     def renamed(self, names: Mapping[str, str | None]) -> 'Annotations':

@@ -88,17 +88,11 @@ class AveragePool(nn.Module):
 
 @dataclass
 class Export:
-    """Exported file, compared with PyTorch.
-
-    Attributes:
-        file: Path of the file.
-        size: Height and width of its images; None if they are free.
-        difference: Largest difference of its logits from PyTorch's, as a share of the largest
-            logit; None without onnxruntime.
-    """
+    """Exported file, compared with PyTorch."""
 
     file: Path
-    size: tuple[int, int] | None
+    size: tuple[int, int] | None  # height and width of its images; None if they are free
+    # largest difference from PyTorch's logits over the largest logit; None without onnxruntime
     difference: float | None
 
 

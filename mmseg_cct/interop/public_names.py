@@ -74,18 +74,13 @@ BACKBONE_NAMES = {
 
 @dataclass
 class Renamed:
-    """State dict in this project's names.
-
-    Attributes:
-        state: Renamed weights.
-        num_decoders: K, 0 for a model without auxiliary decoders.
-        missing: Names that the network needs and the source lacks, as the source would name them.
-        unexpected: Names of the source that the network lacks; their weights are left out.
-    """
+    """State dict in this project's names."""
 
     state: dict[str, Tensor]
-    num_decoders: int
+    num_decoders: int  # K, 0 for a model without auxiliary decoders
+    # names that the network needs and the source lacks, as the source would name them
     missing: list[str] = field(default_factory=list)
+    # names of the source that the network lacks; their weights are left out
     unexpected: list[str] = field(default_factory=list)
 
     @property

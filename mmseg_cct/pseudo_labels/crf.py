@@ -14,25 +14,15 @@ from .thresholds import Thresholds, strongest
 
 @dataclass(frozen=True)
 class DenseCRF:
-    """Dense CRF on a label map.
+    """Dense CRF on a label map: a smoothness kernel and an appearance kernel."""
 
-    Attributes:
-        gaussian_sxy: Width of the smoothness kernel, in pixels.
-        gaussian_compat: Weight of the smoothness kernel.
-        bilateral_sxy: Width of the appearance kernel in position, in pixels.
-        bilateral_srgb: Width of the appearance kernel in colour, in [0, 255].
-        bilateral_compat: Weight of the appearance kernel.
-        iterations: Iterations of mean-field inference.
-        gt_prob: Probability in (0, 1) that a given label is right.
-    """
-
-    gaussian_sxy: float = 3
-    gaussian_compat: float = 3
-    bilateral_sxy: float = 50
-    bilateral_srgb: float = 5
-    bilateral_compat: float = 10
-    iterations: int = 10
-    gt_prob: float = 0.7
+    gaussian_sxy: float = 3  # width of the smoothness kernel, in pixels
+    gaussian_compat: float = 3  # its weight
+    bilateral_sxy: float = 50  # width of the appearance kernel in position, in pixels
+    bilateral_srgb: float = 5  # its width in colour, in [0, 255]
+    bilateral_compat: float = 10  # its weight
+    iterations: int = 10  # of mean-field inference
+    gt_prob: float = 0.7  # probability in (0, 1) that a given label is right
 
     def __call__(self, image: np.ndarray, labels: np.ndarray, num_labels: int) -> np.ndarray:
         """Refines labels `(H, W)` in [0, num_labels) of an image `(H, W, 3)` uint8, RGB."""

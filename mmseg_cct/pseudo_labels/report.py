@@ -31,19 +31,12 @@ Rows = dict[str, list[Any]]  # pictures `(H, W, 3)` uint8, RGB, or None, by the 
 
 
 class LabelStatistics(NamedTuple):
-    """Pixel counts over all images.
+    """Pixel counts over all images."""
 
-    Attributes:
-        pixels: `(C + 1,)` pixels by label; the last ones are ignored.
-        images: `(C,)` images with pixels of the class.
-        confusion: `(C + 1, C)` pixels by label and true class, of images with ground truth.
-        compared: Number of images with ground truth.
-    """
-
-    pixels: np.ndarray
-    images: np.ndarray
-    confusion: np.ndarray
-    compared: int
+    pixels: np.ndarray  # (C + 1,) pixels by label; the last ones are ignored
+    images: np.ndarray  # (C,) images with pixels of the class
+    confusion: np.ndarray  # (C + 1, C) pixels by label and true class, of images with ground truth
+    compared: int  # images with ground truth
 
     @property
     def ignored(self) -> float:

@@ -27,46 +27,28 @@ OPTIONAL = ('background', 'input_size', 'scales', 'thresholds', 'crf')
 
 @dataclass(frozen=True)
 class WeakImage:
-    """An image with its image-level labels.
+    """An image with its image-level labels."""
 
-    Attributes:
-        name: Path below the folder of images, without extension.
-        path: Absolute path.
-        class_ids: Classes in the image, as ids of the classifier.
-    """
-
-    name: str
-    path: str
-    class_ids: tuple[int, ...]
+    name: str  # path below the folder of images, without extension
+    path: str  # absolute
+    class_ids: tuple[int, ...]  # classes in the image, as ids of the classifier
 
 
 @dataclass(frozen=True)
 class PseudoLabelSettings:
-    """Settings of pseudo labels.
-
-    Attributes:
-        images: Images to label.
-        classes: Names of the label ids, those of the segmentation set.
-        palette: `(C, 3)` uint8, RGB, colours of the label ids.
-        label_ids: Label id of each class id of the classifier.
-        background: Label id of the background; None if the set has none.
-        input_size: Width and height of the classifier's input at scale 1; None for the image's own.
-        scales: Scale factors of the input.
-        thresholds: θ_bg and θ_fg.
-        crf: Dense CRF.
-        segmentation: Segmentation set; its existing masks are the ground truth of the report.
-    """
+    """Settings of pseudo labels."""
 
     images: tuple[WeakImage, ...]
-    classes: tuple[str, ...]
-    palette: np.ndarray
-    label_ids: tuple[int, ...]
-    background: int | None
+    classes: tuple[str, ...]  # names of the label ids, those of the segmentation set
+    palette: np.ndarray  # (C, 3) uint8, RGB, colours of the label ids
+    label_ids: tuple[int, ...]  # label id of each class id of the classifier
+    background: int | None  # its label id; None if the set has none
+    # width and height of the classifier's input at scale 1; None for the image's own
     input_size: tuple[int, int] | None
-    scales: tuple[float, ...]
+    scales: tuple[float, ...]  # of the input
     thresholds: Thresholds
     crf: DenseCRF
-    segmentation: Any
+    segmentation: Any  # a set whose existing masks are the ground truth of the report
 
     @property
     def colours(self) -> np.ndarray:

@@ -62,23 +62,14 @@ class Unlabeled(NamedTuple):
 
 
 class MasksRecord(NamedTuple):
-    """The content of a folder of masks.
-
-    Attributes:
-        image_dir: Folder of the images.
-        dropped: Share of the pixels of each class that do not teach.
-        classes: Names of the C classes.
-        cuts: Level from which on the pixels of a class teach.
-        pixels: Numbers of pixels by class and level.
-        sure: Share of pixels that teach, by image in the order of the set.
-    """
+    """The content of a folder of masks."""
 
     image_dir: str
-    dropped: float
+    dropped: float  # share of the pixels of each class that do not teach
     classes: list[str]
-    cuts: list[int]
-    pixels: list[list[int]]
-    sure: dict[str, float]
+    cuts: list[int]  # level from which on the pixels of a class teach
+    pixels: list[list[int]]  # numbers of pixels by class and level
+    sure: dict[str, float]  # share of pixels that teach, by image in the order of the set
 
 
 def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabeled:

@@ -10,15 +10,10 @@ from mmseg_cct.utils.labels import IGNORE_INDEX
 
 
 class Thresholds(NamedTuple):
-    """Thresholds of scores; a pixel between the two is ignored.
+    """Thresholds of scores; a pixel between the two is ignored."""
 
-    Attributes:
-        background: θ_bg; a pixel with all scores below it is background.
-        foreground: θ_fg; a pixel with a score above it gets the class of its highest score.
-    """
-
-    background: float = 0.05
-    foreground: float = 0.30
+    background: float = 0.05  # θ_bg; a pixel with all scores below it is background
+    foreground: float = 0.30  # θ_fg; one with a score above it gets the class of its highest score
 
     def check(self) -> 'Thresholds':
         """Returns the thresholds, unless they are out of [0, 1] or in the wrong order."""

@@ -39,21 +39,13 @@ Batch = Sequence[tuple[WeakImage, np.ndarray]]
 
 @dataclass(frozen=True)
 class LabelWriter:
-    """Labels images and writes their files; it is sent to a worker with each image.
+    """Labels images and writes their files; it is sent to a worker with each image."""
 
-    Attributes:
-        background: Label id of the background, or None.
-        thresholds: θ_bg and θ_fg.
-        crf: Dense CRF, or None.
-        colours: `(256, 3)` uint8, RGB, palette of the PNGs.
-        out: Output folder.
-    """
-
-    background: int | None
+    background: int | None  # its label id
     thresholds: Thresholds
     crf: DenseCRF | None
-    colours: np.ndarray
-    out: str
+    colours: np.ndarray  # (256, 3) uint8, RGB, palette of the PNGs
+    out: str  # output folder
 
     def write(
         self, name: str, image: np.ndarray, maps: np.ndarray, label_ids: Sequence[int]

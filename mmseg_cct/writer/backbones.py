@@ -4,21 +4,14 @@ from typing import NamedTuple
 
 
 class Backbone(NamedTuple):
-    """An encoder, or a model built on one.
-
-    Attributes:
-        title: What it is.
-        model: Its file in `configs/_base_/models`.
-        stride: Output stride of z.
-        schedule: Schedule of its fine-tuning, a file in `configs/_base_/schedules`.
-        halves_crops: Whether training crops are half as wide and high as the images, so that a step
-            takes a quarter of the time: for machines without a GPU.
-    """
+    """An encoder, or a model built on one."""
 
     title: str
-    model: str
-    stride: int
-    schedule: str
+    model: str  # its file in configs/_base_/models
+    stride: int  # of z
+    schedule: str  # of its fine-tuning, a file in configs/_base_/schedules
+    # whether training crops are half as wide and high as the images, so that a step takes a quarter
+    # of the time: for machines without a GPU
     halves_crops: bool = False
 
 

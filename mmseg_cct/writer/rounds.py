@@ -18,43 +18,25 @@ _FOLDER = re.compile(r'# .+ on (.+): \d+ labelled and ')
 
 @dataclass(frozen=True)
 class Choices:
-    """What a user may choose for the config of a folder.
+    """What a user may choose for the config of a folder."""
 
-    Attributes:
-        classes: Class names in the order of their ids; by default those of `classes.json`.
-        context: Classes that are not objects; by default the background, if there is one.
-        backbone: A key of `BACKBONES`.
-        method: Name of the method that the config trains.
-        size: Width and height that images are resized into, scaled by 0.5 to 2 in training; by
-            default their own, with a longest side of 512 at most. Where that would lose the objects
-            of a class, the default is their own size, of which crops are trained on and windows
-            predicted.
-        crop: Width and height of the training crops; by default `size`, for MobileNetV2 half of it.
-        iters: Iterations of the training.
-        batch_size: Pairs of a labelled and an unlabelled image.
-        mask_suffix: End of a mask's name.
-        channels: Channels of the images to load, counted from 0; by default all except opacity.
-        bits: Bits of the images' values, if the files store them in more; by default as many as the
-            values need.
-        weights: File of the backbone's weights; by default those of the model zoo.
-        from_scratch: Whether to start from random weights.
-        force: Whether to overwrite files.
-    """
-
-    classes: Sequence[str] | None = None
-    context: Sequence[str] | None = None
-    backbone: str = 'mbv2'
+    classes: Sequence[str] | None = None  # in the order of their ids; else those of `classes.json`
+    context: Sequence[str] | None = None  # classes that are not objects; else the background
+    backbone: str = 'mbv2'  # a key of `BACKBONES`
     method: str = 'cct-strong'
+    # Width and height that images are resized into, scaled by 0.5 to 2 in training; else their own,
+    # with a longest side of 512 at most. Where that would lose the objects of a class, it is their
+    # own size, of which crops are trained on and windows predicted.
     size: tuple[int, int] | None = None
-    crop: tuple[int, int] | None = None
+    crop: tuple[int, int] | None = None  # of the training; else `size`, for MobileNetV2 half of it
     iters: int = 4000
-    batch_size: int = 8
+    batch_size: int = 8  # pairs of a labelled and an unlabelled image
     mask_suffix: str = '.png'
-    channels: Sequence[int] | None = None
-    bits: int | None = None
-    weights: str | None = None
-    from_scratch: bool = False
-    force: bool = False
+    channels: Sequence[int] | None = None  # to load, counted from 0; else all except opacity
+    bits: int | None = None  # of the images' values; else as many as the values need
+    weights: str | None = None  # file of the backbone's weights; else those of the model zoo
+    from_scratch: bool = False  # whether to start from random weights
+    force: bool = False  # whether to overwrite files
 
 
 def plain_name(data: str) -> str:

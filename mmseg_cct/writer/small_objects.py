@@ -9,21 +9,13 @@ from mmseg_cct.utils.object_widths import SMALLEST
 
 
 class SmallObjects(NamedTuple):
-    """The objects of each class, and the size at which the network sees them.
+    """The objects of each class, and the size at which the network sees them."""
 
-    Attributes:
-        widths: Typical width by class, in pixels of the files.
-        images: Width and height of the images.
-        size: Width and height that they are resized into, or that of the windows.
-        stride: Stride of the network.
-        may_crop: Whether the config may keep the images' own size where objects would vanish.
-    """
-
-    widths: Mapping[str, float]
-    images: tuple[int, int]
-    size: tuple[int, int]
-    stride: int
-    may_crop: bool = True
+    widths: Mapping[str, float]  # typical width by class, in pixels of the files
+    images: tuple[int, int]  # width and height
+    size: tuple[int, int]  # width and height that they are resized into, or that of the windows
+    stride: int  # of the network
+    may_crop: bool = True  # whether images may keep their own size where objects would vanish
 
     @property
     def scale(self) -> float:

@@ -89,23 +89,15 @@ def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | 
 
 
 class _Maker(NamedTuple):
-    """Makes images and shapes of one file.
-
-    Attributes:
-        source: The export.
-        file: The name of the file.
-        names: Names by id.
-        has_crowds: Whether `iscrowd` means a crowd.
-        is_relative: As for an `AnnotatedImage`.
-        z: As for a `Shape`: 0 where later annotations lie on top, since this project wrote the
-            file; it writes no boxes around its regions.
-    """
+    """Makes images and shapes of one file of an export."""
 
     source: Source
     file: str
-    names: dict[int, str]
-    has_crowds: bool
-    is_relative: bool
+    names: dict[int, str]  # by id
+    has_crowds: bool  # whether `iscrowd` means a crowd
+    is_relative: bool  # as for an `AnnotatedImage`
+    # as for a `Shape`: 0 where later annotations lie on top, since this project wrote the file; it
+    # writes no boxes around its regions
     z: int | None
 
     def image(self, image: dict, annotations: list[dict]) -> AnnotatedImage:
