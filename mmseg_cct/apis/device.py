@@ -38,11 +38,7 @@ def number_the_only_gpu() -> None:
 
 
 def enable_amp(config: Config) -> None:
-    """Enables mixed precision in a config for training, in place.
-
-    Raises:
-        UserError: If it has another optimizer wrapper than mmengine's.
-    """
+    """Enables mixed precision in a config for training, in place, or raises a `UserError`."""
     kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
     if kind == 'OptimWrapper':
         config.optim_wrapper.update(type='AmpOptimWrapper', loss_scale='dynamic')
@@ -51,13 +47,10 @@ def enable_amp(config: Config) -> None:
 
 
 def fit_to_device(config: Config, launcher: str) -> Config:
-    """Fits a config that is written for GPUs to the device at hand, in place.
-
-    `launcher` started the processes: `none`, `pytorch`, `slurm` or `mpi`.
+    """Fits a config that is written for GPUs to the device at hand and a launcher, in place.
 
     Raises:
-        UserError: If the launcher needs GPUs and there are none, or settings exclude each other in
-            a distributed training.
+        UserError: The launcher needs GPUs, or settings exclude each other on several processes.
     """
     config.launcher = launcher
     wrapper = config.get('optim_wrapper') or {}

@@ -132,9 +132,6 @@ def export_predictions(
     `form` is one of `annotations.writers.FORMATS`. Outlines may move by the `tolerance`, in pixels,
     for fewer points; regions of less than `min_area` pixels are given to their surroundings. Files
     that somebody has edited since they were written are left alone, and returned.
-
-    Raises:
-        UserError: The folder holds no predictions.
     """
     table = read_table(out)
     if table is None:

@@ -189,8 +189,7 @@ def short_step(line: str) -> str:
     """Shortens the line of a step to learning rate, remaining time and losses, or to the metrics.
 
     `Iter(train) [20/60]  lr: 7.0e-03  eta: 0:01:10  time: 0.04  loss: 1.1  decode.acc_seg: 85.5`
-    becomes `Iter(train) [20/60]  lr: 7.0e-03  eta: 0:01:10  loss: 1.1`. IoUs of single classes are
-    in the table above their line.
+    loses `time` and `acc_seg`. IoUs of single classes are in the table above their line.
     """
     step = _STEP.match(line)
     if step is None:

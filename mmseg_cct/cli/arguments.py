@@ -173,9 +173,6 @@ def set_ranks(args: argparse.Namespace) -> None:
     """Sets the variables that torchrun sets, whatever launcher started the process.
 
     Call it before anything is printed or downloaded, which only one process should do.
-
-    Raises:
-        UserError: Another launcher started the process.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     if args.launcher == 'none':

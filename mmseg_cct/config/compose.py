@@ -37,11 +37,7 @@ _OWN_HOOKS = {'runtime_info', 'timer', 'sampler_seed', 'logger', 'param_schedule
 
 
 def read_method(method: str) -> dict[str, Any]:
-    """Reads the overlay of a method, by its name or the path of a custom file; `cct` has none.
-
-    Raises:
-        UserError: There is no such method.
-    """
+    """Reads the overlay of a method, by its name or the path of a custom file; `cct` has none."""
     if method == PLAIN:
         return {}
     file = Path(method) if method.endswith('.py') else METHODS / f'{method}.py'
@@ -68,9 +64,6 @@ def merge_method(config: Config, method: str | Mapping[str, Any]) -> None:
     Dicts are merged key by key, and everything else is replaced. Two parts have no fixed place:
     `model.auxiliary_head` means the auxiliary decoders, which may be in a list with
     MMSegmentation's own heads, and `train_dataloader.dataset` means the set of each domain.
-
-    Raises:
-        UserError: The method does not fit.
     """
     overlay = read_method(method) if isinstance(method, str) else method
     name = method if isinstance(method, str) else 'of this study'
@@ -184,10 +177,7 @@ def _merge_bank(config: Config, bank: ConfigDict | None, own: Any) -> None:
 
 
 def find_bank(config: Config) -> ConfigDict | None:
-    """Finds the settings of the auxiliary decoders: the object in the config, not a copy.
-
-    They may be in a list with MMSegmentation's own heads. None if there are no auxiliary decoders.
-    """
+    """Finds the auxiliary decoders, which may be in a list of heads: the object, not a copy."""
     for head in filter(None, listed((config.get('model') or {}).get('auxiliary_head'))):
         kind = head.get('type')
         kind = MODELS.get(kind) if isinstance(kind, str) else kind

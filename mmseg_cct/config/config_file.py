@@ -15,9 +15,6 @@ def find_config(name: str) -> str:
 
     A short name is a path below `configs`, with or without that folder, `mmseg_cct::` and `.py`,
     such as `cct/cct_r50_folder`, or the file's name alone.
-
-    Raises:
-        UserError: There is no such file.
     """
     if Path(name).is_file():
         return name
@@ -39,9 +36,6 @@ def require_bases(file: str | Path, above: tuple[Path, ...] = ()) -> None:
 
     Names of packages are left to mmengine, as is a config that is no Python. `above` are the
     configs that build on the file.
-
-    Raises:
-        UserError: A file is missing or builds on itself.
     """
     above = (*above, Path(file).resolve())
     for base in _relative_bases(file):

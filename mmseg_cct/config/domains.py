@@ -31,11 +31,7 @@ def require_one_domain(config: Config, name: str) -> None:
 
 
 def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
-    """Finds the pipeline of the test set, or of a domain's test set; it is not copied.
-
-    Raises:
-        UserError: There is none, or the domain does not fit.
-    """
+    """Finds the pipeline of the test set, or of a domain's test set; it is not copied."""
     require_domain(config, domain)
     key = 'test_dataloader.dataset' + (f'.domains.{domain}' if domain else '')
     pipeline = at(config, f'{key}.pipeline')
@@ -49,9 +45,6 @@ def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str
 
     The result has `data_preprocessor`, `decode_head`, `auxiliary_head` and `test_cfg`; other keys
     of `common` are left out.
-
-    Raises:
-        UserError: `own` has another key or number of auxiliary heads.
     """
     shared = dict(
         data_preprocessor=common.get('data_preprocessor') or dict(type='BranchPreprocessor'),
@@ -73,10 +66,7 @@ def merge_settings(common: Any, own: Any, key: str) -> Any:
     """Merges a domain's own settings into those that all domains share.
 
     `common` may be a list of settings; `own` must then be one of the same length. None in `common`
-    switches the component off, None in `own` changes nothing. `key` is their place, for messages.
-
-    Raises:
-        UserError: One is a list and the other is not, or their lengths differ.
+    switches the component off, None in `own` changes nothing.
     """
     if common is None:
         return None

@@ -98,11 +98,7 @@ def chosen_method(config_file: str, options: Mapping[str, Any]) -> str:
 
 
 def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:
-    """Reads a config file, and imports its `custom_imports` if asked to.
-
-    Raises:
-        UserError: The file does not run.
-    """
+    """Reads a config file, and imports its `custom_imports` if asked to."""
     register_packages()
     try:
         config = Config.fromfile(config_file, import_custom_modules=import_custom_modules)
@@ -170,11 +166,7 @@ def protect(config: Config, options: Mapping[str, Any]) -> None:
 
 
 def merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
-    """Merges options over the config of a file, and warns of new keys.
-
-    Raises:
-        UserError: An option does not fit the config, or would do nothing.
-    """
+    """Merges options that have an effect over the config of a file; warns of new keys."""
     for key in options:
         _require_effect(config, file, key)
         if at(config, key, _ABSENT) is _ABSENT:

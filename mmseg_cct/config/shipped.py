@@ -79,10 +79,7 @@ WORK_DIRS = 'work_dirs'
 
 
 def next_commands(file: Path, method: str, root: str = WORK_DIRS) -> tuple[str, ...]:
-    """Commands that train a config's method and its baseline and compare them, one per line.
-
-    `root` is the folder of the work directories.
-    """
+    """Commands that train a config's method and its baseline and compare them, in `root`."""
 
     def train(name: str, *options: str) -> str:
         place = () if root == WORK_DIRS else ('--work-dir', f'{root}/{name}')
@@ -100,11 +97,7 @@ def next_commands(file: Path, method: str, root: str = WORK_DIRS) -> tuple[str, 
 def commands_after_training(
     config: Path, checkpoint: Path, name: str, domain: str | None = None
 ) -> tuple[str, ...]:
-    """Commands that use and judge a trained model, one per line.
-
-    `config` lies in the work directory, and `name` is that of the training. `domain` is one of the
-    domains, if the model has several; then there is no report.
-    """
+    """Commands that use and judge a trained model; of several domains, `domain` is one."""
     config, checkpoint = _from_here(config), _from_here(checkpoint)
     work_dir = config.parent
     of = () if domain is None else ('--domain', domain)

@@ -16,11 +16,7 @@ from mmseg_cct.errors import UserError
 def require_plain_tensors(content: Any, checkpoint: str) -> None:
     """Checks that every tensor is dense and has no more elements than are stored.
 
-    An expanded tensor of a few bytes could fill the memory; the others have no values to check or
-    train on.
-
-    Raises:
-        UserError: If one is not.
+    An expanded one of a few bytes could fill the memory; others have no values to train on.
     """
     todo, seen = [('', content)], set()
     while todo:
@@ -50,9 +46,6 @@ def require_known_types(content: Mapping[str, Any], checkpoint: str, training: b
     """Checks that the parts of a checkpoint have the types that mmengine writes.
 
     Parts that only a resumed training needs are checked only if `training`.
-
-    Raises:
-        UserError: If one has another type, or a part that a resume needs is missing.
     """
     for key, value, is_right, expected in _parts(content, training):
         if not is_right(value):

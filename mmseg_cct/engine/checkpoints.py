@@ -41,23 +41,15 @@ class AtomicLocalBackend(LocalBackend):
 
 
 def require_checkpoint(checkpoint: str) -> None:
-    """Checks that a checkpoint file is there; URLs are left to mmengine.
-
-    Raises:
-        UserError: If it is missing.
-    """
+    """Checks that a checkpoint file is there; URLs are left to mmengine."""
     if '://' not in checkpoint and not os.path.isfile(checkpoint):
         raise UserError(checkpoint, 'no such checkpoint file')
 
 
 def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
-    """Reads a checkpoint from a file or a URL onto the CPU.
+    """Reads a checkpoint from a file or a URL onto the CPU, or refuses it (`check_checkpoint`).
 
     The weights are under `state_dict` even if the file holds nothing else.
-
-    Raises:
-        UserError: If the file is missing or damaged, holds more than data, or `check_checkpoint`
-            refuses it.
     """
     # None of the loaders runs code (`safe_loading`).
     content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
@@ -101,11 +93,7 @@ def _as_list(value: Any) -> Any:
 
 
 def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
-    """Checks that a checkpoint has the state that a resume needs.
-
-    Raises:
-        UserError: If some is missing.
-    """
+    """Checks that a checkpoint has the state that a resume needs."""
     missing = [key for key in _TRAINING_STATE if key not in content]
     if missing:
         raise UserError(
@@ -126,10 +114,9 @@ def newest_checkpoint(work_dir: str, template: str | None = None) -> str | None:
 
 
 def find_resumable(work_dir: str, template: str | None = None) -> str | None:
-    """Finds the newest intact checkpoint in a work directory; None if there is none.
+    """Finds the newest intact checkpoint in a work directory; warns of each damaged one.
 
-    Starts with the one that `last_checkpoint` names; warns of each damaged one. `template` is the
-    hook's `filename_tmpl`.
+    Starts with the one that `last_checkpoint` names. `template` is the hook's `filename_tmpl`.
     """
     for checkpoint in newest_first(work_dir, template):
         damage = _damage(checkpoint)

@@ -17,10 +17,8 @@ def predict_class_ids(model: Any, data: dict[str, Any]) -> list[Tensor]:
 
     They are those of `test_step`, which first enlarges the logits of all C classes to the image.
     Here one class is enlarged at a time, and the sliding windows of an image that keeps its size
-    are summed row by row. A model that predicts in a way of its own runs its `test_step`.
-
-    The segmentor is in evaluation mode, and gradients are off. The ids are uint8 for
-    MMSegmentation's way of prediction.
+    are summed row by row. A model that predicts in a way of its own runs its `test_step`; the ids
+    of others are uint8. The segmentor is in evaluation mode, and gradients are off.
     """
     segmentor = model
     if hasattr(model, 'domains'):

@@ -41,11 +41,8 @@ def saved_config(
 ) -> Config | None:
     """Reads the text of a checkpoint's config without running it; None if there is none.
 
-    Callers ignore its `custom_imports`.
-
-    Raises:
-        UserError: If the text is more than plain settings or, if parts of it `is_built` into
-            components, has another shape or names something that may run code.
+    If parts of it `is_built` into components, it is also checked that they run no code. Callers
+    ignore its `custom_imports`.
     """
     text = (content.get('meta') or {}).get('cfg')
     if not isinstance(text, str):
@@ -58,13 +55,10 @@ def saved_config(
 
 
 def read_config_text(text: str, name: str) -> Config:
-    """Reads the text of a config that mmengine dumped into a checkpoint, without running it.
+    """Reads the text of a config that mmengine dumped into a checkpoint, called `name` in messages.
 
-    `Config.fromstring` runs the text as Python, so a checkpoint from elsewhere would run code.
-    Messages call the text `name`.
-
-    Raises:
-        UserError: The text has more than assignments of literals and of `dict(key=value)`.
+    `Config.fromstring` runs the text as Python, so a checkpoint from elsewhere would run code. Here
+    it may hold assignments of literals and of `dict(key=value)` alone.
     """
     try:
         return Config(dict(_assignment(statement) for statement in ast.parse(text).body))
@@ -106,12 +100,7 @@ def _value(node: ast.expr) -> Any:
 
 
 def require_usable_config(config: Mapping[str, Any], checkpoint: str) -> None:
-    """Checks that a saved config has the shape that its readers rely on.
-
-    Raises:
-        UserError: If a section is of another kind than mmengine's, a value is out of its range, the
-            model has no type, or imports are no names.
-    """
+    """Checks that a saved config has the shape that its readers rely on."""
     try:
         check_sections(config)
         check_values(config)

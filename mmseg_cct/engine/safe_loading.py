@@ -60,10 +60,9 @@ _REFUSED = re.compile(
 
 
 def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any = 'cpu') -> Any:
-    """Loads what `torch.save` wrote: tensors, numbers, text, and mmengine's log.
+    """Loads what `torch.save` wrote and is data: tensors, numbers, text, and mmengine's log.
 
-    Raises:
-        UserError: If the file is missing or damaged, or holds more than data; it names `name`.
+    Messages call the file `name`.
     """
     if not isinstance(file, io.BytesIO) and not os.path.isfile(file):
         raise UserError(name, 'no such checkpoint file')
@@ -98,11 +97,7 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
 
 
 def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
-    """Compares a checkpoint with its checksums, without unpacking it, and says what is wrong.
-
-    Returns None if nothing is wrong, and for the format of torch before 1.6, which has no
-    checksums.
-    """
+    """Compares a checkpoint with its checksums, which torch before 1.6 did not write."""
     with contextlib.ExitStack() as stack:
         opened = file if isinstance(file, io.BytesIO) else stack.enter_context(open(file, 'rb'))
         start = opened.read(24)
@@ -126,10 +121,8 @@ def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
 
 
 def register_safe_loaders() -> None:
-    """Makes every scheme of mmengine's `CheckpointLoader` load nothing but data.
-
-    mmengine's log names a loader by what follows `load_from_`.
-    """
+    """Makes every scheme of mmengine's `CheckpointLoader` load nothing but data."""
+    # its log names a loader by what follows `load_from_`
     for prefixes, loader in (
         ('', load_from_file),
         (('http://', 'https://', *(f'{zoo}://' for zoo in _ZOOS)), load_from_http),
@@ -139,12 +132,9 @@ def register_safe_loaders() -> None:
 
 
 def address_of(checkpoint: str, where: str = '') -> str | None:
-    """Returns the URL behind mmengine's short name, such as `open-mmlab://resnet50_v1c`.
+    """Returns the URL behind mmengine's short name, such as `open-mmlab://resnet50_v1c`, or a URL.
 
-    A URL is returned as it is; for local files and other storage the result is None.
-
-    Raises:
-        UserError: If the name is not in the model zoo; the message begins with `where`.
+    For local files and other storage the result is None. A message begins with `where`.
     """
     scheme, separator, name = checkpoint.partition('://')
     if separator and scheme in ('http', 'https'):

@@ -101,10 +101,6 @@ def require_fitting_weights(
     """Checks that the weights of a file, below a prefix, fit a module, which is built without them.
 
     The file may be an address or a name in the model zoo; `key` is the module's in the config.
-
-    Raises:
-        UserError: If the file is not a checkpoint, has a weight in another shape, or fits less
-            than half of the module.
     """
     found, expected, beginning = _of_file_and_module(module, checkpoint, prefix)
     where, wanted = f'{key}.init_cfg: {checkpoint}', _shapes(expected)

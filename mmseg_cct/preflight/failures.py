@@ -157,9 +157,6 @@ def require_buildable(config: Config) -> None:
 
     For what trains many configs, or trains late: a training builds them by itself. The data sets
     may be on another machine.
-
-    Raises:
-        UserError: A type or an argument does not fit; it names the component.
     """
     config = copy.deepcopy(config)
     forget_initial_weights(config.model)

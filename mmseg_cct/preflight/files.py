@@ -55,10 +55,6 @@ def check_pairs(pairs: SemiSegDataset) -> None:
     Decodes labelled images, masks and pseudo labels in full. Of unlabelled images it reads only the
     header and the last bytes, and it never opens their masks. In a distributed run only rank 0
     reads files; every rank raises its error.
-
-    Raises:
-        UserError: Files are missing, unreadable or of the wrong size, or masks have an unknown id
-            or leave nothing to learn from.
     """
     labeled, unlabeled = pairs.labeled, pairs.unlabeled
     if unlabeled is not None:
@@ -90,9 +86,6 @@ def build_evaluation_set(settings: Any, key: str) -> Any:
     """Builds a set and validates its files, as is done before training and testing.
 
     Its pipeline names the image that it fails on. `key` is the set's place in the config.
-
-    Raises:
-        UserError: There is no set, it cannot be built, or a file is bad.
     """
     if settings is None:
         raise UserError(key, 'missing', 'a labelled data set')

@@ -62,11 +62,7 @@ def read_labels(work_dir: str | os.PathLike) -> Labels | None:
 
 
 def keep_labeled_images(runner: Runner) -> None:
-    """Records the labelled images of a training that begins; warns of files replaced since.
-
-    Raises:
-        UserError: It resumes with other labelled images: neither the old training nor a new one.
-    """
+    """Records the labelled images of a training that begins, or compares them when it resumes."""
     dataset = runner.train_dataloader.dataset
     if not isinstance(dataset, SemiSegDataset):
         return

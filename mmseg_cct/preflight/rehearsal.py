@@ -28,15 +28,12 @@ _IOU_METRICS = ('mIoU', 'mDice', 'mFscore')
 
 
 def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
-    """Runs the first validation batch through pipeline, model, metrics and visualizer.
+    """Runs the first validation batch, or that of each domain, through pipeline, model and metrics.
 
-    With several domains it runs the first batch of each. The training is not affected: random
-    states and modes are restored, metrics are copies, and nothing is written. Every rank runs the
-    same batches and gathers nothing. Metrics other than MMSeg's and this package's IoU may write
-    files, so they are left out. `absent` are the classes that no validation mask shows.
-
-    Raises:
-        UserError: The validation fails, or lacks a metric that a hook or a scheduler waits for.
+    The training is not affected: random states and modes are restored, metrics are copies, and
+    nothing is written. Every rank runs the same batches and gathers nothing. Metrics other than
+    MMSeg's and this package's IoU may write files, so they are left out. `absent` are the classes
+    that no validation mask shows.
     """
     loop, dataset = runner.val_loop, runner.val_dataloader.dataset
     evaluator = getattr(loop, 'evaluator', None)

@@ -27,8 +27,7 @@ PART = '.*-*.part*'
 def part_of(file: str | Path, suffix: str = '') -> Iterator[Path]:
     """Makes a file appear once it is complete: readers see the old file or the new one.
 
-    Yields the path to write it at, which ends in `suffix`. Nothing changes if nothing is written
-    there.
+    Yields the path to write it at, which ends in `suffix`; without a file there, nothing changes.
     """
     path = Path(file)
     # Two processes may write the same file, and its name may already be as long as is allowed.
@@ -69,11 +68,7 @@ def remove_parts(folder: str | Path, pattern: str = '') -> None:
 
 
 def read_utf8(file: str | os.PathLike, expected: str) -> str:
-    """Reads UTF-8, with or without a byte order mark, and keeps the line ends.
-
-    Raises:
-        UserError: The file, which should be what is `expected`, cannot be read or decoded.
-    """
+    """Reads UTF-8, with or without a byte order mark, and keeps the line ends."""
     path = Path(file)
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise UserError(file, 'is a device or a pipe, which may have no end', expected)
@@ -102,9 +97,6 @@ def read_record(file: str | Path, kind: type[T], expected: str) -> T:
     """Reads a JSON file that a tool wrote for itself into a named tuple or data class.
 
     The annotations of `kind` are the schema; `expected` says what the file holds, and what to do.
-
-    Raises:
-        UserError: If the file is cut, of another version, edited or of somebody else.
     """
     text = read_utf8(file, expected)
     try:
@@ -212,9 +204,6 @@ def output_file(
 
     `inputs` are files and folders that the tool reads, `begins` are the first bytes of all files
     that it writes, and `option` names the file.
-
-    Raises:
-        UserError: If the file is or lies in an input, or exists and may not be replaced.
     """
     path, inputs = Path(file), list(inputs)
     require_outside(path, inputs, option)

@@ -31,9 +31,7 @@ IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.j
 def find_files(folder: str | os.PathLike) -> list[Path]:
     """Finds the files below a folder, sorted; follows links, and lists broken ones too.
 
-    Raises:
-        UserError: If there is a pipe or a device, which would block forever when read, or links
-            reach a folder in very many ways.
+    Pipes and devices would block forever when read, and are refused.
     """
     found: list[Path] = []
     ways: Counter[str] = Counter()
@@ -67,9 +65,6 @@ def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Pat
     """Finds the masks below a folder: sorted paths by relative name without suffix.
 
     The `suffix` may be in upper or lower case: a skipped `.PNG` would leave its image without mask.
-
-    Raises:
-        UserError: If the folder is missing, or two masks differ only in the case of the suffix.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -88,10 +83,6 @@ def find_images(
 
     The `suffix` ends their names (``_leftImg8bit.png`` for Cityscapes), in any case; None takes
     every image format. The resolved paths in `without` are left out.
-
-    Raises:
-        UserError: If the folder is missing or empty, a link is broken, or two images differ only in
-            their extension.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -177,9 +168,6 @@ def decode_channels(data: bytes) -> np.ndarray:
 
     OpenCV reads the formats that it does not change, tifffile reads other TIFFs. Both may raise
     nearly any exception on a corrupt file.
-
-    Raises:
-        UserError: If tifffile is needed and missing.
     """
     if not image_format(data).opencv_reads:
         return _decode_tiff(data)
@@ -270,11 +258,7 @@ def read_mask(
     """Reads the class ids of a mask as they are in the file: `(H, W)` integers or bools.
 
     `backend_args` are those of mmengine's file backend, `backend` is the `imdecode_backend` of the
-    pipeline's `LoadAnnotations`.
-
-    Raises:
-        UserError: If the file is missing or unreadable, is not a single channel of integers, or the
-            pipeline would see other ids.
+    pipeline's `LoadAnnotations`, which must see the same ids.
     """
     try:
         with open_image(path, backend_args) as image:

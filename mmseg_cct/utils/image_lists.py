@@ -18,10 +18,6 @@ def read_list(path: str | os.PathLike) -> list[str]:
     A line holds a name, or the two columns of the public CCT code, image and mask
     (``/JPEGImages/2007_000032.jpg /SegmentationClassAug/2007_000032.png``), which stand for the
     image's stem.
-
-    Raises:
-        UserError: If the list is missing, unreadable or empty, or names an image twice, with or
-            without its extension.
     """
     expected = 'a text file with one image name per line'
     if not os.path.exists(path):

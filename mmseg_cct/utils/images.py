@@ -48,9 +48,6 @@ def image_size(
     Unless the whole file is to be decoded, only its header and its last bytes are read, provided
     that they tell whether the file is complete. The pipeline's `loader` names the file backend and
     the decoder, or decodes by itself (`LoadChannels`); OpenCV decodes by default.
-
-    Raises:
-        UserError: If the file is missing or cannot be read, or the loader would change its content.
     """
     backend_args = getattr(loader, 'backend_args', None) or backend_args
     flag, backend = (loader.color_type, loader.imdecode_backend) if loader else ('color', None)

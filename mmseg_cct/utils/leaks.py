@@ -17,11 +17,7 @@ Group = tuple[list[StrPath], list[StrPath]]  # files of both sets
 def describe_leaks(
     sets: Mapping[str, Iterable[StrPath]], others: Iterable[StrPath], kind: str
 ) -> Iterator[str]:
-    """Compares several sets with another set; yields a warning for each that shares images with it.
-
-    `sets` holds the paths of each set by the kind of its images, such as 'labelled'; `kind` is the
-    kind of the `others`.
-    """
+    """Compares sets, by the kind of their images, with others; yields a warning for each leak."""
     theirs = list(others)
     for own_kind, ours in sets.items():
         if common := common_images(ours, theirs):

@@ -54,9 +54,6 @@ def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
 
     `palette` is a data set of MMSeg, such as `ade`, or a JSON file of colours by class or in the
     order of the ids, each as [r, g, b] or '#rrggbb'; also the `classes.json` of an import.
-
-    Raises:
-        UserError: If there is no such file, or it holds other content.
     """
     if palette in dataset_aliases:
         names, colours = get_classes(palette), map(tuple, get_palette(palette))

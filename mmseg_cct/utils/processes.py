@@ -43,9 +43,6 @@ def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
     """Holds a folder's lock, a file that is removed at the end of the body; makes the folder.
 
     A killed process leaves the file, but no lock on it. `what` else may hold the lock is named.
-
-    Raises:
-        UserError: If another process holds the lock, or a file of its name is somebody else's.
     """
     path = Path(folder, LOCK)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -20,12 +20,7 @@ F = TypeVar('F', bound=Callable[..., Any])
 
 
 class Range(NamedTuple):
-    """The values that an argument may have.
-
-    Attributes:
-        allows: Tells whether a value is one of them.
-        expected: The same in words.
-    """
+    """The values that an argument `allows`, and what is `expected` in words."""
 
     allows: Callable[[Any], bool]
     expected: str

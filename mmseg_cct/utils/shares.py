@@ -62,11 +62,7 @@ def own_share(items: Sequence[T]) -> Sequence[T]:
 
 
 def gather(value: T) -> list[T]:
-    """Waits for all processes; returns the values by rank.
-
-    Raises:
-        UserError: If a process has already ended.
-    """
+    """Waits for all processes, of which none may have ended; returns the values by rank."""
     try:
         return all_gather_object(value)
     except RuntimeError:
@@ -121,13 +117,9 @@ class ImageCounts:
 
 
 class SharedImages(Generic[T]):
-    """The images that are left to do, shared between connected processes.
+    """The images that are left `todo`, the same in all processes, and shared between them.
 
-    As a context it shows a bar.
-
-    Args:
-        todo: The images, the same ones in all processes.
-        skipped: Number of images that an earlier run had finished.
+    As a context it shows a bar. An earlier run had finished the `skipped` ones.
     """
 
     def __init__(self, todo: Sequence[T], skipped: int = 0) -> None:

@@ -24,8 +24,7 @@ class FindingsHook(Hook):
     """Logs model and method, and findings that mIoU hides.
 
     At the start: whether a batch repeats labelled images, and the validation images are few or the
-    test set. At the end: which classes are at IoU 0, and whether mIoU
-    still rises or has fallen.
+    test set. At the end: which classes are at IoU 0, and whether mIoU still rises or has fallen.
     """
 
     # After the checks of `PreflightHook`, before the progress bar.

@@ -48,9 +48,8 @@ class SteadyTimerHook(IterTimerHook):
 class MainProcessLoggerHook(LoggerHook):
     """`LoggerHook` that logs the last iteration too, and writes test metrics on one process.
 
-    mmengine writes the metrics of a test into the same JSON file on every rank. If two writes
-    overlap, the end of the longer one may remain after the shorter one, and the file cannot be
-    parsed.
+    mmengine writes the metrics of a test into the same JSON file on every rank; where two writes
+    overlap, the file cannot be parsed.
     """
 
     interval: int

@@ -85,11 +85,7 @@ class NonFiniteLossHook(Hook):
         self._judge()
 
     def _judge(self) -> None:
-        """Ends the training if the last losses were not finite.
-
-        Raises:
-            UserError: If a loss is NaN or infinite on any rank.
-        """
+        """Ends the training if a loss was NaN or infinite on any rank."""
         verdict, self._pending = self._pending, None
         if verdict is None:
             return

@@ -74,11 +74,7 @@ class RampUpHook(Hook):
         )
 
     def find(self, model: nn.Module) -> list[tuple[Any, str, float]]:
-        """Finds every object that has the attribute, with the attribute's name and value.
-
-        Raises:
-            UserError: If the attribute is missing or is not a number.
-        """
+        """Finds every object that has the attribute, with its name and value, a number."""
         owners: list[Any] = [model]
         *path, name = self.attribute.split('.')
         for part in path:

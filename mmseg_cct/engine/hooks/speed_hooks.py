@@ -77,11 +77,7 @@ class CompileHook(Hook):
         self.options = options
 
     def before_train(self, runner: Runner) -> None:
-        """Marks modules for compilation in the first iteration.
-
-        Raises:
-            UserError: The model has no module of a name.
-        """
+        """Marks modules, which the model must have, for compilation in the first iteration."""
         model = unwrap_model(runner.model)
         for name in self.modules:
             module = getattr(model, name, None)
@@ -108,11 +104,7 @@ class FreezeHook(Hook):
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Takes the parameters out of the graph.
-
-        Raises:
-            UserError: If a schedule would raise the rate above 0.
-        """
+        """Takes the parameters out of the graph; no schedule may raise their rate above 0."""
         frozen = [
             parameter
             for group in runner.optim_wrapper.param_groups

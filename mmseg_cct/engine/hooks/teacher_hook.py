@@ -56,11 +56,7 @@ class TeacherHook(EMAHook):
         self.batch_statistics = batch_statistics
 
     def before_train(self, runner: Runner) -> None:
-        """Gives the model its teacher, at first a copy of the student.
-
-        Raises:
-            UserError: If the model takes no teacher.
-        """
+        """Gives the model, which must take one, its teacher: at first a copy of the student."""
         super().before_train(runner)
         if not hasattr(self.src_model, 'set_teacher'):
             raise UserError(
@@ -133,12 +129,8 @@ class MultiTensorEMA(MomentumAnnealingEMA):
 
     After every step the averages equal those of mmengine's class; buffers are always averaged too.
     The averaged model may change its device or memory layout at any time, whereas mmengine's class
-    keeps the tensors that it was built with.
-
-    Args:
-        model: The model to average.
-        momentum: Smallest share of the model in a new average.
-        gamma: The share after t updates is at least gamma / (gamma + t).
+    keeps the tensors that it was built with. The model's share in an average is `momentum` or more,
+    and after t updates at least gamma / (gamma + t).
     """
 
     def __init__(self, model: nn.Module, momentum: float = 0.0002, gamma: int = 100) -> None:

@@ -58,11 +58,7 @@ class UnlabeledVisualizationHook(Hook):
         self.meta: dict[str, Any] = {}
 
     def before_train(self, runner: Runner) -> None:
-        """Loads the images.
-
-        Raises:
-            UserError: If there are no auxiliary decoders or no unlabelled images.
-        """
+        """Loads the images; there must be some, and auxiliary decoders."""
         bank = getattr(unwrap_model(runner.model), 'auxiliary_head', None)
         dataset = runner.train_dataloader.dataset
         is_pairs = isinstance(dataset, SemiSegDataset) and dataset.unlabeled is not None
