@@ -1,6 +1,7 @@
 """What predict writes for a tool, import reads: pixel by pixel without simplification."""
 
 import json
+from contextlib import contextmanager
 from xml.etree import ElementTree
 
 import numpy as np
@@ -20,12 +21,18 @@ FILES = {
 }
 
 
+@contextmanager
+def edited(file):
+    content = json.loads(file.read_text('utf-8'))
+    yield content
+    file.write_text(json.dumps(content))
+
+
 def accept(file):
     """Turns predictions into annotations, as somebody who submits them in Label Studio does."""
-    tasks = json.loads(file.read_text('utf-8'))
-    for task in tasks:
-        task['annotations'] = task.pop('predictions')
-    file.write_text(json.dumps(tasks))
+    with edited(file) as tasks:
+        for task in tasks:
+            task['annotations'] = task.pop('predictions')
 
 
 @pytest.mark.parametrize('form', sorted(FILES))
@@ -82,13 +89,11 @@ def test_tools_get_the_colours_and_the_controls_that_regions_name(masks, tmp_pat
 CORRECTION = [[4, 4], [30, 4], [30, 22], [4, 22]]
 
 
-def add_coco(file, ring):
-    content = json.loads(file.read_text('utf-8'))
-    image = next(each for each in content['images'] if each['file_name'] == 'a.jpg')
-    segmentation = [np.ravel(ring).tolist()]
-    new = dict(id=9999, image_id=image['id'], category_id=4, segmentation=segmentation, iscrowd=0)
-    content['annotations'].append(new)
-    file.write_text(json.dumps(content))
+def add_coco(file, ring, **new):
+    with edited(file) as content:
+        image = next(each for each in content['images'] if each['file_name'] == 'a.jpg')
+        new = dict(segmentation=[np.ravel(ring).tolist()], iscrowd=0) | new
+        content['annotations'].append(dict(new, id=9999, image_id=image['id'], category_id=4))
 
 
 def add_cvat(file, ring):
@@ -101,48 +106,39 @@ def add_cvat(file, ring):
 
 
 def add_labelme(folder, ring):
-    content = json.loads((folder / 'a.json').read_text('utf-8'))
-    content['shapes'].append(dict(label='x', points=ring, shape_type='polygon'))
-    (folder / 'a.json').write_text(json.dumps(content))
+    with edited(folder / 'a.json') as content:
+        content['shapes'].append(dict(label='x', points=ring, shape_type='polygon'))
 
 
 def add_label_studio(file, ring):
     accept(file)
-    tasks = json.loads(file.read_text('utf-8'))
-    result = next(task for task in tasks if task['data']['image'].endswith('a.jpg'))
-    result = result['annotations'][0]['result']
     points = (np.array(ring) / (50, 37) * 100).tolist()
-    result.append({**result[0], 'id': 'new', 'value': dict(points=points, polygonlabels=['x'])})
-    file.write_text(json.dumps(tasks))
+    with edited(file) as tasks:
+        task = next(task for task in tasks if task['data']['image'].endswith('a.jpg'))
+        result = task['annotations'][0]['result']
+        result.append({**result[0], 'id': 'new', 'value': dict(points=points, polygonlabels=['x'])})
 
 
 def add_coco_box(file, ring):
-    add_coco(file, ring)
-    content = json.loads(file.read_text('utf-8'))
     (left, top), (right, bottom) = ring[0], ring[2]
-    content['annotations'][-1] |= dict(
-        segmentation=[], bbox=[left, top, right - left, bottom - top]
-    )
-    file.write_text(json.dumps(content))
+    add_coco(file, ring, segmentation=[], bbox=[left, top, right - left, bottom - top])
 
 
 def add_yolo_box(folder, ring):
     (left, top), (right, bottom) = ring[0], ring[2]
     box = (left + right) / 100, (top + bottom) / 74, (right - left) / 50, (bottom - top) / 37
+    add_yolo(folder, [*box, 0.9], 1)  # with its confidence
+
+
+def add_yolo(folder, ring, size=(50, 37)):
     with (folder / 'labels/a.txt').open('a') as file:
-        file.write(f'3 {" ".join(map(str, box))} 0.9\n')  # with its confidence
+        file.write(f'3 {" ".join(map(str, np.ravel(np.array(ring) / size)))}\n')
 
 
-def add_yolo(folder, ring):
-    numbers = ' '.join(map(str, np.ravel(np.array(ring) / (50, 37))))
-    with (folder / 'labels/a.txt').open('a') as file:
-        file.write(f'3 {numbers}\n')
+ADD = add_coco, add_coco_box, add_cvat, add_labelme, add_label_studio, add_yolo, add_yolo_box
 
 
-@pytest.mark.parametrize(
-    'add',
-    [add_coco, add_coco_box, add_cvat, add_labelme, add_label_studio, add_yolo, add_yolo_box],
-)
+@pytest.mark.parametrize('add', ADD)
 def test_a_larger_correction_that_is_appended_wins(add, masks, tmp_path):
     form = add.__name__.removeprefix('add_').removesuffix('_box').replace('_', '-')
     out, data, exact = tmp_path / 'out', tmp_path / 'data', dict(tolerance=0, min_area=0)

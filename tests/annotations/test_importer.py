@@ -1,6 +1,5 @@
 """From an export to masks, images and the table of classes."""
 
-import base64
 import json
 
 import exports
@@ -34,39 +33,34 @@ def test_every_format_gives_the_same_masks(tmp_path, photos, export):
     assert (again.new, again.unchanged, again.images) == (0, 2, 0)
 
 
-def test_what_is_not_drawn_may_be_ignored(tmp_path, photos):
+def test_what_is_not_drawn_may_be_ignored_and_masks_have_the_colours_of_the_table(tmp_path, photos):
     out = tmp_path / 'out'
     import_masks(exports.cvat(tmp_path), out, images=photos, rest='ignore')
-    table = read_table(out)
-    assert list(table.colours.items()) == list(exports.COLOURS.items())
+    assert read_table(out).colours == exports.COLOURS
     assert np.array_equal(ids(out, 'a/1'), scene(255, car=0, road=1))
+    palette = Image.open(out / 'masks/a/1.png').getpalette()
+    assert palette[:6] == np.ravel(list(exports.COLOURS.values())).tolist()
+    assert palette[-3:] == [255, 255, 255]  # ignored
 
 
 @pytest.mark.parametrize('export', exports.EXPORTS)
 def test_classes_are_renamed_merged_and_ignored_by_later_imports_too(tmp_path, photos, export):
-    source, out = export(tmp_path), tmp_path / 'out'
-    one = {'car': 'any', 'road': 'any'}
-    import_masks(source, out, images=photos, rest='background', rename=one)
+    source, out, without = export(tmp_path), tmp_path / 'out', tmp_path / 'without'
+    options = dict(images=photos, rest='background')
+    with pytest.raises(UserError, match=r"--rename: 'cat'; expected a class of the export: .*road"):
+        import_masks(source, out, **options, rename={'cat': 'dog'})
+    import_masks(source, out, **options, rename={'car': 'any', 'road': 'any'})
     assert set(read_table(out).ids) == {'background', 'any'}
     for name in exports.NAMES:
         assert np.array_equal(ids(out, name), np.minimum(scene(0, car=1, road=1), 1))
     assert import_masks(source, out).unchanged == 2  # by the table
     assert import_masks(source, out, rename={'car': 'any'}).unchanged == 2
-    with pytest.raises(UserError, match="--rename: 'car' has masks of earlier imports; expected"):
-        import_masks(source, out, rename={'car': 'road'})
-    without = tmp_path / 'without'
-    import_masks(source, without, images=photos, rest='background', rename={'car': None})
+    import_masks(source, without, **options, rename={'car': None})
     assert set(read_table(without).ids) == {'background', 'road'}
     assert np.array_equal(ids(without, 'a/1'), scene(0, car=255, road=1))
-
-
-def test_a_name_that_cannot_change_is_told(tmp_path, photos):
-    source, out = exports.coco(tmp_path), tmp_path / 'out'
-    with pytest.raises(UserError, match=r"--rename: 'cat'; expected a class of the export: .*road"):
-        import_masks(source, out, images=photos, rest='ignore', rename={'cat': 'dog'})
-    import_masks(source, out, images=photos, rest='ignore')
-    with pytest.raises(UserError, match="--rename: 'car' has masks of earlier imports; expected"):
-        import_masks(source, out, rename={'car': 'vehicle'})
+    for folder, old, new in ((out, 'car', 'road'), (without, 'road', 'street')):
+        with pytest.raises(UserError, match=f"--rename: '{old}' has masks of earlier imports; exp"):
+            import_masks(source, folder, rename={old: new})
 
 
 def test_what_is_listed_without_a_shape_may_be_background(tmp_path, photos):
@@ -92,9 +86,7 @@ def test_a_second_import_adds_classes_and_counts_what_changed(tmp_path, photos):
     import_masks(first, out, images=photos, rest='background')
     labelme(first, 'bike', imagePath='a/1.jpg')
     kept = import_masks(first, out)
-    with pytest.raises(
-        UserError, match='1 masks of earlier imports differ and were kept; expected'
-    ):
+    with pytest.raises(UserError, match='1 masks of earlier imports differ and were kept; expec'):
         kept.require_complete(overwrite=False)
     assert (ids(out, 'a/1') == 1).sum() == 64
     done = import_masks(first, out, overwrite=True)
@@ -114,9 +106,7 @@ def test_an_import_may_leave_the_rest_open_where_the_first_did_not(tmp_path, pho
 
 
 def test_the_validation_images_share_the_table(tmp_path, photos):
-    first, second = labelme(tmp_path / 'x/1.json', 'zebra'), labelme(tmp_path / 'y/1.json', 'ape')
-    for file in (first, second):
-        labelme(file, file.parent.name, imagePath='a/1.jpg')
+    first, second = (labelme(tmp_path / f'{x}/1.json', x, imagePath='a/1.jpg') for x in 'xy')
     import_masks(first, tmp_path / 'out', images=photos, rest='background')
     import_masks(second, tmp_path / 'out/val', images=photos)
     assert list(read_table(tmp_path / 'out').ids) == ['background', 'x', 'y']
@@ -125,14 +115,13 @@ def test_the_validation_images_share_the_table(tmp_path, photos):
 
 def test_an_image_inside_its_annotation_is_written(tmp_path):
     picture = png(np.zeros((HEIGHT, WIDTH, 3), np.uint8))
-    data = base64.b64encode(picture).decode()
+    data = exports.base64_of(picture)
     file = labelme(tmp_path / 'a.json', imageData=data, imagePath='a.png')
     done = import_masks(file, tmp_path / 'out', rest='background')
     assert not done.failed and (tmp_path / 'out/images/a.png').read_bytes() == picture
     labelme(file, imageData=data, imagePath='/etc/a.png')
-    assert "'/etc/a.png': leads out of the folder" in str(
-        import_masks(file, tmp_path / 'other', rest='background').failed
-    )
+    done = import_masks(file, tmp_path / 'other', rest='background')
+    assert "'/etc/a.png': leads out of the folder" in str(done.failed)
 
 
 # annotated as the image is shown, or as it is stored where its size tells, also at another scale
@@ -163,13 +152,11 @@ def test_a_mask_lies_as_its_image_is_shown(tmp_path, orientation, turned, scale)
 
 def test_another_size_is_an_error_or_scaled(tmp_path, photos):
     file = labelme(tmp_path / 'x.json', size=(WIDTH // 2, HEIGHT // 2), imagePath='a/1.jpg')
-    out = tmp_path / 'out'
-    done = import_masks(file, out, images=photos, rest='background')
-    expected = (
-        r'a/1.jpg: annotation: of 10×8 pixels; expected 20×16, the size of the image, or --res'
-    )
-    assert done.failed[0].startswith(expected) and not out.exists()
-    import_masks(file, out, images=photos, rest='background', resize=True)
+    out, options = tmp_path / 'out', dict(images=photos, rest='background')
+    (failed,) = import_masks(file, out, **options).failed
+    assert failed.startswith('a/1.jpg: annotation: of 10×8 pixels; expected 20×16, the size of the')
+    assert failed.endswith('--resize') and not out.exists()
+    import_masks(file, out, **options, resize=True)
     assert ids(out, 'a/1')[:, :16].all() and not ids(out, 'a/1')[:, 16:].any()
 
 
@@ -177,11 +164,7 @@ def test_another_size_is_an_error_or_scaled(tmp_path, photos):
     ('source', 'given', 'message'),
     [
         ('x.json', dict(rest=None), '--rest: missing; expected background if every object'),
-        (
-            'x.json',
-            dict(images=None),
-            'none of the 2 annotated ones, such as a/1.jpg; expected --im',
-        ),
+        ('x.json', dict(images=None), 'none of the 2 annotated ones, such as a/1.jpg; expected'),
         ('gone.json', {}, 'no such file; expected an export'),
         ('x.json', dict(out='masked'), 'holds masks, whose ids have no names without classes.json'),
         ('x.json', dict(out='photos/out'), '--out: .* lies in the folder'),
@@ -203,9 +186,8 @@ def test_one_image_twice_and_one_that_is_not_there(tmp_path, photos):
     labelme(tmp_path / 'x/3.json', imagePath='c/1.jpg')
     labelme(tmp_path / 'x/4.json', imagePath='1.jpg')
     done = import_masks(tmp_path / 'x', tmp_path / 'out', images=photos, rest='background')
-    assert (
-        done.missing == ['c/1.jpg'] and 'no image for 1 annotated ones: c/1.jpg' in done.describe()
-    )
+    assert done.missing == ['c/1.jpg']
+    assert 'no image for 1 annotated ones: c/1.jpg' in done.describe()
     twice, either = done.failed
     assert 'a/1: annotated twice; expected each image once' in twice
     assert '1: stands for a/1 and b/1; expected the folder, too' in either
@@ -220,14 +202,6 @@ def test_a_class_that_the_table_lacks_is_an_error(tmp_path, photos):
     assert (ids(tmp_path / 'out', 'b/1') == 255).sum() == 64
     table = json.loads((tmp_path / 'out/classes.json').read_text())
     assert [each['name'] for each in table['classes']] == ['_background_', 'road']
-
-
-def test_masks_are_painted_in_the_colours_of_the_table(tmp_path, photos):
-    out = tmp_path / 'out'
-    import_masks(exports.cvat(tmp_path), out, images=photos, rest='background')
-    palette = Image.open(out / 'masks/a/1.png').getpalette()
-    assert palette[:9] == np.ravel(list(read_table(out).colours.values())).tolist()
-    assert palette[-3:] == [255, 255, 255]  # ignored
 
 
 def test_two_imports_at_once_never_share_a_table(tmp_path, photos):
@@ -250,12 +224,10 @@ def test_two_imports_at_once_never_share_a_table(tmp_path, photos):
 def test_a_class_named_like_pixels_without_a_label_is_asked_about(tmp_path, photos):
     file, out = labelme(tmp_path / 'x.json', 'Un-labelled', imagePath='a/1.jpg'), tmp_path / 'out'
     options = dict(images=photos, rest='background')
-    with pytest.raises(UserError) as raised:
+    ways = '--rename Un-labelled= to .*, or --rename Un-labelled=Un-labelled to train it'
+    expected = f'class Un-labelled: named like pixels without a label; expected {ways}'
+    with pytest.raises(UserError, match=expected):
         import_masks(file, out, **options)
-    assert str(raised.value) == (
-        'class Un-labelled: named like pixels without a label; expected --rename Un-labelled= to '
-        'ignore its pixels, or --rename Un-labelled=Un-labelled to train it'
-    )
     import_masks(file, out, **options, rename={'Un-labelled': None})
     assert (ids(out, 'a/1') == 255).sum() == 64
     kept = tmp_path / 'kept'
@@ -267,9 +239,9 @@ def test_a_class_that_earlier_masks_do_not_know_is_told(tmp_path, photos):
     out, file = tmp_path / 'out', labelme(tmp_path / 'x.json', imagePath='a/1.jpg')
     assert 'new classes' not in import_masks(file, out, images=photos, rest='ignore').describe()
     labelme(file, imagePath='b/1.jpg')
-    assert (
-        'warning: new classes background (id 1): the 1 masks of earlier imports do not know them'
-    ) in import_masks(file, out, rest='background').describe()
+    told = import_masks(file, out, rest='background').describe()
+    warning = 'new classes background (id 1): the 1 masks of earlier imports do not know them'
+    assert f'warning: {warning}' in told
 
 
 def test_masks_beside_photos_are_no_photos(tmp_path):

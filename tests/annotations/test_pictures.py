@@ -53,7 +53,5 @@ def test_what_is_no_image_is_told(tmp_path):
     with pytest.raises(UserError, match='the image in the annotation: cannot be read'):
         size_of(b'text')
     (tmp_path / 'a.jpg').write_text('text')
-    with pytest.raises(
-        UserError, match=r'a\.jpg: cannot be read \(.*\); expected a readable image'
-    ):
+    with pytest.raises(UserError, match=r'a\.jpg: cannot be read \(.*\); expected a readable im'):
         size_of(tmp_path / 'a.jpg')

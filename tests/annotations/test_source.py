@@ -14,9 +14,7 @@ from mmseg_cct.errors import UserError
 def test_a_zip_bomb_is_not_unpacked(tmp_path):
     with zipfile.ZipFile(tmp_path / 'x.zip', 'w', zipfile.ZIP_DEFLATED) as file:
         file.writestr('annotations.xml', bytes(2**26 + 1))
-    with pytest.raises(
-        UserError, match=r'x\.zip: annotations\.xml: 67108865 bytes packed into \d+'
-    ):
+    with pytest.raises(UserError, match=r'x\.zip: annotations\.xml: 67108865 bytes packed into'):
         require_reader(Source(tmp_path / 'x.zip'))
     data = (tmp_path / 'x.zip').read_bytes()
     with zipfile.ZipFile(tmp_path / 'many.zip', 'w', zipfile.ZIP_DEFLATED) as file:

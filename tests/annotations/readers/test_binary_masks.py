@@ -20,24 +20,14 @@ def palette():
     return picture
 
 
-@pytest.mark.parametrize(
-    'picture',
-    [
-        *map(
-            Image.fromarray,
-            (
-                CAR,
-                CAR * 255,
-                CAR.astype(np.uint16) * 65535,
-                np.stack([CAR * 9] * 3, -1),
-                np.dstack([np.zeros((HEIGHT, WIDTH, 3), np.uint8), CAR * 200]),  # in the alpha
-                np.dstack([CAR, CAR, CAR, np.full_like(CAR, 255)]),  # opaque throughout
-                CAR * 0,
-            ),
-        ),
-        palette(),
-    ],
+PIXELS = (
+    *(CAR, CAR * 0, CAR * 255, CAR.astype(np.uint16) * 65535, np.stack([CAR * 9] * 3, -1)),
+    np.dstack([np.zeros((HEIGHT, WIDTH, 3), np.uint8), CAR * 200]),  # in the alpha
+    np.dstack([CAR, CAR, CAR, np.full_like(CAR, 255)]),  # opaque throughout
 )
+
+
+@pytest.mark.parametrize('picture', [*map(Image.fromarray, PIXELS), palette()])
 def test_masks_of_one_class_have_it_where_they_are_not_0(tmp_path, photos, picture):
     out, source = tmp_path / 'out', saved(tmp_path / 'masks', picture, folder='a').parent
     import_masks(source, out, images=photos, binary='car', rest='background')

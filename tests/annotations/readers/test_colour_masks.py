@@ -25,13 +25,11 @@ def coloured():
 
 def test_colours_become_ids_in_the_order_of_the_table(tmp_path, photos):
     folder = masks_of(tmp_path, coloured(), 'masks/a/1_mask.png')
-    done = import_masks(
-        folder, tmp_path / 'out', images=photos, colours=TABLE, mask_suffix='_mask.png'
-    )
-    assert not done.failed
-    assert list(read_table(tmp_path / 'out').colours.items()) == list(TABLE.items())
-    assert np.array_equal(ids(tmp_path / 'out', 'a/1'), scene(0, car=1, road=2))
-    without = import_masks(folder, tmp_path / 'other', images=photos, colours=TABLE)
+    out, options = tmp_path / 'out', dict(images=photos, colours=TABLE)
+    assert not import_masks(folder, out, **options, mask_suffix='_mask.png').failed
+    assert list(read_table(out).colours.items()) == list(TABLE.items())
+    assert np.array_equal(ids(out, 'a/1'), scene(0, car=1, road=2))
+    without = import_masks(folder, tmp_path / 'other', **options)
     assert 'a/1_mask; expected --mask-suffix _mask.png' in without.failed[0]
 
 
@@ -88,17 +86,13 @@ def test_pixels_between_two_colours_get_the_nearer_one(tmp_path, rest, kind):
     assert kind == 'resized' or '%) | 1: 1 | the nearest colour |' in done.describe()
 
 
-@pytest.mark.parametrize(
-    'picture',
-    [
-        Image.fromarray(SCENE).resize((20, 15)).resize((320, 240), Image.BICUBIC),
-        Image.fromarray(np.random.default_rng(0).integers(0, 256, (240, 320, 3), np.uint8)),
-    ],
-)
-def test_a_mask_that_is_mostly_blends_is_refused_and_a_photo_too(tmp_path, picture):
+def test_a_mask_that_is_mostly_blends_is_refused_and_a_photo_too(tmp_path):
     options = dict(images=large_photo(tmp_path), colours=TABLE, rest='background')
-    done = import_masks(saved(tmp_path, picture), tmp_path / 'out', **options)
-    assert 'of the pixels blend colours; expected a mask without loss' in done.failed[0]
+    blends = Image.fromarray(SCENE).resize((20, 15)).resize((320, 240), Image.BICUBIC)
+    photo = Image.fromarray(np.random.default_rng(0).integers(0, 256, (240, 320, 3), np.uint8))
+    for picture in (blends, photo):
+        done = import_masks(saved(tmp_path, picture), tmp_path / 'out', **options)
+        assert 'of the pixels blend colours; expected a mask without loss' in done.failed[0]
 
 
 def test_another_colour_in_areas_is_the_rest_and_told_with_its_share(tmp_path):

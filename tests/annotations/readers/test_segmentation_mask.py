@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from exports import COLOURS, save
+from exports import COLOURS, png, save
 from formats import SIZE, drawn
 from PIL import Image
 
@@ -9,31 +9,29 @@ from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
 
-def test_a_palette_of_ids_is_told_from_one_of_colours(tmp_path):
+def save_ids(folder, value, palette):
+    """A mask with ids in a box and at a corner."""
     ids = np.zeros(SIZE[::-1], np.uint8)
-    ids[2:6, 2:8], ids[0, 0] = 1, 255
+    ids[2:6, 2:8], ids[0, 0] = value, 255
+    picture = Image.fromarray(ids)
+    picture.putpalette(palette)
+    (folder / 'SegmentationClass').mkdir(parents=True, exist_ok=True)
+    picture.save(folder / 'SegmentationClass/1.png')
+
+
+def test_a_palette_of_ids_is_told_from_one_of_colours(tmp_path):
+    save(tmp_path / 'labelmap.txt', b'background:0,0,0::\ncar:255,0,0::\n')
     for colours, void in ((COLOURS['car'], (224, 224, 192)), ((9, 9, 9), (1, 1, 1))):
-        picture = Image.fromarray(ids)
-        picture.putpalette([0, 0, 0, *colours, *[0] * 759, *void])
-        path = tmp_path / 'SegmentationClass/1.png'
-        path.parent.mkdir(exist_ok=True)
-        picture.save(path)
-        save(tmp_path / 'labelmap.txt', b'background:0,0,0::\ncar:255,0,0::\n')
+        save_ids(tmp_path, 1, [0, 0, 0, *colours, *[0] * 759, *void])
         mask = drawn(segmentation_mask.read(Source(tmp_path)))
         assert (mask == 0).sum() == 24 and mask[0, 0] == 255 and (mask == 9).sum() == 95
 
 
 def voc(folder, palette_of=None, **files):
-    ids = np.zeros(SIZE[::-1], np.uint8)
-    ids[2:6, 2:8], ids[0, 0] = 15, 255
-    picture = Image.fromarray(ids)
     colours = [part for index in range(256) for part in segmentation_mask._voc_colour(index)]
-    picture.putpalette(palette_of or colours)
-    (folder / 'SegmentationClass').mkdir(parents=True)
-    picture.save(folder / 'SegmentationClass/1.png')
-    (folder / 'JPEGImages').mkdir()
+    save_ids(folder, 15, palette_of or colours)
     noise = np.random.default_rng(0).integers(0, 256, (30, 30, 3), np.uint8)
-    Image.fromarray(noise).save(folder / 'JPEGImages/1.jpg')
+    save(folder / 'JPEGImages/1.jpg', png(noise))
     for name, text in files.items():
         save(folder / f'{name}.txt', text.encode())
     return Source(folder)
@@ -57,8 +55,7 @@ def test_only_the_colour_of_what_is_not_drawn_is_undrawn(tmp_path):
     pixels = np.zeros((*SIZE[::-1], 3), np.uint8)
     pixels[:, 6:] = (0, 215, 255)
     pixels[0] = (224, 224, 192)
-    (tmp_path / 'SegmentationClass').mkdir()
-    Image.fromarray(pixels).save(tmp_path / 'SegmentationClass/1.png')
+    save(tmp_path / 'SegmentationClass/1.png', png(pixels))
     for lines, background, left in (
         ('Background:0,215,255::\nbackground:0,0,0::\nvoid:224,224,192::', 0, 9),
         ('background:0,215,255::', 0, 9),
