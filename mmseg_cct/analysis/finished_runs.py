@@ -126,11 +126,8 @@ def _trained_config(content: Mapping[str, Any], checkpoint: str, work_dir: Path)
         try:
             import_modules_from_strings(**custom)
         except (ImportError, TypeError) as error:
-            raise UserError(
-                checkpoint,
-                f'custom_imports: {error_line(error)}',
-                'modules that can be imported (PYTHONPATH)',
-            ) from error
+            expected = 'modules that can be imported (PYTHONPATH)'
+            raise UserError(checkpoint, f'custom_imports: {error_line(error)}', expected) from error
     return config
 
 

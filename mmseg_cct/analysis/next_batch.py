@@ -222,11 +222,8 @@ def _list_images(config: Config, request: BatchRequest) -> _Sets:
     known = set().union(*left_out.values())
     candidates = {name: info for name, info in listed.items() if name not in known}
     if not candidates:
-        raise UserError(
-            images or run,
-            f'each of the {len(listed)} images is labelled, validated on or to be left out',
-            'others',
-        )
+        found = f'each of the {len(listed)} images is labelled, validated on or to be left out'
+        raise UserError(images or run, found, 'others')
     if any(map(_is_moved, labeled.values())):
         warn(
             f'{run}: reduce_zero_label or label_map moves the ids in the masks of its labelled '

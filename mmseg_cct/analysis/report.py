@@ -307,8 +307,5 @@ def _check_same_test_set(runs: Sequence[Run]) -> None:
         raise UserError('report', 'no run', 'at least one')
     for run in runs[1:]:
         if run.config.test_dataloader.dataset != runs[0].config.test_dataloader.dataset:
-            raise UserError(
-                run.name,
-                f'a different test set than {runs[0].name}',
-                'the same test_dataloader.dataset',
-            )
+            expected = 'the same test_dataloader.dataset'
+            raise UserError(run.name, f'a different test set than {runs[0].name}', expected)

@@ -83,11 +83,8 @@ class FolderDataset(BaseSegDataset):
         if classes or subset != 'unlabeled':
             check_names(classes, 'FolderDataset.classes')
         if palette is not None and len(palette) != len(classes):
-            raise UserError(
-                'FolderDataset.palette',
-                f'{len(palette)} colours',
-                f'{len(classes)}, one for each class',
-            )
+            expected = f'{len(classes)}, one for each class'
+            raise UserError('FolderDataset.palette', f'{len(palette)} colours', expected)
         # MMSeg cuts labels to 8 bits and reduces them before it maps them.
         reduced = int(kwargs.get('reduce_zero_label', False))
         loaded = ignore_index % 256 - reduced
@@ -163,11 +160,8 @@ class FolderDataset(BaseSegDataset):
         masks = self.data_prefix.get('seg_map_path')
         # With a list, masks among the images count for nothing, but not in one and the same folder.
         if masks is not None and _is_inside(masks, root, bool(self.ann_file)):
-            raise UserError(
-                'FolderDataset.mask_dir',
-                f'{masks} is or lies in image_dir {root}, so that masks would count as images',
-                'a folder beside it',
-            )
+            found = f'{masks} is or lies in image_dir {root}, so that masks would count as images'
+            raise UserError('FolderDataset.mask_dir', found, 'a folder beside it')
         return {name: str(path) for name, path in find_images(root).items()}
 
     def _find_masks(self, images: dict[str, str]) -> dict[str, str]:
@@ -180,11 +174,8 @@ class FolderDataset(BaseSegDataset):
         require_one_suffix(root, self.seg_map_suffix, masks, images)
         strays = sorted(set(masks) - set(images))
         if len(strays) == len(masks) and (end := suffix_of_masks(masks, images)):
-            raise UserError(
-                root,
-                f'no mask has an image in {self.data_prefix["img_path"]}',
-                f'FolderDataset.mask_suffix={end + self.seg_map_suffix!r}',
-            )
+            found = f'no mask has an image in {self.data_prefix["img_path"]}'
+            raise UserError(root, found, f'FolderDataset.mask_suffix={end + self.seg_map_suffix!r}')
         if strays:
             warn(
                 f'{masks[strays[0]]}: a mask without an image in {self.data_prefix["img_path"]} '
@@ -197,11 +188,8 @@ class FolderDataset(BaseSegDataset):
         for line in read_list(file):
             name = find_listed(line, images)
             if name is None:
-                raise UserError(
-                    file,
-                    f'no image {line} in {self.data_prefix["img_path"]}',
-                    f'one ({", ".join(IMAGE_SUFFIXES)})',
-                )
+                found = f'no image {line} in {self.data_prefix["img_path"]}'
+                raise UserError(file, found, f'one ({", ".join(IMAGE_SUFFIXES)})')
             names.append(name)
         return names
 

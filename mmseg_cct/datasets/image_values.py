@@ -121,11 +121,8 @@ def _default_channels(found: ImageFormat) -> tuple[int, ...]:
 def _range_of(values: np.ndarray, bits: int | None) -> tuple[int, int]:
     if bits is not None:
         if values.max() >= 2**bits:
-            raise UserError(
-                f'--bits {bits}',
-                f'the images have values up to {values.max():.0f}',
-                f'{2**bits - 1} at most, or more bits',
-            )
+            found = f'the images have values up to {values.max():.0f}'
+            raise UserError(f'--bits {bits}', found, f'{2**bits - 1} at most, or more bits')
         return 0, 2**bits - 1
     highest = 2 ** next(depth for depth in _DEPTHS if values.max() < 2**depth) - 1
     low, high = np.percentile(values, _ENDS)

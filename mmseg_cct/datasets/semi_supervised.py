@@ -107,11 +107,8 @@ class SemiSegDataset(Dataset):
         self.labeled = _build(labeled, 'labeled')
         self.unlabeled = None
         if not self.metainfo.get('classes'):
-            raise UserError(
-                'labeled.metainfo',
-                'no class names',
-                'metainfo=dict(classes=(...)) in the order of the label ids',
-            )
+            expected = 'metainfo=dict(classes=(...)) in the order of the label ids'
+            raise UserError('labeled.metainfo', 'no class names', expected)
         self.classes = tuple(self.metainfo['classes'])
         # Its masks may be on disk, and no training may depend on them.
         if unlabeled is not None:
@@ -160,11 +157,8 @@ class SemiSegDataset(Dataset):
         """
         for draw in draws:
             if not isinstance(draw, PairDraw):
-                raise UserError(
-                    'train_dataloader.sampler',
-                    f'gave {draw!r} as index',
-                    "sampler=dict(type='PairSampler'), whose draws SemiSegDataset takes",
-                )
+                expected = "sampler=dict(type='PairSampler'), whose draws SemiSegDataset takes"
+                raise UserError('train_dataloader.sampler', f'gave {draw!r} as index', expected)
         # The first draws of a batch have unlabelled images, the others labelled ones alone.
         ratio = 1 if self.unlabeled is None else self.labeled_per_unlabeled
         number = len(draws) // ratio
@@ -231,11 +225,8 @@ def _require_known_ids(sample: Any, num_classes: int) -> None:
 
 def _require_no_ground_truth(unlabeled: dict) -> None:
     if 'gt_sem_seg' in unlabeled['data_samples']:
-        raise UserError(
-            'unlabeled.pipeline',
-            'gives a ground truth',
-            'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels',
-        )
+        expected = 'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels'
+        raise UserError('unlabeled.pipeline', 'gives a ground truth', expected)
 
 
 def branch_settings(dataset: Mapping[str, Any], branch: str) -> Any:

@@ -124,11 +124,8 @@ def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
             if re.fullmatch(r'\d+|1_\d+', path.parent.name)
         )
     if not partitions:
-        raise UserError(
-            folder,
-            'no list of UniMatch',
-            'labeled.txt and unlabeled.txt, or folders like 92 and 1_16 with them',
-        )
+        expected = 'labeled.txt and unlabeled.txt, or folders like 92 and 1_16 with them'
+        raise UserError(folder, 'no list of UniMatch', expected)
     splits: dict[int, Split] = {}
     for path in partitions:
         names = (read_list(path / f'{part}.txt') for part in Split._fields)
@@ -136,11 +133,8 @@ def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
         if common := set(split.labeled) & set(split.unlabeled):
             raise UserError(path, f'{min(common)} is in both lists', 'it in one')
         if (number := len(split.labeled)) in splits:
-            raise UserError(
-                path,
-                f'{number} labelled images, as many as in another folder',
-                'one list of a number: name its folder',
-            )
+            found = f'{number} labelled images, as many as in another folder'
+            raise UserError(path, found, 'one list of a number: name its folder')
         splits[number] = split
     return dict(sorted(splits.items()))
 

@@ -103,11 +103,8 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
         if not mask.exists():
             write_png(mask, Image.fromarray(ids))
         elif not np.array_equal(read_mask(mask), ids):
-            raise UserError(
-                mask,
-                f'is there and differs from {path} in 13 classes',
-                'the same, or another folder',
-            )
+            expected = 'the same, or another folder'
+            raise UserError(mask, f'is there and differs from {path} in 13 classes', expected)
     return len(paths)
 
 

@@ -71,11 +71,8 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
     total = len(SemiSegDataset(copy.deepcopy(chosen)).labeled)
     numbers = sorted(set(numbers or [max(total // part, 1) for part in (8, 4, 2, 1)]))
     if not 1 <= numbers[0] <= numbers[-1] <= total:
-        raise UserError(
-            f'-n {" ".join(map(str, numbers))}',
-            '',
-            f'numbers from 1 to {total}, the labelled images of {base}',
-        )
+        expected = f'numbers from 1 to {total}, the labelled images of {base}'
+        raise UserError(f'-n {" ".join(map(str, numbers))}', '', expected)
 
     def use(number: int) -> Labels:
 

@@ -181,10 +181,7 @@ def with_masks(pipeline: Sequence[Any], image_dir: str, label_dir: str) -> list[
     kinds = [step['type'] for step in steps]
     packs = ('PackSegInputs', 'PackUnlabeledInputs', 'PackPseudoLabels')
     if not kinds or not kinds[0].startswith('Load') or kinds[-1] not in packs:
-        raise UserError(
-            'train_dataloader.dataset.unlabeled.pipeline',
-            ' → '.join(kinds),
-            'to begin with the loading of the image and to end with PackSegInputs',
-        )
+        expected = 'to begin with the loading of the image and to end with PackSegInputs'
+        raise UserError('train_dataloader.dataset.unlabeled.pipeline', ' → '.join(kinds), expected)
     masks = dict(type='LoadPseudoLabels', image_dir=image_dir, label_dir=label_dir)
     return [steps[0], masks, *steps[1:-1], {**steps[-1], 'type': 'PackPseudoLabels'}]

@@ -178,11 +178,8 @@ def collect(out: Path) -> list[Result]:
         if 'mIoU' not in metrics:
             raise UserError(folder, f'its test gave {", ".join(metrics)}', 'mIoU')
         if not math.isfinite(metrics['mIoU']):
-            raise UserError(
-                folder,
-                f'its test gave mIoU {metrics["mIoU"]}',
-                'a number, of a test set with labelled pixels',
-            )
+            expected = 'a number, of a test set with labelled pixels'
+            raise UserError(folder, f'its test gave mIoU {metrics["mIoU"]}', expected)
         results.append(Result(*run, metrics['mIoU']))
     return sorted(
         results, key=lambda result: (result.method, *label_order(result.labels), result.seed)

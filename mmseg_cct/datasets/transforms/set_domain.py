@@ -31,11 +31,8 @@ class SetDomain(BaseTransform):
             UserError: If it is missing.
         """
         if 'data_samples' not in results:
-            raise UserError(
-                f'domain {self.domain}',
-                'its pipeline gives no data_samples',
-                'PackSegInputs at its end',
-            )
+            expected = 'PackSegInputs at its end'
+            raise UserError(f'domain {self.domain}', 'its pipeline gives no data_samples', expected)
         samples = results['data_samples']
         if isinstance(samples, Mapping):
             samples = list(samples.values())

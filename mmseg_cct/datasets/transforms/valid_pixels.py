@@ -32,11 +32,8 @@ class MarkValidPixels(BaseTransform):
             UserError: If no image is loaded.
         """
         if 'img' not in results:
-            raise UserError(
-                'unlabeled.pipeline',
-                'MarkValidPixels without an image',
-                'it after LoadImageFromFile',
-            )
+            expected = 'it after LoadImageFromFile'
+            raise UserError('unlabeled.pipeline', 'MarkValidPixels without an image', expected)
         if FIELD not in results:
             results[FIELD] = np.ones(results['img'].shape[:2], np.uint8)
             results.setdefault('seg_fields', []).append(FIELD)

@@ -74,11 +74,8 @@ class BranchPreprocessor(SegDataPreProcessor):
         With `training`, images are padded to the training size and batch augmentations run.
         """
         if 'inputs' not in data:
-            raise UserError(
-                'model.data_preprocessor',
-                'a batch without inputs',
-                "PackSegInputs at the end of the data set's pipeline",
-            )
+            expected = "PackSegInputs at the end of the data set's pipeline"
+            raise UserError('model.data_preprocessor', 'a batch without inputs', expected)
         if not isinstance(data['inputs'], dict):
             return self._prepare(data, training)
         # a batch with K labelled images per unlabelled one has no partner for some

@@ -117,11 +117,8 @@ class PerturbedDecoderBank(BaseModule):
     ) -> None:
         super().__init__(init_cfg)
         if in_layer is not None and in_index != -1:
-            raise UserError(
-                f'model.auxiliary_head.in_index={in_index}',
-                '',
-                f'none beside in_layer={in_layer!r}, which names another z',
-            )
+            expected = f'none beside in_layer={in_layer!r}, which names another z'
+            raise UserError(f'model.auxiliary_head.in_index={in_index}', '', expected)
         widths = level_channels(stride, num_classes, channels)
         self.stride = stride
         self.num_classes = num_classes
@@ -138,11 +135,8 @@ class PerturbedDecoderBank(BaseModule):
         )
         self.num_decoders = sum(p.num_decoders for p in self.perturbations.values())
         if not self.num_decoders:
-            raise UserError(
-                'model.auxiliary_head.perturbations',
-                'no decoder is left',
-                'num_decoders >= 1 in at least one of them',
-            )
+            expected = 'num_decoders >= 1 in at least one of them'
+            raise UserError('model.auxiliary_head.perturbations', 'no decoder is left', expected)
 
         self.loss_consistency = MODELS.build(loss_consistency or dict(type='MSEConsistency'))
         self.loss_weak = MODELS.build(loss_weak) if loss_weak else None
@@ -351,11 +345,8 @@ class PerturbedDecoderBank(BaseModule):
         for name in self.context_classes:
             class_id = self._id_of(name, classes) if isinstance(name, str) else name
             if not 0 <= class_id < self.num_classes:
-                raise UserError(
-                    'model.auxiliary_head.context_classes',
-                    name,
-                    f'names or ids from 0 to {self.num_classes - 1}',
-                )
+                expected = f'names or ids from 0 to {self.num_classes - 1}'
+                raise UserError('model.auxiliary_head.context_classes', name, expected)
             ids.append(class_id)
         return ids
 

@@ -216,8 +216,5 @@ def take_names_of_mmseg(
 
 
 def _ask_for_a_bank(found: str) -> NoReturn:
-    raise UserError(
-        'model.auxiliary_head',
-        found,
-        'one PerturbedDecoderBank, and beside it any number of heads of MMSeg',
-    )
+    expected = 'one PerturbedDecoderBank, and beside it any number of heads of MMSeg'
+    raise UserError('model.auxiliary_head', found, expected)
