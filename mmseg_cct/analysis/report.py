@@ -40,7 +40,6 @@ from .scores import (
     Score,
     class_scores,
     foreground_scores,
-    foreground_verdict,
     mean_score,
     mean_verdict,
     score_table,
@@ -136,10 +135,12 @@ def _compare(
     classes = dataset.metainfo['classes']
     iou = {name: evaluation.iou for name, evaluation in evaluations.items()}
     scores, mean = class_scores(iou, classes), mean_score(iou)
-    verdict = foreground_verdict(evaluations, classes) or mean_verdict(list(iou), scores, mean)
-    if more := foreground_scores(evaluations, classes):
-        found = str(classes[foreground_of(classes)])
-        scores = sorted(scores, key=lambda score: score.name != found)  # the foreground first
+    index = foreground_of(classes)
+    if index is None:
+        verdict = mean_verdict(list(iou), scores, mean)
+    else:
+        more, verdict = foreground_scores(evaluations, classes, index)
+        scores = sorted(scores, key=lambda each: each.name != str(classes[index]))  # this first
         scores[1:1] = more
     return Report(
         title=' and '.join(iou),

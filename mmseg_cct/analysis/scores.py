@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmseg_cct.evaluation.findings import detection_scores, foreground_of
+from mmseg_cct.evaluation.findings import detection_scores
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import signed
 
@@ -51,16 +51,23 @@ def mean_score(iou: Mapping[str, np.ndarray]) -> Score:
     return _score('mean', [100 * np.nanmean(values) for values in iou.values()])
 
 
-def foreground_scores(evaluations: Mapping[str, Evaluation], classes: Sequence[str]) -> list[Score]:
-    """Returns F1, precision and recall of the class that a two-class task looks for, if it is one.
+def foreground_scores(
+    evaluations: Mapping[str, Evaluation], classes: Sequence[str], index: int
+) -> tuple[list[Score], str]:
+    """Returns F1, precision and recall of the class that a two-class task looks for.
 
-    `evaluations` are by run.
+    `evaluations` are by run, and `index` is that of the class. The sentence says how well the runs
+    find it.
     """
-    index = foreground_of(classes)
-    if index is None:
-        return []
-    found = [detection_scores(*each.areas[:, index]) for each in evaluations.values()]
-    return [_score(f'{key} of {classes[index]}', [each[key] for each in found]) for key in found[0]]
+    scores = [detection_scores(*each.areas[:, index]) for each in evaluations.values()]
+    parts = []
+    for (run, evaluation), found in zip(evaluations.items(), scores):
+        each = ', '.join(f'{key} {value:.1f}' for key, value in found.items())
+        parts.append(f'{run} {100 * np.nan_to_num(evaluation.iou[index]):.1f} ({each})')
+    one = f' {_ONE_RUN_EACH}' if len(parts) > 1 else ''
+    verdict = f'IoU of {classes[index]} in %: {"; ".join(parts)}.{one}'
+    names = {key: f'{key} of {classes[index]}' for key in scores[0]}
+    return [_score(names[key], [found[key] for found in scores]) for key in names], verdict
 
 
 def score_table(scores: Sequence[Score], runs: Sequence[str]) -> Table:
@@ -116,17 +123,3 @@ def _by_class(scores: Sequence[Score]) -> str:
     if worse:
         extremes.append(f'biggest loss: {worst} ({signed(gains[worst])})')
     return '; '.join([text, *extremes]) + '.'
-
-
-def foreground_verdict(evaluations: Mapping[str, Evaluation], classes: Sequence[str]) -> str | None:
-    """Says how well the runs find the foreground of two classes; None if there are not two."""
-    index = foreground_of(classes)
-    if index is None:
-        return None
-    parts = []
-    for name, evaluation in evaluations.items():
-        scores = detection_scores(*evaluation.areas[:, index])
-        found = ', '.join(f'{key} {value:.1f}' for key, value in scores.items())
-        parts.append(f'{name} {100 * np.nan_to_num(evaluation.iou[index]):.1f} ({found})')
-    one = f' {_ONE_RUN_EACH}' if len(parts) > 1 else ''
-    return f'IoU of {classes[index]} in %: {"; ".join(parts)}.{one}'

@@ -135,7 +135,8 @@ class SemiSegDataset(Dataset):
         if not isinstance(draw, PairDraw):
             return self._single(range(len(self))[draw])
         labeled = self._load('labeled', draw.labeled, draw.labeled_seed)
-        _require_ground_truth(labeled)
+        if 'gt_sem_seg' not in labeled['data_samples']:
+            raise UserError('labeled.pipeline', 'gives no ground truth', 'LoadAnnotations in it')
         _require_known_ids(labeled['data_samples'], len(self.classes))
         if self.unlabeled is None:
             return labeled
@@ -179,7 +180,9 @@ class SemiSegDataset(Dataset):
     def _views(self, name: str, index: int, seed: int) -> dict[str, dict]:
         """Loads an unlabelled image and its strong views, under `name` and `{name}_strong_0`..."""
         weak = self._load('unlabeled', index, seed)
-        _require_no_ground_truth(weak)
+        if 'gt_sem_seg' in weak['data_samples']:
+            expected = 'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels'
+            raise UserError('unlabeled.pipeline', 'gives a ground truth', expected)
         strong = {
             f'{name}_strong_{number}': dict(inputs=view, data_samples=weak['data_samples'].new())
             for number, view in enumerate(weak.get('strong_views', ()))
@@ -209,11 +212,6 @@ class SemiSegDataset(Dataset):
         return item
 
 
-def _require_ground_truth(labeled: dict) -> None:
-    if 'gt_sem_seg' not in labeled['data_samples']:
-        raise UserError('labeled.pipeline', 'gives no ground truth', 'LoadAnnotations in it')
-
-
 def _require_known_ids(sample: Any, num_classes: int) -> None:
     """Checks the ids of a mask, which may have changed since the training began."""
     ids = sample.gt_sem_seg.data
@@ -221,12 +219,6 @@ def _require_known_ids(sample: Any, num_classes: int) -> None:
     if highest >= num_classes:
         expected = f'0 to {num_classes - 1}, or {IGNORE_INDEX} for ignored pixels'
         raise UserError(sample.metainfo.get('seg_map_path'), f'label id {highest}', expected)
-
-
-def _require_no_ground_truth(unlabeled: dict) -> None:
-    if 'gt_sem_seg' in unlabeled['data_samples']:
-        expected = 'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels'
-        raise UserError('unlabeled.pipeline', 'gives a ground truth', expected)
 
 
 def branch_settings(dataset: Mapping[str, Any], branch: str) -> Any:

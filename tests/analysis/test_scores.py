@@ -7,7 +7,6 @@ from mmseg_cct.analysis.scores import (
     Score,
     class_scores,
     foreground_scores,
-    foreground_verdict,
     mean_score,
     mean_verdict,
     score_table,
@@ -44,16 +43,6 @@ def test_absent_classes_are_left_out_of_the_mean():
     assert score_table(pair, ['a', 'b']).rows == [['y', '', '20.0', '']]
 
 
-def test_the_foreground_of_two_classes_has_more_scores():
-    run = Evaluation(np.array([0.99, 0.25]), np.ones(1), np.array([[9, 2], [11, 4], [9, 6]]))
-    assert foreground_scores(dict(a=run), ['background', 'crack']) == [
-        Score('F1 of crack', [40.0]),
-        Score('precision of crack', [50.0]),
-        Score('recall of crack', [33.3]),
-    ]
-    assert foreground_scores(dict(a=run), ['a', 'b', 'c']) == []
-
-
 def verdict_on(**iou):
     iou = {name: np.array(values) for name, values in iou.items()}
     classes = ['x', 'y', 'z'][: len(next(iter(iou.values())))]
@@ -83,12 +72,17 @@ def test_ties_are_told():
     assert verdict_on(one=[0.5]) == 'mIoU on the test set: one 50.0 %.'
 
 
-def test_of_two_classes_the_foreground_is_the_headline():
-    scores = Evaluation(np.array([0.99, 0.25]), np.ones(1), np.array([[9, 2], [11, 4], [9, 6]]))
+def test_of_two_classes_the_foreground_is_the_headline_and_has_more_scores():
+    run = Evaluation(np.array([0.99, 0.25]), np.ones(1), np.array([[9, 2], [11, 4], [9, 6]]))
     none = Evaluation(np.array([0.9, 0]), np.ones(1), np.array([[9, 0], [9, 0], [9, 6]]))
-    said = foreground_verdict(dict(sup=none, CCT=scores), ['background', 'crack'])
+    classes = ['background', 'crack']
+    scores, said = foreground_scores(dict(sup=none, CCT=run), classes, 1)
+    assert scores == [
+        Score('F1 of crack', [0.0, 40.0], 40.0),
+        Score('precision of crack', [0.0, 50.0], 50.0),
+        Score('recall of crack', [0.0, 33.3], 33.3),
+    ]
     assert said.startswith(
         'IoU of crack in %: sup 0.0 (F1 0.0, precision 0.0, recall 0.0); '
         'CCT 25.0 (F1 40.0, precision 50.0, recall 33.3).'
     )
-    assert foreground_verdict(dict(sup=none), ['a', 'b', 'c']) is None

@@ -192,7 +192,7 @@ class PerturbedDecoderBank(BaseModule):
         """
         # p(z) for each decoder, through its projection: K × B channels
         context = self._context(features, seg_logits, data_samples, self.position_fraction)
-        z, seg_logits, positions = context.features, context.seg_logits, context.positions
+        seg_logits, positions = context.seg_logits, context.positions
         projected = self._project_all(context)
 
         # what the K predictions are compared with, and by which losses
@@ -219,8 +219,9 @@ class PerturbedDecoderBank(BaseModule):
         logged = {name: value.sum() for name, value in zip(terms, values)}
         if agreement is not None:
             logged.update(self._details(terms, values[0], targets.valid_pixels.sum()))
-            agreement = self._in_image_layout(agreement, z, positions)
-            logged['agreement'] = _mean_where_known(agreement, targets.valid_pixels)
+            valid = to_subpixel_layout(targets.valid_pixels, self.stride).flatten(0, 2)
+            valid = (valid if positions is None else valid[..., positions]).flatten(1)
+            logged['agreement'] = (agreement * valid).sum() / valid.sum().clamp(min=1)
         return dict(loss=total, **logged)
 
     def forward(
@@ -301,8 +302,10 @@ class PerturbedDecoderBank(BaseModule):
         """Perturbs z for every decoder and projects it: `(K, B, N·S)` of the compute type."""
         features = context.chosen_features
         n, _, s = features.shape
+        nothing = features.new_empty(0, 0)
+        dtype = (nothing @ nothing).dtype  # of a matrix product: autocast's, or their own
         # one tensor for all decoders, filled in place: no copy when the parts are joined
-        projected = features.new_empty((*self.proj.shape[:2], n, s), dtype=_compute_dtype(features))
+        projected = features.new_empty((*self.proj.shape[:2], n, s), dtype=dtype)
         for name, chosen in self.slices.items():
             part = self.perturbations[name].project(self.group(chosen), context)
             projected = _Place.apply(projected, part.transpose(1, 2), chosen)
@@ -330,39 +333,16 @@ class PerturbedDecoderBank(BaseModule):
         key, whose = 'model.auxiliary_head.num_classes', "the main decoder's"
         require_value(key, self.num_classes, expected, whose)
 
-    def _in_image_layout(self, values: Tensor, z: Tensor, positions: Tensor | None) -> Tensor:
-        """Reorders values `(s², N·S)` to `(N, 1, s·h, s·w)`, NaN where there are none."""
-        n, _, h, w = z.shape
-        if positions is not None:
-            chosen = values.unflatten(1, (n, -1))
-            values = values.new_full((len(values), n, h * w), torch.nan)
-            values[..., positions] = chosen
-        return from_subpixel_layout(values.view(1, -1), (n, h, w), self.stride)
-
     def _context_ids(self, classes: Sequence[str] | None) -> list[int]:
         """Resolves the context classes to ids by the class names."""
         ids = []
         for name in self.context_classes:
-            class_id = self._id_of(name, classes) if isinstance(name, str) else name
+            class_id = _id_of(name, classes) if isinstance(name, str) else name
             if not 0 <= class_id < self.num_classes:
                 expected = f'names or ids from 0 to {self.num_classes - 1}'
                 raise UserError('model.auxiliary_head.context_classes', name, expected)
             ids.append(class_id)
         return ids
-
-    @staticmethod
-    def _id_of(name: str, classes: Sequence[str] | None) -> int:
-        if classes is None:
-            raise UserError(
-                'model.auxiliary_head.context_classes',
-                f'{name!r} is a name, and the unlabelled samples carry no `classes`',
-                'a SemiSegDataset, or class ids',
-            )
-        if name not in classes:
-            raise UserError(
-                'model.auxiliary_head.context_classes', f'no class {name!r}', nearest(name, classes)
-            )
-        return classes.index(name)
 
 
 class _StackedSubPixelConv(nn.Module):
@@ -398,23 +378,21 @@ class _Place(torch.autograd.Function):
         return grad, grad[ctx.chosen].to(ctx.dtype), None
 
 
+def _id_of(name: str, classes: Sequence[str] | None) -> int:
+    key = 'model.auxiliary_head.context_classes'
+    if classes is None:
+        found = f'{name!r} is a name, and the unlabelled samples carry no `classes`'
+        raise UserError(key, found, 'a SemiSegDataset, or class ids')
+    if name not in classes:
+        raise UserError(key, f'no class {name!r}', nearest(name, classes))
+    return classes.index(name)
+
+
 def _draw_positions(z: Tensor, fraction: float) -> Tensor | None:
     """Draws `(S,)` feature positions, the same in every image; None for all."""
     total = z.shape[-2] * z.shape[-1]
     chosen = max(round(fraction * total), 1)
     return None if chosen == total else torch.randperm(total, device=z.device)[:chosen]
-
-
-def _mean_where_known(values: Tensor, weight: Tensor) -> Tensor:
-    """Weighted mean of the values that are not NaN; both `(N, 1, H, W)`."""
-    weight = weight * ~values.isnan()
-    return (values.nan_to_num() * weight).sum() / weight.sum().clamp(min=1)
-
-
-def _compute_dtype(features: Tensor) -> torch.dtype:
-    """Type of a matrix product of the features: autocast's, or their own."""
-    nothing = features.new_empty(0, 0)
-    return (nothing @ nothing).dtype
 
 
 def _excuse_missing(bank: PerturbedDecoderBank, incompatible_keys: Any) -> None:

@@ -147,7 +147,8 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         encoder: they normalise by the batch, as backbone and neck do, but their running statistics
         stay those of the labelled images.
         """
-        if (name := self._layer_of_z) is None:
+        name = self.auxiliary_head.in_layer
+        if name is None:
             return features
         head = self.decode_head
         with (
@@ -157,11 +158,6 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         ):
             head.forward(features)
         return tuple(inputs)
-
-    @property
-    def _layer_of_z(self) -> str | None:
-        """Layer of the main decoder whose input the auxiliary decoders take; None for z itself."""
-        return self.auxiliary_head.in_layer if self.with_auxiliary_head else None
 
     def _init_decode_head(self, decode_head: dict) -> None:
         super()._init_decode_head(decode_head)
@@ -180,21 +176,17 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         if len(banks) != 1:
             _ask_for_a_bank(', '.join(type(head).__name__ for head in heads) or 'none')
         (self.auxiliary_head,) = banks
-        self._check_layer(self.auxiliary_head.in_layer)
+        name = self.auxiliary_head.in_layer
+        if name is not None and name not in dict(self.decode_head.named_modules()):
+            found = f'no layer of {type(self.decode_head).__name__}'
+            children = [child for child, _ in self.decode_head.named_children()]
+            key = f'model.auxiliary_head.in_layer={name!r}'
+            raise UserError(key, found, nearest(name, children))
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         """Loads weights, also those that have the names of MMSeg's `EncoderDecoder`."""
         take_names_of_mmseg(state_dict, prefix, self.supervised_heads)
         super()._load_from_state_dict(state_dict, prefix, *args)
-
-    def _check_layer(self, name: str | None) -> None:
-        if name is not None and name not in dict(self.decode_head.named_modules()):
-            children = [child for child, _ in self.decode_head.named_children()]
-            raise UserError(
-                f'model.auxiliary_head.in_layer={name!r}',
-                f'no layer of {type(self.decode_head).__name__}',
-                nearest(name, children),
-            )
 
 
 def take_names_of_mmseg(
