@@ -1,11 +1,15 @@
-from .base import Perturbation, PerturbationContext, SpatialMask
+from .base import Perturbation, PerturbationContext
 from .build import build_perturbations
-from .feature_drop import FeatureDrop
 from .feature_noise import FeatureNoise
-from .guided_cutout import GuidedCutout
-from .guided_masking import ContextMasking, ObjectMasking
 from .intermediate_vat import IntermediateVAT
 from .spatial_dropout import SpatialDropout
+from .spatial_masks import (
+    ContextMasking,
+    FeatureDrop,
+    GuidedCutout,
+    ObjectMasking,
+    SpatialMask,
+)
 
 __all__ = [
     'ContextMasking',

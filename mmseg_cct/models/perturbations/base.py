@@ -1,4 +1,4 @@
-"""Base classes of the perturbations, and the context that they share in an iteration.
+"""Base class of the perturbations, and the context that they share in an iteration.
 
 Shapes: `N` unlabelled images, `D` channels of z, `h×w` its size, `H×W` the image, `C` classes, `B`
 channels of a decoder's projection, `k` decoders of one perturbation, `S` feature positions (all h·w
@@ -125,25 +125,3 @@ class Perturbation(BaseModule):
         """Perturbs z and applies each decoder's projection: `(k, N, B, S)`."""
         perturbed = self.perturb(decoders, context)
         return torch.matmul(decoders.projection.unsqueeze(1), perturbed)
-
-
-class SpatialMask(Perturbation):
-    """Perturbation that zeroes positions of z.
-
-    A mask m commutes with the projection, W(z ⊙ m) = (Wz) ⊙ m: z is projected once, then masked.
-    """
-
-    @abstractmethod
-    def mask(self, context: PerturbationContext) -> Tensor:
-        """Draws masks `(k or 1, N, h, w)` bool of `context.features`, True where z is kept."""
-
-    def _chosen_mask(self, context: PerturbationContext) -> Tensor:
-        """`(k or 1, N, 1, S)` in {0, 1}: the mask at the positions that the losses look at."""
-        return context.at_positions(self.mask(context)).unsqueeze(2).to(context.features.dtype)
-
-    def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        mask = self._chosen_mask(context).expand(self.num_decoders, -1, -1, -1)
-        return context.chosen_features * mask
-
-    def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        return decoders.project(context.chosen_features) * self._chosen_mask(context)

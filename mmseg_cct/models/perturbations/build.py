@@ -9,12 +9,10 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import close_names, nearest
 
 from .base import Perturbation
-from .feature_drop import FeatureDrop
 from .feature_noise import FeatureNoise
-from .guided_cutout import GuidedCutout
-from .guided_masking import ContextMasking, ObjectMasking
 from .intermediate_vat import IntermediateVAT
 from .spatial_dropout import SpatialDropout
+from .spatial_masks import ContextMasking, FeatureDrop, GuidedCutout, ObjectMasking
 
 # Order of the decoders in a bank and so of the rows of its parameters in a checkpoint. It cannot
 # be the order in the config: mmengine sorts the keys of the configs that it dumps.

@@ -1,0 +1,143 @@
+"""Perturbations that zero positions of z: F-Drop, G-Cutout, Con-Msk and Obj-Msk."""
+
+from abc import abstractmethod
+
+import torch
+from mmseg.registry import MODELS
+from torch import Tensor
+
+from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
+from mmseg_cct.utils.ranges import in_unit, number, pair, ranges
+
+from .base import Perturbation, PerturbationContext
+
+
+class SpatialMask(Perturbation):
+    """Perturbation that zeroes positions of z.
+
+    A mask m commutes with the projection, W(z ⊙ m) = (Wz) ⊙ m: z is projected once, then masked.
+    """
+
+    @abstractmethod
+    def mask(self, context: PerturbationContext) -> Tensor:
+        """Draws masks `(k or 1, N, h, w)` bool of `context.features`, True where z is kept."""
+
+    def _chosen_mask(self, context: PerturbationContext) -> Tensor:
+        """`(k or 1, N, 1, S)` in {0, 1}: the mask at the positions that the losses look at."""
+        return context.at_positions(self.mask(context)).unsqueeze(2).to(context.features.dtype)
+
+    def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
+        mask = self._chosen_mask(context).expand(self.num_decoders, -1, -1, -1)
+        return context.chosen_features * mask
+
+    def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
+        return decoders.project(context.chosen_features) * self._chosen_mask(context)
+
+
+@MODELS.register_module()
+class FeatureDrop(SpatialMask):
+    """Zeroes the positions whose channel mean of |z| is at least γ times the image's largest.
+
+    For z ≥ 0 that is the paper's mean of z. Other features, such as those of a neck without a final
+    ReLU, may have a negative mean everywhere, and γ times the largest would drop nothing.
+
+    Args:
+        num_decoders: k, the number of decoders with this perturbation.
+        threshold_range: Range of γ in [0, 1], drawn uniformly for each decoder and image.
+    """
+
+    @ranges(threshold_range=pair(in_unit))
+    def __init__(
+        self, num_decoders: int = 6, threshold_range: tuple[float, float] = (0.6, 0.9)
+    ) -> None:
+        super().__init__(num_decoders)
+        self.threshold_range = tuple(threshold_range)
+
+    def mask(self, context: PerturbationContext) -> Tensor:
+        # |z| in float32, as 16 bits would round it over the threshold
+        attention = context.features.detach().float().abs().mean(1)  # (N, h, w)
+        low, high = self.threshold_range
+        gamma = torch.rand(self.num_decoders, len(attention), 1, 1, device=attention.device)
+        gamma = low + (high - low) * gamma
+        return attention < gamma * attention.amax((1, 2), keepdim=True)
+
+
+@MODELS.register_module()
+class GuidedCutout(SpatialMask):
+    """Zeroes a randomly placed crop of every detected object's bounding box.
+
+    Args:
+        num_decoders: k, the number of decoders with this perturbation; each draws its own crops.
+        side_ratio: Side of the crop over that of the box, in [0, 1].
+        min_box_side: Least width and height of a box, in feature positions; smaller ones are specks
+            of an uncertain prediction.
+    """
+
+    @ranges(side_ratio=in_unit, min_box_side=number(0))
+    def __init__(
+        self, num_decoders: int = 6, side_ratio: float = 0.4, min_box_side: float = 1.0
+    ) -> None:
+        super().__init__(num_decoders)
+        self.side_ratio = side_ratio
+        self.min_box_side = min_box_side
+
+    def mask(self, context: PerturbationContext) -> Tensor:
+        n, _, h, w = context.features.shape
+        stride = context.seg_logits.shape[-1] // w
+        image, left, top, right, bottom = context.boxes(self.min_box_side).unbind(1)
+        inside_x = self._covered(left, right, w, stride)  # (k, B, w)
+        inside_y = self._covered(top, bottom, h, stride)
+        crops = inside_y.unsqueeze(3) & inside_x.unsqueeze(2)  # (k, B, h, w)
+        # a position is cut by any crop of its image; counted, as boxes of an image may overlap
+        cut = crops.new_zeros((self.num_decoders, n, h, w), dtype=torch.int32)
+        cut.index_add_(1, image, crops.to(torch.int32))
+        return cut == 0
+
+    def _covered(self, low: Tensor, high: Tensor, size: int, stride: int) -> Tensor:
+        """`(k, B, size)` bool: positions whose first pixel lies in a random crop of each box."""
+        start, end = random_crops(low, high, self.side_ratio, self.num_decoders)
+        pixel = torch.arange(size, device=low.device) * stride
+        return (pixel >= start.unsqueeze(2)) & (pixel < end.unsqueeze(2))
+
+
+@MODELS.register_module()
+class ContextMasking(SpatialMask):
+    """Con-Msk: zeroes the context and keeps the detected objects.
+
+    Args:
+        num_decoders: k, the number of decoders with this perturbation; all see the same mask.
+    """
+
+    def __init__(self, num_decoders: int = 2) -> None:
+        super().__init__(num_decoders)
+
+    def mask(self, context: PerturbationContext) -> Tensor:
+        return context.foreground_at_features.unsqueeze(0)
+
+
+@MODELS.register_module()
+class ObjectMasking(SpatialMask):
+    """Obj-Msk: zeroes the detected objects and keeps the context.
+
+    Args:
+        num_decoders: k, the number of decoders with this perturbation; all see the same mask.
+    """
+
+    def __init__(self, num_decoders: int = 2) -> None:
+        super().__init__(num_decoders)
+
+    def mask(self, context: PerturbationContext) -> Tensor:
+        return ~context.foreground_at_features.unsqueeze(0)
+
+
+def random_crops(low: Tensor, high: Tensor, ratio: float, num_draws: int) -> tuple[Tensor, Tensor]:
+    """Draws k sub-intervals of a fixed relative length in [0, 1], uniformly placed.
+
+    Bounds are pixels, int64, the upper one exclusive: `low` and `high` are `(B,)`, the returned
+    starts and ends `(k, B)`.
+    """
+    side = high - low
+    crop = (side * ratio).long()
+    share = torch.rand(num_draws, len(low), device=low.device)
+    start = low + (share * (side - crop + 1)).long()
+    return start, start + crop

@@ -1,0 +1,199 @@
+"""Masks of positions: F-Drop, then G-Cutout, then Con-Msk and Obj-Msk."""
+
+import itertools
+
+import pytest
+import tiny
+import torch
+import torch.nn.functional as F
+
+from mmseg_cct.models.perturbations import (
+    ContextMasking,
+    FeatureDrop,
+    GuidedCutout,
+    ObjectMasking,
+    PerturbationContext,
+)
+from mmseg_cct.models.perturbations.spatial_masks import random_crops
+
+
+def naive_drop(z, gamma):
+    """One image `(D, h, w)`, position by position."""
+    out = z.clone()
+    attention = [[z[:, y, x].sum() / len(z) for x in range(z.shape[2])] for y in range(z.shape[1])]
+    largest = max(max(row) for row in attention)
+    for y, row in enumerate(attention):
+        for x, value in enumerate(row):
+            if value >= gamma * largest:
+                out[:, y, x] = 0
+    return out
+
+
+@pytest.mark.parametrize('gamma', [0.0, 0.6, 0.9])
+def test_zeroes_the_positions_at_or_above_the_threshold(gamma):
+    shared = tiny.context(torch.float64)
+    perturbed = tiny.perturb(FeatureDrop(2, (gamma, gamma)), shared).unflatten(-1, (tiny.H, tiny.W))
+    for image, z in enumerate(shared.features):
+        expected = naive_drop(z, gamma)
+        assert 0 < (expected == 0).all(0).sum() <= tiny.H * tiny.W
+        torch.testing.assert_close(perturbed[0, image], expected)
+        torch.testing.assert_close(perturbed[1, image], expected)
+
+
+def test_draws_each_threshold_uniformly_for_each_image_and_decoder():
+    # attention rises evenly from 0 to 1, so the share of positions kept is γ itself
+    num_images, k = 40, 50
+    z = torch.linspace(0, 1, 1001).expand(num_images, 1, 1, -1)
+    shared = PerturbationContext(z, torch.zeros(num_images, 2, 1, 1001), [0])
+    kept = tiny.perturb(FeatureDrop(k, (0.6, 0.9)), shared) > 0
+    gamma = kept.float().mean(-1).flatten()
+    assert gamma.min() >= 0.599 and gamma.max() <= 0.901
+    assert gamma.mean() == pytest.approx(0.75, abs=5 * 0.3 / 12**0.5 / (num_images * k) ** 0.5)
+    assert gamma.std() == pytest.approx(0.3 / 12**0.5, rel=0.05)
+    assert len(gamma.unique()) > 200
+
+
+def test_features_below_zero_are_dropped_by_their_size():
+    """As those of a neck without a ReLU, where the largest channel mean may be negative."""
+    z = -torch.linspace(0.1, 1, 10).expand(1, 3, 1, -1)
+    shared = PerturbationContext(z, torch.zeros(1, 2, 1, 10), [0])
+    dropped = (tiny.perturb(FeatureDrop(1, (0.75, 0.75)), shared) == 0).all(2).flatten()
+    assert dropped.tolist() == [False] * 7 + [True] * 3
+
+
+def test_a_dead_image_stays_finite():
+    shared = PerturbationContext(torch.zeros(2, 3, 4, 4), torch.zeros(2, 2, 4, 4), [0])
+    assert (tiny.perturb(FeatureDrop(2), shared) == 0).all()
+
+
+def with_boxes(boxes, num_images=1, size=(12, 16), stride=1):
+    """A context of constant features with given boxes."""
+    z = torch.ones(num_images, 1, *size)
+    seg_logits = torch.zeros(num_images, 2, size[0] * stride, size[1] * stride)
+    shared = PerturbationContext(z, seg_logits, [0])
+    found = torch.tensor(boxes, dtype=torch.int64).reshape(-1, 5)
+    shared.boxes = lambda min_side: found
+    return shared
+
+
+def kept(shared, k, ratio=0.4):
+    """Masks `(k, N, h, w)`."""
+    drawn = tiny.perturb(GuidedCutout(k, ratio), shared)
+    return drawn[:, :, 0].unflatten(-1, shared.features.shape[-2:])
+
+
+def test_crops_lie_in_their_boxes_and_have_the_share_of_their_side():
+    low = torch.randint(0, 300, (400,))
+    high = low + torch.randint(8, 400, (400,))
+    for ratio in (0.0, 0.4, 0.5, 1.0):
+        start, end = random_crops(low, high, ratio, 50)
+        assert start.shape == end.shape == (50, 400)
+        assert (start >= low).all() and (end <= high).all()
+        expected = torch.tensor([int(ratio * side) for side in (high - low).tolist()])
+        assert (end - start == expected).all()
+
+
+def test_every_place_in_the_box_is_equally_likely():
+    start, end = random_crops(torch.tensor([5]), torch.tensor([15]), 0.4, 7000)
+    places, counts = start.unique(return_counts=True)
+    assert places.tolist() == list(range(5, 12))  # 7 places for 4 of 10 pixels
+    assert (counts - 1000).abs().max() < 5 * 1000**0.5
+    assert (end - start == 4).all()
+
+
+def test_horizontal_and_vertical_places_are_independent():
+    masks = kept(with_boxes([(0, 0, 0, 16, 12)]), 300)[:, 0] == 0
+    left = masks.any(1).float().argmax(1).float()
+    top = masks.any(2).float().argmax(1).float()
+    assert abs(torch.corrcoef(torch.stack([left, top]))[0, 1]) < 5 / 300**0.5
+
+
+@pytest.mark.parametrize('stride', [1, 2, 4])
+def test_mask_is_the_nearest_resized_mask_of_the_drawn_crops(stride):
+    size, k = (12, 16), 4
+    boxes = [
+        (0, 0, 0, 9 * stride, 12 * stride),
+        (0, 5 * stride, 2, 16 * stride, 10 * stride),
+        (2, stride, stride, 12 * stride, 9 * stride),
+    ]
+    shared = with_boxes(boxes, num_images=3, size=size, stride=stride)
+    actual = kept(shared, k)
+
+    torch.manual_seed(5)
+    image, left, top, right, bottom = shared.boxes(1.0).T
+    left, right = random_crops(left, right, 0.4, k)
+    top, bottom = random_crops(top, bottom, 0.4, k)
+    expected = torch.ones(k, 3, size[0] * stride, size[1] * stride)
+    for decoder in range(k):
+        for i, n in enumerate(image.tolist()):
+            rows = slice(top[decoder, i], bottom[decoder, i])
+            expected[decoder, n, rows, left[decoder, i] : right[decoder, i]] = 0
+    assert torch.equal(actual, F.interpolate(expected, size, mode='nearest'))
+    assert (actual[:, 1] == 1).all()  # no object, no cut
+
+
+def test_many_crops_of_one_place_are_still_a_cut():
+    # 256 = 0 and 257 = 1 in eight bits
+    for count in (255, 256, 257, 512):
+        masks = kept(with_boxes([(0, 0, 0, 16, 12)] * count), 1, ratio=1.0)
+        assert (masks == 0).all()
+
+
+def test_boxes_come_from_the_prediction():
+    seg_logits = torch.zeros(2, 3, 40, 48)
+    seg_logits[:, 0] = 1
+    seg_logits[0, 2, 8:28, 16:40] = 2
+    shared = PerturbationContext(torch.ones(2, 1, 10, 12), seg_logits, [0])
+    assert shared.boxes(1.0).tolist() == [[0, 16, 8, 40, 28]]
+    masks = kept(shared, 5)
+    inside = torch.zeros(10, 12, dtype=torch.bool)
+    inside[2:7, 4:10] = True
+    assert (masks[:, 0][:, ~inside] == 1).all()
+    assert (masks[:, 0][:, inside] == 0).any(1).all()
+    assert (masks[:, 1] == 1).all()
+
+
+def test_objects_below_the_least_side_in_positions_are_not_cut():
+    seg_logits = torch.zeros(1, 2, 48, 64)
+    seg_logits[:, 1, 4:10, 8:14] = 1  # 6×6 pixels are 1.5 positions of 4×4
+    shared = PerturbationContext(torch.ones(1, 1, 12, 16), seg_logits, [0])
+    for least, found in ((1.0, True), (1.5, True), (2.0, False)):
+        drawn = tiny.perturb(GuidedCutout(1, side_ratio=1.0, min_box_side=least), shared)
+        assert (drawn == 0).any() == found
+
+
+def naive_foreground(seg_logits, context_classes):
+    """`(N, H, W)`, pixel by pixel."""
+    n, _, height, width = seg_logits.shape
+    mask = torch.zeros(n, height, width)
+    for image, y, x in itertools.product(range(n), range(height), range(width)):
+        scores = seg_logits[image, :, y, x].tolist()
+        mask[image, y, x] = scores.index(max(scores)) not in context_classes
+    return mask
+
+
+@pytest.mark.parametrize('context_classes', [(0,), (2,), (0, 3), (3, 1, 2)])
+@pytest.mark.parametrize('stride', [1, 2, 4, 8])
+def test_masks_are_the_nearest_resized_prediction(context_classes, stride):
+    shared = tiny.context(num_images=2, stride=stride, context_classes=context_classes)
+    z = shared.features
+    mask = naive_foreground(shared.seg_logits, context_classes).unsqueeze(1)
+    mask = F.interpolate(mask, z.shape[-2:], mode='nearest')
+    assert 0 < mask.mean() < 1
+    for cls, expected in ((ContextMasking, z * mask), (ObjectMasking, z * (1 - mask))):
+        perturbed = tiny.perturb(cls(2), shared).unflatten(-1, z.shape[-2:])
+        assert torch.equal(perturbed, expected.expand_as(perturbed))
+
+
+@pytest.mark.parametrize(('context_classes', 'share'), [((), 1), ((0, 1, 2, 3), 0)])
+def test_no_context_class_means_all_objects_and_all_context_classes_none(context_classes, share):
+    shared = tiny.context(context_classes=context_classes)
+    assert (shared.foreground == share).all()
+    z = shared.features.flatten(2)
+    assert torch.equal(tiny.perturb(ContextMasking(1), shared)[0], z * share)
+    assert torch.equal(tiny.perturb(ObjectMasking(1), shared)[0], z * (1 - share))
+
+
+def test_a_tie_is_context():
+    shared = PerturbationContext(torch.ones(1, 1, 1, 1), torch.zeros(1, 3, 1, 1), [2])
+    assert not shared.foreground.any()
