@@ -17,7 +17,7 @@ try:
     from . import datasets, engine, evaluation, models, preflight, visualization
     from .config.mmengine_config import dump_configs_whole, register_packages
     from .engine.safe_loading import register_safe_loaders
-    from .utils.image_files import set_up_pillow
+    from .utils.images import set_up_pillow
     from .utils.processes import end_workers_that_lose_a_batch
     from .visualization.backends import save_under_any_name
 except RuntimeError as error:

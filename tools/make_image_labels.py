@@ -115,7 +115,7 @@ def _reduces_zero_label(kind: type) -> bool:
 
 
 def _listed(file: str, images: dict[str, Path], folder: str) -> dict[str, Path]:
-    from mmseg_cct.utils.image_lists import find_listed, read_list
+    from mmseg_cct.utils.image_files import find_listed, read_list
 
     found = {}
     for line in read_list(file):

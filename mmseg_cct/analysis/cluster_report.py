@@ -27,7 +27,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.files import build_evaluation_set
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
 from mmseg_cct.utils.files import write_atomic, write_text
-from mmseg_cct.utils.image_files import as_rgb
+from mmseg_cct.utils.images import as_rgb
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import Table, render
 from mmseg_cct.visualization.figures import bounded, png_bytes

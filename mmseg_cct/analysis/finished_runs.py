@@ -28,7 +28,7 @@ from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.files import build_evaluation_set
 from mmseg_cct.utils.files import read_utf8
-from mmseg_cct.utils.image_files import as_rgb
+from mmseg_cct.utils.images import as_rgb
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import usable_cores

@@ -30,7 +30,7 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.farthest_first import farthest_first
 from mmseg_cct.utils.files import write_atomic, write_text
-from mmseg_cct.utils.image_files import as_rgb, explain_unreadable, write_png
+from mmseg_cct.utils.images import as_rgb, explain_unreadable, write_png
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder

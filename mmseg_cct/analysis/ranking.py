@@ -31,8 +31,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.preflight.failures import config_errors_as_one_line, first_image_guards
 from mmseg_cct.utils.files import append_line, read_lines
-from mmseg_cct.utils.image_files import as_rgb
-from mmseg_cct.utils.images import check_image, loader_in
+from mmseg_cct.utils.images import as_rgb, check_image, loader_in
 from mmseg_cct.utils.output_folder import file_stamp
 from mmseg_cct.utils.shares import SharedImages, gather
 

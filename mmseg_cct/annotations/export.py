@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from mmseg_cct.utils.image_files import read_mask
+from mmseg_cct.utils.images import read_mask
 from mmseg_cct.utils.labels import is_background
 
 from .contours import TracedImage, trace_shapes

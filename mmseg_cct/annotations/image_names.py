@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_lists import image_stem
+from mmseg_cct.utils.image_files import image_stem
 
 # Label Studio adds this prefix to the name of an upload, and Django cleans the rest.
 _UPLOAD = re.compile(r'^[0-9a-f]{8}-')

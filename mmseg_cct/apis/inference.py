@@ -24,7 +24,8 @@ from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
 from mmseg_cct.preflight.failures import config_errors_as_one_line
-from mmseg_cct.utils import image_files
+from mmseg_cct.utils.image_files import require_file
+from mmseg_cct.utils.images import decode_image, read_image
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.palette import class_colours
 
@@ -128,13 +129,13 @@ def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
         config.test_pipeline[0] = dict(type='LoadImageFromNDArray')
     elif isinstance(loader, LoadImageFromFile):
         decode = functools.partial(
-            image_files.decode_image, flag=loader.color_type, backend=loader.imdecode_backend
+            decode_image, flag=loader.color_type, backend=loader.imdecode_backend
         )
     else:
-        return image_files.read_image
+        return read_image
 
     def read(path: str | os.PathLike) -> np.ndarray:
-        image_files.require_file(path)
+        require_file(path)
         return decode(Path(path).read_bytes())
 
     return read

@@ -19,7 +19,8 @@ from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.georeference import georeference, world_file, write_geotiff
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images, write_png
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images
+from mmseg_cct.utils.images import write_png
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.palette import chosen_colours

@@ -9,11 +9,17 @@ from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images, find_masks, suffix_of_masks
-from mmseg_cct.utils.image_lists import find_listed, read_list, resolve_list
-from mmseg_cct.utils.labels import IGNORE_INDEX, check_names
+from mmseg_cct.utils.image_files import (
+    IMAGE_SUFFIXES,
+    find_images,
+    find_listed,
+    find_masks,
+    read_list,
+    resolve_list,
+    suffix_of_masks,
+)
+from mmseg_cct.utils.labels import IGNORE_INDEX, check_names, require_one_suffix
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.masks import require_one_suffix
 from mmseg_cct.utils.palette import class_colours
 
 SUBSETS = ('labeled', 'unlabeled', 'all')

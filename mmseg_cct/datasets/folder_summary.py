@@ -8,10 +8,9 @@ import numpy as np
 from mmseg.registry import TRANSFORMS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_images, find_masks, read_mask, suffix_of_masks
-from mmseg_cct.utils.images import image_size
-from mmseg_cct.utils.labels import IGNORE_INDEX
-from mmseg_cct.utils.masks import check_mask, require_one_suffix
+from mmseg_cct.utils.image_files import find_images, find_masks, suffix_of_masks
+from mmseg_cct.utils.images import image_size, read_mask
+from mmseg_cct.utils.labels import IGNORE_INDEX, check_mask, require_one_suffix
 from mmseg_cct.utils.object_widths import ObjectWidths
 from mmseg_cct.utils.templates import markdown_table
 

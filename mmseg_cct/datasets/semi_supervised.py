@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_lists import read_list, resolve_list
+from mmseg_cct.utils.image_files import read_list, resolve_list
 from mmseg_cct.utils.images import explain_failed_load
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.seed import seeded_random_state

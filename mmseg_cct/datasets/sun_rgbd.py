@@ -10,11 +10,9 @@ from PIL import Image
 from tqdm import tqdm
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import read_mask, write_png
-from mmseg_cct.utils.image_lists import resolve_list
-from mmseg_cct.utils.images import image_size
-from mmseg_cct.utils.labels import IGNORE_INDEX
-from mmseg_cct.utils.masks import check_size
+from mmseg_cct.utils.image_files import resolve_list
+from mmseg_cct.utils.images import image_size, read_mask, write_png
+from mmseg_cct.utils.labels import IGNORE_INDEX, check_size
 
 CLASSES = (
     'Bed', 'Books', 'Ceiling', 'Chair', 'Floor', 'Furniture', 'Objects', 'Picture', 'Sofa', 'Table',

@@ -15,8 +15,7 @@ from mmseg_cct.engine.fused_model import fused_test_step
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.sureness import levels_of
 from mmseg_cct.preflight.failures import config_errors_as_one_line
-from mmseg_cct.utils.image_files import read_image
-from mmseg_cct.utils.images import loader_in
+from mmseg_cct.utils.images import loader_in, read_image
 
 
 class Teacher:

@@ -31,8 +31,7 @@ from mmseg_cct.evaluation.sureness import (
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.failures import first_image_guards
 from mmseg_cct.utils.files import read_record, write_record, write_text
-from mmseg_cct.utils.image_files import as_rgb, read_mask, write_png
-from mmseg_cct.utils.images import check_image
+from mmseg_cct.utils.images import as_rgb, check_image, read_mask, write_png
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, gather, own_share

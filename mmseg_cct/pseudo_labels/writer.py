@@ -20,7 +20,7 @@ import torch
 from PIL import Image
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import read_image, write_png
+from mmseg_cct.utils.images import read_image, write_png
 from mmseg_cct.utils.processes import end_with_parent
 from mmseg_cct.utils.shares import SharedImages
 

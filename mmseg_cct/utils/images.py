@@ -1,28 +1,251 @@
-"""Reads and validates image and mask files."""
+"""Reads, validates and writes images and masks, which may be corrupt or on a remote backend."""
 
+import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import cv2
+import mmcv
+import numpy as np
 from mmcv.transforms import LoadImageFromFile
 from mmengine import fileio
-from PIL import Image, UnidentifiedImageError
+from PIL import EpsImagePlugin, Image, UnidentifiedImageError
 
-from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import (
-    ORIENTATION,
-    decode_image,
-    explain_unreadable,
-    open_image,
-    read_mask,
-    require_file,
-)
-from mmseg_cct.utils.image_format import image_format, require_plain
+from mmseg_cct.errors import UserError, printable
 
+from .files import write_atomic
+from .image_files import require_file
+from .image_format import UnsuitableImage, image_format, require_plain
+from .text import one_line
+
+# What Pillow may open, whatever a file is named: by default it runs Ghostscript on PostScript.
+_FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'JPEG2000', 'PNG', 'PPM', 'TIFF', 'WEBP')
+ORIENTATION = 0x0112  # the EXIF tag
 # The last bytes of a format; some programs append a little.
 _ENDS = {'JPEG': b'\xff\xd9', 'PNG': b'IEND'}
 _TAIL = 64  # bytes
+
+
+def read_image(path: str | os.PathLike) -> np.ndarray:
+    """Reads an image as `decode_image` does: `(H, W, 3)` uint8, BGR, turned by EXIF.
+
+    Raises:
+        UnsuitableImage: If it is not 8-bit colour or grey; a corrupt file may raise anything.
+    """
+    require_file(path)
+    return decode_image(Path(path).read_bytes())
+
+
+def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -> np.ndarray:
+    """Decodes an image as mmcv's `LoadImageFromFile` does, but notices truncated files.
+
+    `flag` is its `color_type`, `backend` its `imdecode_backend`. The result is `(H, W)` or
+    `(H, W, ·)`, BGR, turned by EXIF.
+
+    Raises:
+        UnsuitableImage: If the transform would change the image.
+        ValueError: If the format is unknown; Pillow may raise nearly anything on a corrupt file.
+    """
+    if flag != 'unchanged' and backend != 'tifffile':
+        require_plain(image_format(data))
+    _require_whole(data)
+    decoded = mmcv.imfrombytes(data, flag=flag, backend=backend)
+    if decoded is None:
+        raise ValueError(f'no image that {backend or "OpenCV"} decodes, in 8 or 16 bits')
+    return decoded
+
+
+def _require_whole(data: bytes) -> None:
+    # OpenCV reads a truncated file without an error and makes up the rest. Pillow notices, but it
+    # does not know all formats of OpenCV, such as 16-bit colours in a TIFF.
+    with suppress(UnidentifiedImageError), _open(io.BytesIO(data)) as image:
+        image.load()
+
+
+def decode_channels(data: bytes) -> np.ndarray:
+    """Decodes all channels of an image, `(H, W, K)` in the file's order and type, not turned.
+
+    OpenCV reads the formats that it does not change, tifffile reads other TIFFs. Both may raise
+    nearly any exception on a corrupt file.
+    """
+    if not image_format(data).opencv_reads:
+        return _decode_tiff(data)
+    _require_whole(data)
+    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    if pixels is None:
+        raise ValueError('no image that OpenCV decodes')
+    pixels = np.atleast_3d(pixels)
+    return pixels if pixels.shape[2] < 3 else pixels[..., [2, 1, 0, *range(3, pixels.shape[2])]]
+
+
+def _decode_tiff(data: bytes) -> np.ndarray:
+    try:
+        import tifffile
+    except ImportError:
+        raise UserError(
+            f'{image_format(data).describe()} in a TIFF',
+            'needs tifffile, which is missing',
+            "it: pip install 'mmseg_cct[tiff]'",
+        ) from None
+    with tifffile.TiffFile(io.BytesIO(data)) as file:
+        page = file.pages[0]
+        pixels, axes = page.asarray(), page.axes
+    return np.moveaxis(pixels, axes.index('S'), -1) if 'S' in axes else np.atleast_3d(pixels)
+
+
+def require_channels(pixels: np.ndarray, channels: Sequence[int]) -> None:
+    """Raises `UnsuitableImage` if an image `(H, W, K)` lacks one of the channels."""
+    if max(channels) >= pixels.shape[2]:
+        raise UnsuitableImage(
+            f'{pixels.shape[2]} channels; expected {max(channels) + 1} or more, for '
+            f'LoadChannels.channels is {tuple(channels)}'
+        )
+
+
+def select_channels(
+    pixels: np.ndarray, channels: Sequence[int], value_range: tuple[float, float] | None = None
+) -> np.ndarray:
+    """Selects channels of an image `(H, W, K)` and scales their values.
+
+    Args:
+        pixels: The image.
+        channels: C channels, counted from 0, in the order of the result; repeats are allowed.
+        value_range: The values that become 0 and 255; values outside are clipped. None leaves
+            8-bit values as they are.
+
+    Returns:
+        `(H, W, C)` uint8, or float32 in [0, 255] if there is a range. Three channels are
+        reversed to BGR, like all images of MMSegmentation.
+
+    Raises:
+        UnsuitableImage: The image has no such channel, or values of another type.
+    """
+    require_channels(pixels, channels)
+    if value_range is None and pixels.dtype != np.uint8:
+        raise UnsuitableImage(
+            f'values of type {pixels.dtype}; expected 8 bits, or a LoadChannels.value_range'
+        )
+    if value_range is not None and pixels.dtype == np.uint8 and value_range[1] > 255:
+        raise UnsuitableImage(
+            f'values of 8 bits; expected more, for LoadChannels.value_range is {value_range}'
+        )
+    order = list(channels)[::-1] if len(channels) == 3 else list(channels)
+    chosen = pixels[..., order]
+    if value_range is not None:
+        low, high = value_range
+        chosen = (chosen.astype(np.float32).clip(low, high) - low) * (255 / (high - low))
+    return np.ascontiguousarray(chosen, np.uint8 if value_range is None else np.float32)
+
+
+def as_rgb(image: np.ndarray) -> np.ndarray:
+    """Converts a loaded image `(H, W[, C])` in [0, 255] to `(H, W, 3)` uint8, RGB, for display.
+
+    Three channels are BGR; of more, the first three are shown, of fewer, only the first.
+    """
+    image = np.atleast_3d(image)
+    channels = image.shape[2]
+    order = [2, 1, 0] if channels == 3 else [0, 1, 2] if channels > 3 else [0, 0, 0]
+    pixels = image[..., order]
+    if pixels.dtype != np.uint8:
+        pixels = pixels.clip(0, 255).round().astype(np.uint8)
+    return np.ascontiguousarray(pixels)
+
+
+def read_mask(
+    path: str | os.PathLike, backend_args: dict | None = None, backend: str | None = 'pillow'
+) -> np.ndarray:
+    """Reads the class ids of a mask as they are in the file: `(H, W)` integers or bools.
+
+    `backend_args` are those of mmengine's file backend, `backend` is the `imdecode_backend` of the
+    pipeline's `LoadAnnotations`, which must see the same ids.
+    """
+    try:
+        with open_image(path, backend_args) as image:
+            image.load()
+            ids, mode, kind = np.array(image), image.mode, image.format
+            orientation = image.getexif().get(ORIENTATION, 1)
+            pages = getattr(image, 'n_frames', 1)
+        loaded = ids
+        if backend in ('cv2', None):  # these scale low bit depths and turn palettes into colours
+            data = fileio.get(path, backend_args)
+            loaded = mmcv.imfrombytes(data, flag='unchanged', backend=backend)
+    except Exception as error:  # Pillow may raise nearly anything on a corrupt file
+        raise UserError(explain_unreadable(path, 'mask', error)) from None
+    if ids.ndim != 2 or ids.dtype.kind not in 'uib':
+        way = _way_from_colours(ids) if mode in ('RGB', 'RGBA') else ''
+        expected = f'one channel of integer class ids (a grey or palette PNG){way}'
+        raise UserError(path, f'a mask of Pillow mode {mode}', expected)
+    if kind in ('JPEG', 'MPO'):
+        raise UserError(path, 'a JPEG, which does not keep class ids', 'a PNG')
+    if pages != 1:
+        raise UserError(path, f'{pages} pages, one is read', 'a mask with one page')
+    if orientation != 1:
+        raise UserError(
+            path,
+            f'EXIF orientation {orientation}, which turns images but not masks',
+            'a mask without it, turned as its image is shown',
+        )
+    if not np.array_equal(ids.squeeze(), loaded.squeeze()):
+        raise UserError(
+            path,
+            f'imdecode_backend={backend!r} reads other ids than are in it (Pillow mode {mode})',
+            "LoadAnnotations(imdecode_backend='pillow')",
+        )
+    return ids
+
+
+def _way_from_colours(pixels: np.ndarray) -> str:
+    if (pixels[..., :3] == pixels[..., :1]).all():
+        return ': its three channels are equal, one of them will do'
+    return ': tools/import_masks.py turns colours into ids'
+
+
+def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Image.Image:
+    """Opens an image of any file backend with Pillow, which reads only the header.
+
+    An address such as ``s3://...`` names its backend itself.
+    """
+    is_local = backend_args is None and '://' not in str(path)
+    require_file(path)
+    return _open(path if is_local else io.BytesIO(fileio.get(path, backend_args)))
+
+
+def set_up_pillow() -> None:
+    """Keeps Pillow from starting Ghostscript, and lets it open images as large as OpenCV does."""
+    EpsImagePlugin.gs_binary = False
+    Image.MAX_IMAGE_PIXELS = 2**29  # it warns from there and refuses twice that
+
+
+def _open(file: str | os.PathLike | io.BytesIO) -> Image.Image:
+    return Image.open(file, formats=_FORMATS)
+
+
+def explain_unreadable(path: str | os.PathLike, kind: str, reason: object) -> str:
+    """Returns a one-line error for an 'image' or 'mask' that cannot be read."""
+    if isinstance(reason, FileNotFoundError):
+        said = f'no such file; expected the {kind} there'
+    elif isinstance(reason, (UnsuitableImage, UserError)):
+        said = str(reason).removeprefix(f'{printable(path)}: ')
+    else:
+        short = one_line(str(reason).replace(str(path), ''))
+        said = f'cannot be read ({short}); expected a readable {kind}'
+    return printable(f'{path}: {said}')
+
+
+def write_png(path: Path, image: Image.Image, palette: np.ndarray | None = None) -> None:
+    """Writes a PNG and the folders above it.
+
+    A palette `(C, 3)`, uint8 RGB, colours an image of mode L whose values are below C. A photograph
+    is compressed less: it takes a quarter of the time and a tenth more bytes.
+    """
+    if palette is not None:
+        image.putpalette(palette.tobytes())
+    buffer = io.BytesIO()
+    image.save(buffer, format='PNG', compress_level=1 if image.mode == 'RGB' else 6)
+    write_atomic(path, buffer.getvalue())
 
 
 def explain_failed_load(

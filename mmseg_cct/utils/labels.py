@@ -1,9 +1,13 @@
-"""Background and ignored pixels: names and ids."""
+"""Labels of pixels: background and ignored ones, names and ids, and the ids of masks."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from mmseg_cct.errors import UserError, printable
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files
 
 from .text import is_unicode
 
@@ -16,6 +20,7 @@ _IGNORED_NAMES = (
     *('void', 'ignore', 'ignored', 'unlabelled', 'unlabeled', 'unannotated', 'nolabel'),
     *('dontcare', 'donotcare'),
 )
+UNKNOWN_IDS = 'outside the classes'
 
 
 def is_background(name: str) -> bool:
@@ -56,3 +61,140 @@ def check_names(names: Any, key: str) -> None:
             raise UserError(key, f'{name!a} has a control character', 'names in one line of text')
     if len(set(names)) < len(names):
         raise UserError(f'{key}={tuple(names)}', '', 'every name once')
+
+
+def require_one_suffix(
+    folder: str | os.PathLike, suffix: str, masks: Collection[str], images: Collection[str]
+) -> None:
+    """Rejects a mask with another suffix than `suffix`, whose image would count as unlabelled.
+
+    `masks` are the names of the masks found below the folder, without suffix, like `images`.
+    """
+    end = os.path.splitext(f'x{suffix}')[0][1:]
+    for path in find_files(folder):
+        stem, extension = os.path.splitext(path.relative_to(folder).as_posix())
+        name = stem.removesuffix(end)
+        is_one = extension.lower() in IMAGE_SUFFIXES and stem.endswith(end)
+        if is_one and name in images and name not in masks:
+            found = f'a mask of another suffix than {suffix}, so that its image would have none'
+            raise UserError(str(path), found, f'{name}{suffix}')
+
+
+def check_mask(
+    mask: object,
+    ids: np.ndarray,
+    num_classes: int,
+    *,
+    image: object = None,
+    size: tuple[int, int] | None = None,
+    label_map: Mapping[int, int] | None = None,
+    reduce_zero_label: bool = False,
+) -> dict[int, int]:
+    """Checks the size and the ids of a mask.
+
+    Args:
+        mask: The file.
+        ids: `(H, W)` of integers or bools, as they are in the file.
+        num_classes: Number of classes C.
+        image: Its image.
+        size: Width and height of the image; `None` if unknown.
+        label_map: Class id by id in the file; ids that are not in it stay as they are.
+        reduce_zero_label: Whether 0 is ignored and all other ids move down by 1.
+
+    Returns:
+        The label of each id in the file, ascending, as MMSeg maps them.
+
+    Raises:
+        UserError: If the mask's size differs from its image's, or an id is neither a class nor
+            ignored.
+    """
+    if size is not None:
+        check_size(mask, ids, image, size)
+    label_of = label_of_each_id(ids, label_map, reduce_zero_label)
+    unknown = [
+        str(raw)
+        for raw, label in label_of.items()
+        if not (0 <= label < num_classes or label == IGNORE_INDEX)
+    ]
+    if unknown:
+        more = ' and more' if len(unknown) > 5 else ''
+        mapped = ', after label_map or reduce_zero_label' if label_map or reduce_zero_label else ''
+        raise UserError(
+            str(mask),
+            f'label id {", ".join(unknown[:5])}{more} {UNKNOWN_IDS}',
+            f'0 to {num_classes - 1}, or {IGNORE_INDEX} where ignored{mapped}',
+        )
+    return label_of
+
+
+def check_size(mask: object, ids: np.ndarray, image: object, size: tuple[int, int]) -> None:
+    """Checks that a mask has its image's size; arguments are as in `check_mask`."""
+    if ids.shape != size[::-1]:
+        found = f'{ids.shape[1]}×{ids.shape[0]} pixels'
+        expected = f'{size[0]}×{size[1]}, the size of its image {image}'
+        raise UserError(str(mask), found, expected)
+
+
+def label_of_each_id(
+    ids: np.ndarray, label_map: Mapping[int, int] | None = None, reduce_zero_label: bool = False
+) -> dict[int, int]:
+    """Maps the ids of a mask as MMSeg does; arguments and result are as in `check_mask`."""
+    if ids.dtype in (np.uint8, np.bool_):
+        present = np.flatnonzero(np.bincount(ids.reshape(-1), minlength=256))
+    else:
+        present = np.unique(ids)
+    labels = {}
+    for raw in present.tolist():
+        label = raw
+        if reduce_zero_label and raw <= 255:
+            label = 255 if raw in (0, 255) else raw - 1
+        labels[raw] = (label_map or {}).get(label, label)
+    return labels
+
+
+def judge_labels(
+    found: Mapping[frozenset[int], int], classes: Sequence[str], name: str, is_mapped: bool = False
+) -> list[str]:
+    """Judges a labelled set, called `name`, as a whole; returns warnings, a line each.
+
+    `found` counts the masks by the set of their labels, after MMSeg's mappings; `is_mapped` tells
+    whether the files hold other ids.
+
+    Raises:
+        UserError: If no pixel is labelled, or the masks of two classes hold only 0 and 255.
+    """
+    total, warnings = sum(found.values()), []
+    if not total:
+        return []
+    void = sum(number for labels, number in found.items() if labels <= {IGNORE_INDEX})
+    if void == total:
+        raise UserError(
+            name,
+            f'all {total} masks hold only {IGNORE_INDEX} (ignored)',
+            f'class ids from 0 to {len(classes) - 1}',
+        )
+    there = frozenset().union(*found)
+    if len(classes) > 1 and there == {0, IGNORE_INDEX} and not is_mapped:
+        line = f'{name}: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
+        if len(classes) == 2:
+            raise UserError(
+                f'{line}{classes[1]} never occurs; expected 0 for {classes[0]} and 1 for '
+                f'{classes[1]} (replace 255 by 1)'
+            )
+        warnings.append(
+            f'{line}{classes[0]} alone occurs; expected ids from 0 to {len(classes) - 1} (replace '
+            '255 by the id of its class, if it is one)'
+        )
+    if void:
+        warnings.append(
+            f'{name}: {void} of {total} masks are {IGNORE_INDEX} (ignored) alone; expected a '
+            'labelled pixel in each'
+        )
+    absent = [str(name) for index, name in enumerate(classes) if index not in there]
+    if absent:
+        warnings.append(
+            f'{name}: {", ".join(absent[:5])}{" and more" if len(absent) > 5 else ""} '
+            f'({len(absent)} of {len(classes)} classes) in none of the {total} masks; expected '
+            'each class in one'
+        )
+    return warnings

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from mmseg_cct.errors import Interrupted, UserError
 
-from .image_files import explain_unreadable
+from .images import explain_unreadable
 
 T = TypeVar('T')
 R = TypeVar('R')

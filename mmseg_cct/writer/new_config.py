@@ -21,8 +21,8 @@ from mmseg_cct.engine.weights import (
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
-from mmseg_cct.utils.image_lists import read_list, require_listable, write_list
-from mmseg_cct.utils.masks import judge_labels
+from mmseg_cct.utils.image_files import read_list, require_listable, write_list
+from mmseg_cct.utils.labels import judge_labels
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone

@@ -13,7 +13,7 @@ from PIL import Image
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.annotations.source import Source
-from mmseg_cct.utils.image_files import read_mask
+from mmseg_cct.utils.images import read_mask
 
 SIZE = WIDTH, HEIGHT = 60, 40
 A = [[4, 4], [24, 4], [24, 14], [4, 14]]

@@ -9,7 +9,7 @@ from PIL import Image
 
 from mmseg_cct.annotations.pictures import bitmap, size_of
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import ORIENTATION, decode_image
+from mmseg_cct.utils.images import ORIENTATION, decode_image
 
 MASK = np.random.default_rng(0).random((5, 7)) > 0.5
 GREY = MASK.astype(np.uint8) * 9

@@ -10,7 +10,7 @@ from mmseg_cct.datasets.splits import (
     read_voc_lists,
 )
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_lists import read_list, write_list
+from mmseg_cct.utils.image_files import read_list, write_list
 
 NAMES = [f'2007_{index:06}' for index in range(20)]
 

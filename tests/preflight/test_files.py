@@ -22,7 +22,7 @@ from mmseg_cct.preflight.files import (
     look_at_evaluation_data,
 )
 from mmseg_cct.utils import shares
-from mmseg_cct.utils.image_files import ORIENTATION
+from mmseg_cct.utils.images import ORIENTATION
 
 VOID = 'expected 0 to 2, or 255 where ignored'
 

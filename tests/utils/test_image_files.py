@@ -1,44 +1,30 @@
-"""Images are found and read, masks are read as they are in the file, and bad files are named."""
+"""Images, masks and lists of images are found."""
 
 import os
 
-import cv2
-import numpy as np
 import pytest
-from mmseg.datasets.transforms import LoadAnnotations
-from PIL import Image, UnidentifiedImageError
-from tiff import pixels_of
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.plugin import setup
 from mmseg_cct.utils.image_files import (
-    ORIENTATION,
-    decode_image,
-    explain_unreadable,
     find_images,
+    find_listed,
     find_masks,
-    open_image,
+    read_list,
+    resolve_list,
+    suffix_of_masks,
+    write_list,
+)
+from mmseg_cct.utils.images import (
+    image_size,
     read_image,
     read_mask,
-    select_channels,
-    suffix_of_masks,
 )
-from mmseg_cct.utils.image_format import UnsuitableImage
-from mmseg_cct.utils.images import image_size
-
-BYTES = pixels_of(3, 8, dtype='uint8')
 
 
 def _touch(root, *names):
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
-
-
-def _exif(orientation):
-    exif = Image.Exif()
-    exif[ORIENTATION] = orientation
-    return exif
 
 
 @pytest.mark.parametrize(
@@ -125,135 +111,83 @@ class TestFindMasks:
             find_masks(tmp_path)
 
 
-class TestReadMask:
+TWO = ['07_1', '07_3']
+
+
+class TestReadList:
     @pytest.mark.parametrize(
-        ('write', 'message'),
+        ('text', 'names'),
         [
-            (lambda path: None, 'no such file; expected the mask there'),
-            (lambda path: path.write_text('text'), r'cannot be read \(.*\); expected a readable'),
-            (
-                lambda path: Image.new('F', (2, 2)).save(path, format='TIFF'),
-                'a mask of Pillow mode F; expected one channel of integer',
-            ),
-            (
-                lambda path: Image.new('RGB', (2, 2), (7, 7, 7)).save(path),
-                r'mode RGB; expected .* palette PNG\): its three channels are equal',
-            ),
-            (
-                lambda path: Image.new('RGB', (2, 2), (7, 7, 8)).save(path),
-                r'mode RGB; expected .* palette PNG\): tools/import_masks.py turns',
-            ),
-            (  # it does not keep ids, whatever its name is
-                lambda path: Image.new('L', (8, 8), 1).save(path, format='JPEG'),
-                'a JPEG, .*; expected a PNG',
-            ),
-            (
-                lambda path: Image.new('L', (8, 8)).save(
-                    path, format='TIFF', save_all=True, append_images=[Image.new('L', (8, 8))]
-                ),
-                '2 pages, .*; expected a mask with one page',
-            ),
-            (
-                lambda path: Image.new('L', (8, 8), 1).save(path, exif=_exif(3)),
-                'EXIF orientation 3, .*; expected a mask without',
-            ),
+            ('a/b\n\n  c d \r\ne.jpg', ['a/b', 'c d', 'e.jpg']),
+            ('/JPEGImages/07_1.jpg /Seg/07_1.png\n/JPEGImages/07_3.jpg\t/Seg/07_3.png', TWO),
+            ('\ufeffa\nb\n', ['a', 'b']),  # a byte order mark
         ],
     )
-    def test_what_is_no_mask(self, tmp_path, write, message):
-        write(tmp_path / 'a.png')
-        with pytest.raises(UserError, match=rf'a\.png: .*{message}'):
-            read_mask(tmp_path / 'a.png')
+    def test_one_column_or_two(self, tmp_path, text, names):
+        (tmp_path / 'list').write_bytes(text.encode())
+        assert read_list(tmp_path / 'list') == names
 
-    @pytest.mark.parametrize('backend_args', [None, dict(backend='local')])
-    @pytest.mark.parametrize('mode', ['1', 'P', 'L', 'I;16'])
-    def test_gives_the_ids_of_the_file_or_names_a_pipeline_that_reads_others(
-        self, tmp_path, mode, backend_args
-    ):
-        kind = {'1': bool, 'I;16': np.uint16}.get(mode, np.uint8)
-        ids = np.array([[0, 1, 1], [1, 0, 1]], kind)
-        image = Image.fromarray(ids)
-        if mode == 'P':  # indices, not colours
-            image.putpalette([7, 8, 9] * 256)
-        assert image.mode == mode
-        image.save(tmp_path / 'a.png')
-        read = read_mask(tmp_path / 'a.png', backend_args)
-        assert np.array_equal(read, ids) and read.dtype.itemsize == ids.itemsize
-        read[0, 0] = 1  # transforms may write into it
-        if mode in ('L', 'I;16'):
-            assert np.array_equal(read_mask(tmp_path / 'a.png', backend='cv2'), ids)
-            return
-        line = rf"imdecode_backend='cv2' reads other ids .* \(Pillow mode {mode}\); expected Load"
-        with pytest.raises(UserError, match=line):
-            read_mask(tmp_path / 'a.png', backend='cv2')
+    @pytest.mark.parametrize('names', [['b', 'a'], ['a\u2028b', 'c\x0cd']])
+    def test_reads_what_is_written(self, tmp_path, names):
+        write_list(tmp_path / 'new' / 'list', names)
+        assert read_list(tmp_path / 'new' / 'list') == names
 
+    @pytest.mark.parametrize(
+        ('content', 'message'),
+        [
+            (None, 'no such file; expected a text file'),
+            ('folder', 'cannot be read'),
+            (b'', 'the list is empty; expected'),
+            (b'\n \n', 'the list is empty; expected'),
+            (b'a\nb\na\n', 'a is listed twice; expected every image once'),
+            (b'a.b\na.JPG\na\n', r'a\.JPG and a are the same image; expected'),
+            (b'\xff\xfe\x00\x81', 'cannot be read'),
+            ('Straße'.encode('latin-1'), 'cannot be read .*; expected .*saved as UTF-8$'),
+            ('Straße'.encode('utf-16'), 'cannot be read .*; expected .*saved as UTF-8$'),
+            ('a'.encode('utf-16-le'), 'cannot be read .*; expected .*saved as UTF-8$'),
+        ],
+    )
+    def test_what_is_no_list(self, tmp_path, content, message):
+        if content == 'folder':
+            (tmp_path / 'list').mkdir()
+        elif content is not None:
+            (tmp_path / 'list').write_bytes(content)
+        with pytest.raises(UserError, match=f'list: {message}'):
+            read_list(tmp_path / 'list')
 
-def test_pillows_word_counts_only_on_files_that_are_cut_off(tmp_path):
-    pixels = np.random.default_rng(0).integers(0, 255, (32, 32, 3), np.uint8)
-    data = cv2.imencode('.jpg', pixels)[1].tobytes()
-    assert decode_image(data).shape == (32, 32, 3)
-    assert decode_image(data, 'grayscale', 'pillow').shape == (32, 32)
-    with pytest.raises(OSError, match='truncated'):
-        decode_image(data[:-300])
-
-
-def test_an_unreadable_file_is_explained_in_one_line_that_names_it_once():
-    line = explain_unreadable('a.jpg', 'image', OSError('a.jpg is\nbroken'))
-    assert line == 'a.jpg: cannot be read (is broken); expected a readable image'
+    @pytest.mark.parametrize('name', ['a\nb', 'a\rb', ' a', 'a.jpg b.png', 'a\udcff'])
+    def test_writes_no_name_that_it_would_not_read(self, tmp_path, name):
+        with pytest.raises(UserError, match=r'list: .* cannot be a line of a list') as caught:
+            write_list(tmp_path / 'list', ['c', name])
+        assert '\n' not in str(caught.value) and not (tmp_path / 'list').exists()
 
 
-def load_as_a_pipeline(path):
-    setup()  # forbids it to Pillow
-    LoadAnnotations()(dict(seg_map_path=str(path), reduce_zero_label=False))
+class TestFindListed:
+    @pytest.mark.parametrize(
+        ('name', 'found'),
+        [
+            ('a/b', 'a/b'),
+            ('a/b.jpg', 'a/b'),
+            ('a/b.PNG', 'a/b'),
+            ('c.v2', 'c.v2'),
+            ('c.v2.jpg', 'c.v2'),
+            ('d.jpg', 'd.jpg'),  # of d.jpg.jpg
+            ('c', None),
+            ('a/b.v2', None),  # not an extension: another image
+            ('b', None),
+        ],
+    )
+    def test_only_extensions_of_images_are_cut(self, name, found):
+        assert find_listed(name, {'a/b': 0, 'c.v2': 1, 'd.jpg': 2, 'd': 3}) == found
 
 
-@pytest.mark.parametrize(
-    ('read', 'error'),
-    [
-        (lambda path: Image.open(path).load(), None),  # the file would start it
-        (read_image, ValueError),
-        (read_mask, UserError),
-        (lambda path: open_image(path).load(), UnidentifiedImageError),
-        (lambda path: open_image(path, dict(backend='local')).load(), UnidentifiedImageError),
-        (lambda path: image_size(str(path), None, decode=False), UserError),
-        (load_as_a_pipeline, OSError),
-    ],
-)
-def test_a_postscript_file_named_png_starts_no_program(read, error, tmp_path, monkeypatch):
-    ran, program = tmp_path / 'ran', tmp_path / 'bin/gs'
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\ntouch {ran}\n')
-    program.chmod(0o755)
-    monkeypatch.setenv('PATH', str(program.parent), prepend=os.pathsep)
-    monkeypatch.setattr('PIL.EpsImagePlugin.gs_binary', None)  # Pillow looks for it again
-    Image.new('RGB', (8, 8)).save(tmp_path / 'x.png', format='EPS')
-    with pytest.raises(error or Exception):
-        read(tmp_path / 'x.png')
-    assert ran.exists() == (error is None)
+class TestResolveList:
+    def test_prefers_the_working_directory(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        write_list('lists/a.txt', ['a'])
+        assert resolve_list('lists/a.txt') == str(tmp_path / 'lists' / 'a.txt')
 
-
-def test_channels_are_selected_and_scaled():
-    pixels = np.array([[[0, 100, 200, 300]]], 'uint16')
-    for channels, expected in {
-        (0, 1, 2, 3): [0, 0, 127.5, 255],
-        (1,): [0],
-        (1, 2, 3): [255, 127.5, 0],  # BGR
-        (2, 2, 2): [127.5] * 3,
-    }.items():
-        found = select_channels(pixels, channels, (100, 300))
-        assert found.dtype == np.float32 and found[0, 0].tolist() == expected
-    assert np.array_equal(select_channels(BYTES, (2, 0)), BYTES[..., [2, 0]])
-    assert select_channels(BYTES, (0, 1, 2), (0, 255)).dtype == np.float32
-
-
-@pytest.mark.parametrize(
-    ('pixels', 'channels', 'limits', 'message'),
-    [
-        (pixels_of(4), (0, 4), (0, 9), '^4 channels; expected 5 or more'),
-        (pixels_of(4), (0,), None, '^values of type uint16; expected 8 bits'),
-        (BYTES, (0, 1, 2), (0, 4095), r'^values of 8 bits; .*value_range is \(0, 4095\)'),
-    ],
-)
-def test_missing_channels_and_depth_are_named(pixels, channels, limits, message):
-    """8 bits are not taken for the lowest of 12."""
-    with pytest.raises(UnsuitableImage, match=message):
-        select_channels(pixels, channels, limits)
+    @pytest.mark.parametrize('name', ['', 'train.txt', '/nowhere/train.txt'])
+    def test_leaves_others(self, name, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert resolve_list(name) == name

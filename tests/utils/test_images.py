@@ -1,13 +1,170 @@
-"""The size of an image, from as little of its file as tells that the file is whole."""
+"""Images and masks are read as they are in the file, and bad files are named."""
+
+import os
 
 import cv2
 import numpy as np
 import pytest
-from PIL import Image
+from mmseg.datasets.transforms import LoadAnnotations
+from PIL import Image, UnidentifiedImageError
+from tiff import pixels_of
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.plugin import setup
 from mmseg_cct.utils import images
-from mmseg_cct.utils.images import image_size
+from mmseg_cct.utils.image_format import UnsuitableImage
+from mmseg_cct.utils.images import (
+    ORIENTATION,
+    decode_image,
+    explain_unreadable,
+    image_size,
+    open_image,
+    read_image,
+    read_mask,
+    select_channels,
+)
+
+BYTES = pixels_of(3, 8, dtype='uint8')
+
+
+def _exif(orientation):
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    return exif
+
+
+class TestReadMask:
+    @pytest.mark.parametrize(
+        ('write', 'message'),
+        [
+            (lambda path: None, 'no such file; expected the mask there'),
+            (lambda path: path.write_text('text'), r'cannot be read \(.*\); expected a readable'),
+            (
+                lambda path: Image.new('F', (2, 2)).save(path, format='TIFF'),
+                'a mask of Pillow mode F; expected one channel of integer',
+            ),
+            (
+                lambda path: Image.new('RGB', (2, 2), (7, 7, 7)).save(path),
+                r'mode RGB; expected .* palette PNG\): its three channels are equal',
+            ),
+            (
+                lambda path: Image.new('RGB', (2, 2), (7, 7, 8)).save(path),
+                r'mode RGB; expected .* palette PNG\): tools/import_masks.py turns',
+            ),
+            (  # it does not keep ids, whatever its name is
+                lambda path: Image.new('L', (8, 8), 1).save(path, format='JPEG'),
+                'a JPEG, .*; expected a PNG',
+            ),
+            (
+                lambda path: Image.new('L', (8, 8)).save(
+                    path, format='TIFF', save_all=True, append_images=[Image.new('L', (8, 8))]
+                ),
+                '2 pages, .*; expected a mask with one page',
+            ),
+            (
+                lambda path: Image.new('L', (8, 8), 1).save(path, exif=_exif(3)),
+                'EXIF orientation 3, .*; expected a mask without',
+            ),
+        ],
+    )
+    def test_what_is_no_mask(self, tmp_path, write, message):
+        write(tmp_path / 'a.png')
+        with pytest.raises(UserError, match=rf'a\.png: .*{message}'):
+            read_mask(tmp_path / 'a.png')
+
+    @pytest.mark.parametrize('backend_args', [None, dict(backend='local')])
+    @pytest.mark.parametrize('mode', ['1', 'P', 'L', 'I;16'])
+    def test_gives_the_ids_of_the_file_or_names_a_pipeline_that_reads_others(
+        self, tmp_path, mode, backend_args
+    ):
+        kind = {'1': bool, 'I;16': np.uint16}.get(mode, np.uint8)
+        ids = np.array([[0, 1, 1], [1, 0, 1]], kind)
+        image = Image.fromarray(ids)
+        if mode == 'P':  # indices, not colours
+            image.putpalette([7, 8, 9] * 256)
+        assert image.mode == mode
+        image.save(tmp_path / 'a.png')
+        read = read_mask(tmp_path / 'a.png', backend_args)
+        assert np.array_equal(read, ids) and read.dtype.itemsize == ids.itemsize
+        read[0, 0] = 1  # transforms may write into it
+        if mode in ('L', 'I;16'):
+            assert np.array_equal(read_mask(tmp_path / 'a.png', backend='cv2'), ids)
+            return
+        line = rf"imdecode_backend='cv2' reads other ids .* \(Pillow mode {mode}\); expected Load"
+        with pytest.raises(UserError, match=line):
+            read_mask(tmp_path / 'a.png', backend='cv2')
+
+
+def test_pillows_word_counts_only_on_files_that_are_cut_off(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 255, (32, 32, 3), np.uint8)
+    data = cv2.imencode('.jpg', pixels)[1].tobytes()
+    assert decode_image(data).shape == (32, 32, 3)
+    assert decode_image(data, 'grayscale', 'pillow').shape == (32, 32)
+    with pytest.raises(OSError, match='truncated'):
+        decode_image(data[:-300])
+
+
+def test_an_unreadable_file_is_explained_in_one_line_that_names_it_once():
+    line = explain_unreadable('a.jpg', 'image', OSError('a.jpg is\nbroken'))
+    assert line == 'a.jpg: cannot be read (is broken); expected a readable image'
+
+
+def load_as_a_pipeline(path):
+    setup()  # forbids it to Pillow
+    LoadAnnotations()(dict(seg_map_path=str(path), reduce_zero_label=False))
+
+
+@pytest.mark.parametrize(
+    ('read', 'error'),
+    [
+        (lambda path: Image.open(path).load(), None),  # the file would start it
+        (read_image, ValueError),
+        (read_mask, UserError),
+        (lambda path: open_image(path).load(), UnidentifiedImageError),
+        (lambda path: open_image(path, dict(backend='local')).load(), UnidentifiedImageError),
+        (lambda path: image_size(str(path), None, decode=False), UserError),
+        (load_as_a_pipeline, OSError),
+    ],
+)
+def test_a_postscript_file_named_png_starts_no_program(read, error, tmp_path, monkeypatch):
+    ran, program = tmp_path / 'ran', tmp_path / 'bin/gs'
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\ntouch {ran}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv('PATH', str(program.parent), prepend=os.pathsep)
+    monkeypatch.setattr('PIL.EpsImagePlugin.gs_binary', None)  # Pillow looks for it again
+    Image.new('RGB', (8, 8)).save(tmp_path / 'x.png', format='EPS')
+    with pytest.raises(error or Exception):
+        read(tmp_path / 'x.png')
+    assert ran.exists() == (error is None)
+
+
+def test_channels_are_selected_and_scaled():
+    pixels = np.array([[[0, 100, 200, 300]]], 'uint16')
+    for channels, expected in {
+        (0, 1, 2, 3): [0, 0, 127.5, 255],
+        (1,): [0],
+        (1, 2, 3): [255, 127.5, 0],  # BGR
+        (2, 2, 2): [127.5] * 3,
+    }.items():
+        found = select_channels(pixels, channels, (100, 300))
+        assert found.dtype == np.float32 and found[0, 0].tolist() == expected
+    assert np.array_equal(select_channels(BYTES, (2, 0)), BYTES[..., [2, 0]])
+    assert select_channels(BYTES, (0, 1, 2), (0, 255)).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ('pixels', 'channels', 'limits', 'message'),
+    [
+        (pixels_of(4), (0, 4), (0, 9), '^4 channels; expected 5 or more'),
+        (pixels_of(4), (0,), None, '^values of type uint16; expected 8 bits'),
+        (BYTES, (0, 1, 2), (0, 4095), r'^values of 8 bits; .*value_range is \(0, 4095\)'),
+    ],
+)
+def test_missing_channels_and_depth_are_named(pixels, channels, limits, message):
+    """8 bits are not taken for the lowest of 12."""
+    with pytest.raises(UnsuitableImage, match=message):
+        select_channels(pixels, channels, limits)
 
 
 @pytest.fixture(params=['jpg', 'png'])

@@ -8,8 +8,8 @@ from mmcv.transforms import BaseTransform, LoadImageFromFile
 from mmseg.registry import TRANSFORMS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import decode_channels, explain_unreadable, select_channels
 from mmseg_cct.utils.image_format import image_format
+from mmseg_cct.utils.images import decode_channels, explain_unreadable, select_channels
 
 
 @TRANSFORMS.register_module()

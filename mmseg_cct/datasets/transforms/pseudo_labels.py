@@ -11,7 +11,7 @@ from mmseg.registry import TRANSFORMS
 from torch import from_numpy
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import read_mask
+from mmseg_cct.utils.images import read_mask
 
 from .valid_pixels import FIELD
 

@@ -21,7 +21,7 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.undisturbed import undisturbed
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
-from mmseg_cct.utils.image_files import as_rgb
+from mmseg_cct.utils.images import as_rgb
 from mmseg_cct.utils.ranges import at_least, ranges
 from mmseg_cct.visualization.figures import outer_legend, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend, paint
