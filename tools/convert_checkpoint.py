@@ -21,7 +21,7 @@ from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import ZIP, output_file
 
 if TYPE_CHECKING:
-    from mmseg_cct.interop.public_names import Renamed
+    from mmseg_cct.interop.convert import Renamed
 
 
 def parse_args() -> argparse.Namespace:

@@ -178,8 +178,6 @@ class _Outlines:
         (column, row), (right, down) = points[:2].min(axis=0), np.abs(points[1] - points[0])
         sides = self._owner[row + down, column + right], self._owner[row + 1, column + 1]
         epsilon = min(self._tolerance[side] for side in sides)
-        if (
-            epsilon > 0 and _OUTSIDE not in sides
-        ):  # the edges' middles make slanting lines, not stairs
+        if epsilon > 0 and _OUTSIDE not in sides:  # middles of edges make slanting lines, no stairs
             points = np.concatenate([points[:1], (points[1:] + points[:-1]) / 2, points[-1:]])
         return cv2.approxPolyDP(points.astype(np.float32)[:, None], epsilon, False)[:, 0]

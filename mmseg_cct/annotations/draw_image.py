@@ -1,6 +1,6 @@
 """Draws what somebody drew on an image, and tells what is not in the mask as it was drawn."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,6 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, is_background
 from mmseg_cct.utils.templates import markdown_table
 
-from .boxes import bounding_boxes, union
 from .class_table import ClassTable
 from .pictures import size_of, turned
 from .rasterize import Drawing, rasterize, scaled
@@ -21,6 +20,7 @@ from .shapes import AnnotatedImage, LeftOut, Shape
 IGNORED = f'ignored ({IGNORE_INDEX})'
 _NAMED = 3  # images by name
 _FAR = 2.0  # sides of the image; shares beyond are pixels
+_SLACK = 2.0, 0.05  # pixels and share of the sides by which a box may miss what it bounds
 
 
 @dataclass
@@ -96,7 +96,9 @@ class Drawer(NamedTuple):
             raise UserError('annotation', f'of {size[0]}×{size[1]} pixels', expected)
         _require_unit(annotated)
         frame = shown
-        if not annotated.is_relative and size and _is_like(size, stored) and shown != stored:
+        # stored if both are upright, or both lie
+        is_stored = size and (size[0] - size[1]) * (stored[0] - stored[1]) > 0
+        if not annotated.is_relative and is_stored and shown != stored:
             frame, read_as = stored, 'read as stored, and turned'
         if annotated.is_relative or size not in (None, frame):
             parts = [scaled(part, size, frame) for part in parts]
@@ -157,11 +159,6 @@ class Drawer(NamedTuple):
         return ids
 
 
-def _is_like(size: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether both are upright, or both lie."""
-    return (size[0] - size[1]) * (other[0] - other[1]) > 0
-
-
 def _require_unit(annotated: AnnotatedImage) -> None:
     """Raises an error if pixels look like shares of the sides, or shares like pixels."""
     if not all(shape.polygons for shape in annotated.shapes):
@@ -189,3 +186,38 @@ def _require_inside(shapes: Sequence[Shape], drawing: Drawing, size: tuple[int, 
     )
     expected = 'x before y: are they swapped?' if is_swapped else 'pixels of this image'
     raise UserError('annotation', found, expected)
+
+
+def bounding_boxes(parts: Sequence[Shape | LeftOut]) -> list[Shape | LeftOut]:
+    """Finds boxes that only bound other shapes, as in files of instances; they are no regions.
+
+    They have the extent of a shape of their label or group, in pixels, or are around their group's.
+    """
+    members: dict[tuple[object, object], list[np.ndarray]] = defaultdict(list)
+    for index, shape in enumerate(parts):
+        if isinstance(shape, Shape) and not shape.is_box and shape.has_area:
+            keys = [(shape.label, index), (shape.label, shape.group), (None, shape.group)]
+            for key in keys[: 1 if shape.group is None else 3]:
+                members[key].append(shape.extent)
+    bounded = {key: union(extents) for key, extents in members.items()}
+    boxes = [
+        each for each in parts if (each.is_box if isinstance(each, Shape) else each.kind == 'box')
+    ]
+    return [box for box in boxes if any(_bounds(box, *each) for each in bounded.items())]
+
+
+def _bounds(box: Shape | LeftOut, of: tuple[object, object], extent: np.ndarray) -> bool:
+    label, group = of
+    is_of_group = box.group is not None and group == box.group
+    if box.extent is None or not (label == box.label or is_of_group):
+        return False
+    slack = np.maximum(_SLACK[0], _SLACK[1] * (box.extent[1] - box.extent[0]))
+    beyond = (extent - box.extent) * [[1], [-1]]  # inwards at all sides
+    is_equal, is_within = (np.abs(beyond) <= slack).all(), (beyond >= -slack).all()
+    return bool(is_equal or (is_within and is_of_group and label == box.label))
+
+
+def union(extents: Sequence[np.ndarray]) -> np.ndarray:
+    """Unites extents `(2, 2)`."""
+    corners = np.stack(extents)
+    return np.stack([corners[:, 0].min(0), corners[:, 1].max(0)])

@@ -21,7 +21,7 @@ from mmseg_cct.engine.weights import is_training_only, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import ZIP, output_file, write_atomic
 
-from .public_names import is_public
+from .convert import is_public
 
 # Keys of a config for inference; the others name data and folders of the training machine.
 _CONFIG_KEYS = (

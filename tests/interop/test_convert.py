@@ -1,6 +1,7 @@
 """Names, orders and files of the conversion; nothing here needs the public code."""
 
 import io
+import itertools
 import zipfile
 
 import numpy as np
@@ -13,8 +14,8 @@ from public_state import C, D, K, public_state
 from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop.convert import convert_file
-from mmseg_cct.interop.public_names import BACKBONE_NAMES
+from mmseg_cct.interop.convert import BACKBONE_NAMES, convert_file, to_project
+from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead
 from mmseg_cct.preflight.pretrained import check_pretrained_weights
 
 
@@ -105,3 +106,107 @@ def test_their_imagenet_weights_start_the_shipped_backbone(prefix, tmp_path, mon
     backbone.init_weights()
     stem = backbone.state_dict()['stem.6.weight']
     assert stem.shape == (128, 64, 3, 3) and torch.equal(stem, theirs[f'{prefix}conv3.weight'])
+
+
+def part_of(state, prefix):
+    return {n.removeprefix(prefix): value for n, value in state.items() if n.startswith(prefix)}
+
+
+def plain_decoder(state, prefix, z):
+    """The decoder at every feature position on its own, `(D, h, w)` → `(C, 8h, 8w)`."""
+    _, h, w = z.shape
+    result = torch.empty(C, 8 * h, 8 * w)
+    projection = state[f'{prefix}.upsample.0.weight'][..., 0, 0]
+    for y, x in itertools.product(range(h), range(w)):
+        cell = {(0, 0): projection @ z[:, y, x]}  # offset in the cell → C values
+        for level in (1, 2, 3):
+            weight = state[f'{prefix}.upsample.{level}.conv.weight'][..., 0, 0]
+            bias = state[f'{prefix}.upsample.{level}.conv.bias']
+            finer = {}
+            for (dy, dx), value in cell.items():
+                up = (weight @ value + bias).clamp(min=0)
+                for i, j in itertools.product(range(2), range(2)):
+                    # class c, sub-pixel (i, j) is row 4c + 2i + j
+                    finer[2 * dy + i, 2 * dx + j] = up[2 * i + j :: 4]
+            cell = finer
+        for (dy, dx), value in cell.items():
+            result[:, 8 * y + dy, 8 * x + dx] = value
+    return result
+
+
+def test_every_weight_of_the_shipped_model_has_a_public_name(project_root):
+    config = load_config(str(project_root / 'configs/public/cct_r50_voc_1464.py'), {})
+    assert config.model.decode_head.final_activation
+    assert config.model.auxiliary_head.final_activation
+    model = MODELS.build(config.model)
+    renamed = to_project(public_state(30))
+    assert (renamed.missing, renamed.unexpected, renamed.num_decoders) == ([], [], 30)
+    assert renamed.state.keys() == model.state_dict().keys()
+
+
+def test_decoders_of_the_public_code_come_in_this_order():
+    """The module list of the public code's `CCT`: its config's numbers in this order."""
+    config = load_config('public/cct_r50_voc_1464', {})
+    perturbations = config.model.auxiliary_head.perturbations
+    expected = dict(vat=2, dropout=6, guided_cutout=6, context_masking=2, object_masking=2)
+    expected |= dict(feature_drop=6, feature_noise=6)
+    numbers = {name: item.num_decoders for name, item in perturbations.items()}
+    assert list(numbers.items()) == list(expected.items())
+
+
+@pytest.mark.parametrize('num_decoders', [0, 1, 12])
+@pytest.mark.parametrize('module', [True, False])
+def test_every_weight_is_taken(num_decoders, module):
+    renamed = to_project(public_state(num_decoders, module))
+    assert renamed.num_decoders == num_decoders
+    assert not renamed.missing and not renamed.unexpected
+
+
+def test_the_main_decoder_is_the_equation():
+    state = public_state(module=False)
+    head = PixelShuffleHead(D, C, stride=8, final_activation=True)
+    renamed = to_project(state).state
+    head.load_state_dict(part_of(renamed, 'decode_head.'))
+    z = torch.randn(1, D, 2, 3)
+    expected = plain_decoder(state, 'main_decoder', z[0])
+    assert (expected > 0).any() and (expected == 0).any()
+    torch.testing.assert_close(head((z,))[0], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_each_auxiliary_decoder_is_the_equation_in_its_place():
+    state = public_state(module=False)
+    silent = dict(type='FeatureNoise', noise_range=0.0)
+    perturbations = dict(a=dict(silent, num_decoders=1), b=dict(silent, num_decoders=K - 1))
+    options = dict(context_classes=(0,), compile=False, final_activation=True)
+    bank = PerturbedDecoderBank(D, C, perturbations, dict(type='MSEConsistency'), **options)
+    renamed = to_project(state).state
+    bank.load_state_dict(part_of(renamed, 'auxiliary_head.'))
+    z = torch.randn(1, D, 2, 3)
+    with torch.no_grad():
+        actual = bank((z,), torch.randn(1, C, 16, 24))[:, 0]
+    for index in range(K):
+        expected = plain_decoder(state, f'aux_decoders.{index}', z[0])
+        torch.testing.assert_close(actual[index], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_missing_and_unexpected_names_are_listed():
+    state = public_state(module=False)
+    gone = ['encoder.base.3.5.conv2.weight', 'encoder.psp.stages.2.1.weight']
+    gone.append('aux_decoders.2.upsample.3.conv.bias')
+    counters = [name for name in state if name.endswith('num_batches_tracked')]
+    assert counters
+    for name in (*gone, *counters):  # counters of batches may be missing
+        del state[name]
+    state['encoder.fc.weight'] = state['aux_decoders.1.upsample.4.conv.bias'] = torch.zeros(2)
+    renamed = to_project(state)
+    assert renamed.missing == gone
+    assert renamed.unexpected == ['encoder.fc.weight', 'aux_decoders.1.upsample.4.conv.bias']
+    assert 'auxiliary_head.up.2.bias' not in renamed.state
+
+
+def test_decoders_of_different_shapes_are_refused():
+    state = public_state(module=False)
+    state['aux_decoders.3.upsample.1.conv.weight'] = torch.zeros(8, C, 1, 1)
+    expected = r'3\.upsample\.1\.conv\.weight is \(8, 3\), expected \(12, 3\) as aux_decoders\.0'
+    with pytest.raises(UserError, match=rf'aux_decoders\.{expected}'):
+        to_project(state)

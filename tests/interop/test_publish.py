@@ -17,7 +17,7 @@ from mmseg.registry import MODELS
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_names
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop.public_names import SHARED_NAMES
+from mmseg_cct.interop.convert import SHARED_NAMES
 from mmseg_cct.interop.publish import publish_checkpoint
 
 
