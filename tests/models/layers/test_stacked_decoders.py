@@ -5,13 +5,10 @@ from plain import conv_chain
 from mmseg_cct.models.layers.stacked_decoders import Chain, decode, softmax
 from mmseg_cct.models.layers.subpixel import from_subpixel_layout, num_levels
 
-STRIDES = [1, 2, 4, 8, 16]
-
-
 N, C, H, W = 2, 3, 3, 4
 
 
-@pytest.mark.parametrize('stride', STRIDES)
+@pytest.mark.parametrize('stride', [1, 2, 4, 8, 16])
 @pytest.mark.parametrize('final_activation', [False, True])
 def test_a_decoder_in_subpixel_layout_is_one_with_pixel_shuffle(stride, final_activation):
     torch.manual_seed(0)
