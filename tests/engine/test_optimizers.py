@@ -7,7 +7,7 @@ from mmengine.logging import MMLogger
 from mmengine.optim import build_optim_wrapper
 from torch import nn
 
-from mmseg_cct.engine.optimizers import CPUAmpOptimWrapper, merge_groups
+from mmseg_cct.engine.optimizers import CPUAmpOptimWrapper
 
 CUSTOM_KEYS = {'0.': dict(lr_mult=0.1), '2.': dict(lr_mult=0.1, decay_mult=0.0)}
 
@@ -52,14 +52,6 @@ def test_parameters_with_the_same_options_share_a_group():
         (2, pytest.approx(0.01), 0.01),
         (4, 0.1, 0.01),
         (2, pytest.approx(0.01), 0.0),
-    ]
-
-
-def test_options_that_differ_keep_groups_apart():
-    groups = [dict(params=['a']), dict(params=['b'], lr=1.0), dict(params=['c'])]
-    assert merge_groups(groups) == [
-        dict(params=['a', 'c']),
-        dict(params=['b'], lr=1.0),
     ]
 
 
