@@ -37,14 +37,12 @@ def bare(trained, tmp_path):
     return str(tmp_path / 'bare.pth')
 
 
-def test_classes_and_palette_come_from_the_config_where_the_checkpoint_has_none(trained, bare):
-    meta = load_model(copy.deepcopy(trained.config), bare, 'cpu').dataset_meta
+def test_classes_and_palette_come_from_the_config_or_are_found(trained, bare):
+    """Where the checkpoint has none."""
+    config = copy.deepcopy(trained.config)
+    meta = load_model(copy.deepcopy(config), bare, 'cpu').dataset_meta
     assert tuple(meta['classes']) == ('ground', 'thing', 'other')
     assert np.array_equal(meta['palette'], trained.palette)
-
-
-def test_a_palette_is_found_where_nobody_has_one(trained, bare):
-    config = copy.deepcopy(trained.config)
     for split in ('train', 'val', 'test'):
         config[f'{split}_dataloader'].pop('dataset')
     names = [f'class {index}' for index in range(3)]

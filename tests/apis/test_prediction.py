@@ -6,11 +6,14 @@ import os
 import numpy as np
 import pytest
 import torch
+from mmseg.apis import inference_model
 from mmseg.registry import MODELS
 from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
+from mmseg_cct.apis.inference import load_model
 from mmseg_cct.apis.prediction import RECORD, predict_images
+from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 
 
@@ -77,11 +80,6 @@ def test_what_is_left_out_or_gone_or_normalised_otherwise_is_told(
 
 
 def test_the_mask_is_the_models_prediction_and_the_overlay_blends_it(trained, photos, tmp_path):
-    from mmseg.apis import inference_model
-
-    from mmseg_cct.apis.inference import load_model
-    from mmseg_cct.config.load import load_config
-
     predict(trained, photos / 'b.png', tmp_path / 'out', opacity=0.25)
     model = load_model(load_config(str(trained.file), {}), str(trained.checkpoint), 'cpu')
     expected = inference_model(model, str(photos / 'b.png')).pred_sem_seg.data[0].numpy()
@@ -106,27 +104,18 @@ def test_a_georeferenced_image_gets_a_georeferenced_mask(trained, photos, tmp_pa
     assert np.array_equal(np.array(mask), np.array(Image.open(tmp_path / 'out/masks/tile.png')))
 
 
-def test_a_second_run_does_only_what_is_missing(trained, photos, tmp_path):
+def test_a_second_run_does_what_is_missing_or_was_replaced(trained, photos, tmp_path):
     out = tmp_path / 'out'
     predict(trained, photos, out)
-    kept = out / 'masks' / 'a.png'
-    before = kept.stat().st_mtime_ns
+    kept, replaced = out / 'masks' / 'a.png', out / 'masks' / 'b.png'
+    before = kept.stat().st_mtime_ns, replaced.read_bytes()
     (out / 'overlays' / 'more' / 'c.png').unlink()
-    summary = predict(trained, photos, out)
-    assert (summary.written, summary.skipped) == (1, 3)
-    assert kept.stat().st_mtime_ns == before
-    assert not list(out.rglob('*.part'))
-
-
-def test_an_image_that_was_replaced_is_done_again(trained, photos, tmp_path):
-    out = tmp_path / 'out'
-    predict(trained, photos, out)
-    before = (out / 'masks' / 'b.png').read_bytes()
     (photos / 'b.png').write_bytes((photos / 'grey.png').read_bytes())
     summary = predict(trained, photos, out)
-    assert (summary.written, summary.skipped) == (1, 3)
-    after = (out / 'masks' / 'b.png').read_bytes()
-    assert after == (out / 'masks' / 'grey.png').read_bytes() != before
+    assert (summary.written, summary.skipped) == (2, 2)
+    assert kept.stat().st_mtime_ns == before[0]
+    assert replaced.read_bytes() == (out / 'masks' / 'grey.png').read_bytes() != before[1]
+    assert not list(out.rglob('*.part'))
 
 
 def test_a_run_stopped_between_the_files_of_an_image_does_that_image_again(
@@ -164,10 +153,8 @@ def test_corrupt_images_are_reported_and_the_rest_goes_on(trained, photos, tmp_p
     buffer = io.BytesIO()
     Image.fromarray(np.zeros((64, 64, 3), np.uint8) + 99).save(buffer, format='JPEG')
     (photos / 'truncated.jpg').write_bytes(buffer.getvalue()[:-200])
-    code = trained.run(
-        'predict', trained.file, trained.checkpoint, photos, '--out', tmp_path / 'out'
-    )
-    assert code == 1
+    arguments = trained.file, trained.checkpoint, photos, '--out', tmp_path / 'out'
+    assert trained.run('predict', *arguments) == 1
     done = capsys.readouterr()
     assert '4 written' in done.out and '2 unreadable' in done.out
     lines = [line for line in done.err.splitlines() if line.startswith('error: ')]

@@ -60,15 +60,13 @@ def test_tta_leaves_the_trainings_config_alone(trained, here):
     assert 0 <= _metrics(trained.work_dir / 'test')['mIoU'] <= 100
 
 
-def test_the_default_work_dir_is_below_the_trainings(trained):
-    config = prepare_test(str(trained.file), str(trained.checkpoint))
-    assert config.work_dir == 'work_dirs/tiny/test'
-
-
 def test_the_trainings_own_work_dir_is_never_used(trained, tmp_path):
+    files = str(trained.file), str(trained.checkpoint)
+    assert prepare_test(*files).work_dir == 'work_dirs/tiny/test'
     (tmp_path / 'last_checkpoint').touch()
-    config = prepare_test(str(trained.file), str(trained.checkpoint), work_dir=str(tmp_path))
-    assert config.work_dir == str(tmp_path / 'test')
+    assert prepare_test(*files, work_dir=str(tmp_path)).work_dir == str(tmp_path / 'test')
+    with pytest.raises(UserError, match=r'^gone.pth: no such checkpoint file$'):
+        prepare_test(files[0], 'gone.pth')
 
 
 def test_out_reaches_the_evaluators_that_write(cct, trained):
@@ -81,11 +79,6 @@ def test_out_reaches_the_evaluators_that_write(cct, trained):
     cct.config.test_evaluator = dump
     with pytest.raises(UserError, match='--out needs a test_evaluator of type IoUMetric'):
         prepare_test(str(cct.write()), str(trained.checkpoint), out='png')
-
-
-def test_a_missing_checkpoint_is_named(trained):
-    with pytest.raises(UserError, match=r'^gone.pth: no such checkpoint file$'):
-        prepare_test(str(trained.file), 'gone.pth')
 
 
 @pytest.mark.parametrize(
@@ -169,7 +162,8 @@ def test_factors_scale_the_size_of_the_test(warnings):
     assert follow_test_size(pipeline, [LOAD, RESIZE, PACK]) == [LOAD, RESIZE, pipeline[1]]
     assert follow_test_size(pipeline, [LOAD, PACK]) == pipeline
     resized = views(*factors, before=[RESIZE])
-    assert follow_test_size(resized, [LOAD, RESIZE, PACK]) == resized
+    for same in (resized, views(), [LOAD, PACK]):
+        assert follow_test_size(same, [LOAD, RESIZE, PACK]) == same
     assert not warnings
 
 
@@ -182,8 +176,3 @@ def test_sizes_much_larger_than_the_test_are_warned_of(warnings):
     ((level, message),) = warnings
     assert level == logging.WARNING
     assert 'longest side of up to 1280 pixels; the test to 320' in message
-
-
-def test_a_pipeline_without_resizes_stays(warnings):
-    assert follow_test_size([LOAD, PACK], [LOAD, RESIZE, PACK]) == [LOAD, PACK]
-    assert follow_test_size(views(), [LOAD, RESIZE, PACK]) == views()

@@ -35,12 +35,9 @@ def test_resume_goes_on_from_the_latest_checkpoint(cct, finished):
     assert again.resume
 
 
-def test_a_missing_resume_checkpoint_is_named(cct):
+def test_a_missing_checkpoint_and_a_config_without_training_are_named(cct):
     with pytest.raises(UserError, match=r'^gone.pth: no such checkpoint file$'):
         prepare_training(str(cct.file), resume='gone.pth')
-
-
-def test_a_config_without_training_is_named(cct):
     cct.config.pop('train_cfg')
     with pytest.raises(UserError, match=r'tiny.py: no train_cfg; expected a config for training'):
         prepare_training(str(cct.write()))

@@ -1,10 +1,7 @@
 """What docs/scaling.md says about numbers of GPUs, addresses and long lists."""
 
-import functools
-import http.server
 import logging
 import re
-import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +12,7 @@ from mmengine.fileio import BaseStorageBackend, register_backend
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from PIL import Image
+from web import serve
 
 from mmseg_cct.cli.start import _read_settings
 from mmseg_cct.config.load import load_config
@@ -29,18 +27,8 @@ def served(tmp_path):
     Image.fromarray(np.zeros((6, 8, 3), np.uint8)).save(tmp_path / 'a.jpg')
     Image.fromarray(np.zeros((6, 8), np.uint8)).save(tmp_path / 'a.png')
     (tmp_path / 'list.txt').write_text('a\n')
-    handler = type('Quiet', (http.server.SimpleHTTPRequestHandler,), {'log_message': print_none})
-    server = http.server.ThreadingHTTPServer(
-        ('127.0.0.1', 0), functools.partial(handler, directory=str(tmp_path))
-    )
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield tmp_path, f'http://127.0.0.1:{server.server_port}'
-    server.shutdown()
-    server.server_close()
-
-
-def print_none(*_):
-    """In place of a line on stderr for every request."""
+    with serve(tmp_path) as address:
+        yield tmp_path, address
 
 
 def half(folder, root, labeled):

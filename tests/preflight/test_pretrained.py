@@ -1,12 +1,10 @@
 """Pretrained weights are fetched first, and fit the module that loads them."""
 
-import functools
-import http.server
-import threading
-
 import pytest
 import torch
+from mmengine.runner.checkpoint import CheckpointLoader
 from mmseg.registry import MODELS
+from web import serve
 
 from mmseg_cct.engine.safe_loading import cached_file
 from mmseg_cct.errors import UserError
@@ -91,70 +89,55 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def server(tmp_path):
-    """A web server on this machine; gives its address and the folder that it serves."""
-    folder = tmp_path / 'served'
-    folder.mkdir()
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-    handler = functools.partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler) as httpd:
-        threading.Thread(target=httpd.serve_forever, daemon=True).start()
-        yield f'http://127.0.0.1:{httpd.server_port}', folder
-        httpd.shutdown()
+def address(tmp_path):
+    """That of a server, which serves the folder of the test."""
+    with serve(tmp_path) as address:
+        yield address
 
 
 def model(checkpoint):
     return {'backbone': {'type': 'X', 'init_cfg': {'type': 'Pretrained', 'checkpoint': checkpoint}}}
 
 
-def test_models_without_pretrained_weights_pass():
+def test_what_there_is_and_what_others_fetch_passes(tmp_path, monkeypatch):
     fetch_pretrained_weights({'backbone': {'init_cfg': [{'type': 'Kaiming', 'layer': 'Conv2d'}]}})
     fetch_pretrained_weights({'pretrained': None, 'backbone': {'init_cfg': None}})
-
-
-def test_a_local_file_passes_and_a_missing_one_is_named(tmp_path):
-    path = tmp_path / 'weights.pth'
-    with pytest.raises(UserError) as error:
-        fetch_pretrained_weights(model(str(path)))
-    assert str(error.value).startswith(f'model.backbone.init_cfg.checkpoint: {path} is not a file')
-    path.touch()
-    fetch_pretrained_weights(model(str(path)))
+    fetch_pretrained_weights(model('s3://bucket/weights.pth'))  # mmengine will
+    (tmp_path / 'weights.pth').touch()
+    fetch_pretrained_weights(model(str(tmp_path / 'weights.pth')))
+    monkeypatch.setenv('LOCAL_RANK', '1')  # one process per machine downloads
+    fetch_pretrained_weights(model('http://127.0.0.1:9/never.pth'))
 
 
 @pytest.mark.parametrize(
-    ('config', 'key'),
+    ('config', 'message'),
     [
-        ({'pretrained': 'gone.pth'}, 'model.pretrained'),
+        ({'pretrained': 'gone.pth'}, 'model.pretrained: gone.pth is not a file; expected'),
         (
             {'heads': [{'init_cfg': [{'type': 'Pretrained', 'checkpoint': 'gone.pth'}]}]},
-            'model.heads.0.init_cfg.0.checkpoint',
+            'model.heads.0.init_cfg.0.checkpoint: gone.pth is not a file; expected',
+        ),
+        (
+            model('open-mmlab://resnet51'),
+            'model.backbone.init_cfg.checkpoint: open-mmlab://resnet51 is not in the model zoo',
         ),
     ],
 )
-def test_the_key_of_a_missing_file_is_named(config, key):
-    with pytest.raises(UserError, match=f'^{key}: gone.pth is not a file; expected'):
+def test_the_key_of_what_is_missing_is_named(config, message):
+    with pytest.raises(UserError, match=f'^{message}'):
         fetch_pretrained_weights(config)
 
 
-def test_a_download_lands_where_mmengine_looks(cache, server):
-    address, folder = server
-    torch.save({'a': torch.ones(1)}, folder / 'tiny.pth')
+def test_a_download_lands_where_mmengine_looks(cache, address, tmp_path):
+    torch.save({'a': torch.ones(1)}, tmp_path / 'tiny.pth')
     fetch_pretrained_weights(model(f'{address}/tiny.pth?x=1'))
     assert (cache / 'tiny.pth').is_file()
-
-    from mmengine.runner.checkpoint import CheckpointLoader
-
-    (folder / 'tiny.pth').unlink()  # a second download would fail
+    (tmp_path / 'tiny.pth').unlink()  # a second download would fail
     assert CheckpointLoader.load_checkpoint(f'{address}/tiny.pth?x=1')['a'] == 1
     fetch_pretrained_weights(model(f'{address}/tiny.pth?x=1'))
 
 
-def test_a_failed_download_says_what_to_fetch_and_where_to_put_it(cache, server):
-    address, _ = server
+def test_a_failed_download_says_what_to_fetch_and_where_to_put_it(cache, address):
     url = f'{address}/gone.pth'
     with pytest.raises(UserError) as error:
         fetch_pretrained_weights(model(url))
@@ -180,19 +163,3 @@ def test_short_names_are_resolved(cache):
                 fetch_pretrained_weights(model(name))
         cached_file(urls[0]).touch()
         fetch_pretrained_weights(model(name))
-
-
-def test_an_unknown_short_name_is_named():
-    with pytest.raises(
-        UserError, match=r'checkpoint: open-mmlab://resnet51 is not in the model zoo'
-    ):
-        fetch_pretrained_weights(model('open-mmlab://resnet51'))
-
-
-def test_other_storage_is_left_to_mmengine():
-    fetch_pretrained_weights(model('s3://bucket/weights.pth'))
-
-
-def test_one_process_per_machine_downloads(cache, monkeypatch):
-    monkeypatch.setenv('LOCAL_RANK', '1')
-    fetch_pretrained_weights(model('http://127.0.0.1:9/never.pth'))
