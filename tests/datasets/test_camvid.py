@@ -1,6 +1,6 @@
-import cv2
 import numpy as np
 import pytest
+from folders import save
 from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets import PairDraw, SemiSegDataset
@@ -12,22 +12,15 @@ PIPELINE = [LOAD, dict(type='LoadAnnotations'), PACK]
 
 @pytest.fixture
 def root(tmp_path):
-    for folder in ('images', 'masks'):
-        (tmp_path / folder).mkdir()
-    cv2.imwrite(str(tmp_path / 'images' / 'a.jpg'), np.zeros((6, 12, 3), np.uint8))
-    ids = np.arange(12, dtype=np.uint8)[None].repeat(6, 0)
-    cv2.imwrite(str(tmp_path / 'masks' / 'a.png'), ids)
+    save(tmp_path / 'images/a.jpg', np.zeros((6, 12, 3), np.uint8))
+    save(tmp_path / 'masks/a.png', np.arange(12, dtype=np.uint8)[None].repeat(6, 0))
     return tmp_path
 
 
 def _config(root, **kwargs):
-    config = dict(
-        type='CamVidDataset',
-        data_root=str(root),
-        data_prefix=dict(img_path='images', seg_map_path='masks'),
-        pipeline=PIPELINE,
-    )
-    return {**config, **kwargs}
+    prefix = dict(img_path='images', seg_map_path='masks')
+    config = dict(type='CamVidDataset', data_root=str(root), data_prefix=prefix)
+    return {**config, 'pipeline': PIPELINE, **kwargs}
 
 
 SOME = dict(metainfo=dict(classes=('Car', 'Road')))

@@ -4,25 +4,21 @@ from mmseg.evaluation import IoUMetric
 
 from mmseg_cct.evaluation import ClassIoUMetric
 
-# areas of intersection, union, prediction and truth of two images; 'c' occurs in neither
+# intersection, union, prediction and truth of two images, by class; 'c' occurs in neither
 AREAS = [
-    tuple(torch.tensor(area) for area in image)
-    for image in (
-        ([2.0, 1.0, 0.0], [4.0, 2.0, 0.0], [3.0, 1.0, 0.0], [3.0, 2.0, 0.0]),
-        ([1.0, 0.0, 0.0], [2.0, 2.0, 0.0], [1.0, 1.0, 0.0], [2.0, 1.0, 0.0]),
-    )
+    tuple(torch.tensor([[2.0, 1, 0], [4, 2, 0], [3, 1, 0], [3, 2, 0]])),
+    tuple(torch.tensor([[1.0, 0, 0], [2, 2, 0], [1, 1, 0], [2, 1, 0]])),
 ]
 
 
-def metrics_of(kind, **kwargs):
+def metrics_of(kind=ClassIoUMetric, areas=AREAS, classes=('a', 'b', 'c'), **kwargs):
     metric = kind(**kwargs)
-    metric.dataset_meta = dict(classes=('a', 'b', 'c'))
-    return metric.compute_metrics(AREAS)
+    metric.dataset_meta = dict(classes=classes)
+    return metric.compute_metrics(areas)
 
 
 def test_the_iou_of_each_class_stands_beside_mmsegs_metrics():
-    expected = metrics_of(IoUMetric)
-    metrics = metrics_of(ClassIoUMetric)
+    expected, metrics = metrics_of(IoUMetric), metrics_of()
     assert {name: metrics[name] for name in expected} == expected
     by_class = {name: value for name, value in metrics.items() if name not in expected}
     assert by_class == {'IoU.a': 50.0, 'IoU.b': 25.0}
@@ -30,7 +26,7 @@ def test_the_iou_of_each_class_stands_beside_mmsegs_metrics():
 
 
 def test_nothing_is_computed_where_predictions_are_only_written(tmp_path):
-    assert metrics_of(ClassIoUMetric, format_only=True, output_dir=str(tmp_path)) == {}
+    assert metrics_of(format_only=True, output_dir=str(tmp_path)) == {}
 
 
 @pytest.mark.parametrize(
@@ -43,35 +39,26 @@ def test_nothing_is_computed_where_predictions_are_only_written(tmp_path):
 )
 def test_of_two_classes_the_one_to_find_comes_first(classes, name, scores):
     areas = [tuple(area[:2] for area in image) for image in AREAS]
-    metric, plain = ClassIoUMetric(), IoUMetric()
-    metric.dataset_meta = plain.dataset_meta = dict(classes=classes)
-    metrics = metric.compute_metrics(areas)
+    metrics, plain = (metrics_of(kind, areas, classes) for kind in (ClassIoUMetric, IoUMetric))
     expected = [f'{key}.{name}' for key in ('IoU', 'F1', 'precision', 'recall')]
     assert list(metrics.items())[:4] == list(zip(expected, scores))
-    assert metrics.items() >= plain.compute_metrics(areas).items()
+    assert metrics.items() >= plain.items()
 
 
 def test_a_foreground_that_neither_occurs_nor_is_predicted_has_no_scores():
-    areas = [tuple(torch.tensor([4.0, 0.0]) for _ in range(4))]
-    metric = ClassIoUMetric()
-    metric.dataset_meta = dict(classes=('background', 'crack'))
-    assert not [key for key in metric.compute_metrics(areas) if key.endswith('crack')]
+    metrics = metrics_of(areas=[torch.tensor([[4.0, 0]] * 4)], classes=('background', 'crack'))
+    assert not [key for key in metrics if key.endswith('crack')]
 
 
 def test_classes_that_no_mask_shows_are_in_no_metric():
     # two images of 100 pixels, half 'a' and half 'b'; in the second, 10 of 'a' are taken for 'c'
     areas = [
-        tuple(map(torch.tensor, image))
-        for image in (
-            ([50.0, 50.0, 0.0], [50.0, 50.0, 0.0], [50.0, 50.0, 0.0], [50.0, 50.0, 0.0]),
-            ([40.0, 50.0, 0.0], [50.0, 50.0, 10.0], [40.0, 50.0, 10.0], [50.0, 50.0, 0.0]),
-        )
+        tuple(torch.tensor([[50.0, 50, 0]] * 4)),
+        tuple(torch.tensor([[40.0, 50, 0], [50, 50, 10], [40, 50, 10], [50, 50, 0]])),
     ]
-    metric = ClassIoUMetric()
-    metric.dataset_meta = dict(classes=('a', 'b', 'c'))
     for results, miou in ((areas[:1], 100), (areas, 95)):  # the names stay
-        metrics = metric.compute_metrics(results)
-        assert list(metrics) == ['aAcc', 'mIoU', 'mAcc', *metric.names_for(['a', 'b'])]
+        metrics = metrics_of(areas=results)
+        assert list(metrics) == ['aAcc', 'mIoU', 'mAcc', 'IoU.a', 'IoU.b']
         assert metrics['mIoU'] == miou
     assert metrics['aAcc'] == 95 and metrics['IoU.a'] == 90
 
@@ -79,7 +66,7 @@ def test_classes_that_no_mask_shows_are_in_no_metric():
 def test_the_names_are_known_before_the_first_validation():
     metric = ClassIoUMetric()
     metric.dataset_meta = dict(classes=('background', 'crack'))
-    areas = [tuple(torch.tensor([4.0, n]) for n in (0.0, 1.0, 0.0, 1.0))]  # nothing predicted
+    areas = [torch.tensor([[4.0, n] for n in (0.0, 1.0, 0.0, 1.0)])]  # nothing predicted
     metrics = metric.compute_metrics(areas)
     assert metrics.keys() > set(metric.names_for(['background', 'crack']))
     assert metrics['F1.crack'] == metrics['IoU.crack'] == 0

@@ -54,10 +54,8 @@ def test_a_curve_that_fell(curve, points):
     lines = [line for line in findings(curve, {'a': 1.0}) if 'below its best' in line]
     assert len(lines) == (points is not None)
     if points:
-        expected = (
-            f'mIoU ended {points:.1f} points below its best ({curve[1]:.1f}, validation 2 of 3)'
-        )
-        assert lines[0].startswith(expected)
+        best = f'{curve[1]:.1f}, validation 2 of 3'
+        assert lines[0].startswith(f'mIoU ended {points:.1f} points below its best ({best})')
 
 
 def test_a_small_validation_set_and_one_that_is_the_test_set_are_told():

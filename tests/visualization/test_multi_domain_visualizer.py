@@ -7,24 +7,15 @@ from mmseg.structures import SegDataSample
 from mmseg_cct.visualization import MultiDomainVisualizer
 
 RED, GREEN, BLUE = [255, 0, 0], [0, 255, 0], [0, 0, 255]
-META = dict(
-    domains=dict(
-        a=dict(classes=('x', 'y'), palette=[RED, GREEN]),
-        b=dict(classes=('u', 'v', 'w'), palette=[RED, GREEN, BLUE]),
-    )
-)
+A = dict(classes=('x', 'y'), palette=[RED, GREEN])
+B = dict(classes=('u', 'v', 'w'), palette=[RED, GREEN, BLUE])
+META = dict(domains=dict(a=A, b=B))
 
 
 def test_a_sample_is_painted_with_the_colours_of_its_domain(tmp_path):
-    visualizer = VISUALIZERS.build(
-        dict(
-            type='MultiDomainVisualizer',
-            name='of domains',
-            save_dir=str(tmp_path),
-            alpha=1.0,
-            vis_backends=[dict(type='LocalVisBackend')],
-        )
-    )
+    settings = dict(type='MultiDomainVisualizer', name='of domains', save_dir=str(tmp_path))
+    settings |= dict(alpha=1.0, vis_backends=[dict(type='LocalVisBackend')])
+    visualizer = VISUALIZERS.build(settings)
     assert MultiDomainVisualizer.get_instance('of domains') is visualizer
     visualizer.dataset_meta = META
     image = np.zeros((40, 40, 3), np.uint8)

@@ -123,12 +123,6 @@ def packed(image, valid=None):
     return dict(inputs=torch.from_numpy(image.transpose(2, 0, 1).copy()), data_samples=sample)
 
 
-def test_probabilities_of_0_give_the_weak_view(image):
-    views = StrongViews(num_views=2, **OFF)(packed(image))['strong_views']
-    assert len(views) == 2
-    assert all(torch.equal(view, packed(image)['inputs']) for view in views)
-
-
 def test_filled_pixels_keep_their_colour(image):
     valid = np.zeros(image.shape[:2], bool)
     valid[:4, :5] = True
