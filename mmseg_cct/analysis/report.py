@@ -268,9 +268,10 @@ def _test_command(run: Run) -> str | None:
 
 def _settings(runs: Sequence[Run]) -> Table:
     """Lists the settings of the runs that show whether the comparison is fair."""
+    numbers = list(map(_numbers_of_images, runs))
     rows: dict[str, list[Any]] = {
-        'labelled images': [_labelled(run) for run in runs],
-        'unlabelled images': [_unlabelled(run) for run in runs],
+        'labelled images': [labeled for labeled, _ in numbers],
+        'unlabelled images': [unlabeled for _, unlabeled in numbers],
         'iterations': [at(run.config, 'train_cfg.max_iters') for run in runs],
         'seed': [at(run.config, 'randomness.seed') for run in runs],
         'median seconds per iteration': [_seconds_per_iteration(run) for run in runs],
@@ -280,18 +281,14 @@ def _settings(runs: Sequence[Run]) -> Table:
     return Table(header, [[name, *values] for name, values in zip(rows, cells)])
 
 
-def _labelled(run: Run) -> int | None:
+def _numbers_of_images(run: Run) -> tuple[int | None, int]:
+    """Returns how many labelled and unlabelled images a run trained on."""
     if recorded := labels_of(run):  # more masks may be there by now
-        return len(recorded.labeled)
-    dataset = at(run.config, 'train_dataloader.dataset')
-    return dataset and _length(branch_settings(dataset, 'labeled') or dataset)
-
-
-def _unlabelled(run: Run) -> int:
-    if recorded := labels_of(run):
-        return recorded.unlabeled
-    dataset = branch_settings(at(run.config, 'train_dataloader.dataset') or {}, 'unlabeled')
-    return _length(dataset) if dataset else 0
+        return len(recorded.labeled), recorded.unlabeled
+    dataset = at(run.config, 'train_dataloader.dataset') or {}
+    labeled = branch_settings(dataset, 'labeled') or dataset
+    unlabeled = branch_settings(dataset, 'unlabeled')
+    return _length(labeled) if labeled else None, _length(unlabeled) if unlabeled else 0
 
 
 def _length(dataset: dict) -> int:

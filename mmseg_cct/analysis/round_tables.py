@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,10 +74,9 @@ def _shares(
     infos: Mapping[Any, dict[str, Any]], images: Iterable[str], classes: Sequence[str]
 ) -> list[str]:
     """Formats the share of each class in the labelled pixels of images, in %."""
-    counts = Counter[int]()
+    counts = np.zeros(256, np.int64)
     for path in images:
         if path in infos:  # masks removed since then do not count
-            ids, pixels = np.unique(read_truth(infos[path]), return_counts=True)
-            counts.update(dict(zip(ids.tolist(), pixels.tolist())))
-    total = max(sum(counts[index] for index in range(len(classes))), 1)
-    return [f'{100 * counts[index] / total:.1f} %' for index in range(len(classes))]
+            counts += np.bincount(read_truth(infos[path]).ravel(), minlength=256)
+    counts = counts[: len(classes)]
+    return [f'{100 * count / max(counts.sum(), 1):.1f} %' for count in counts]

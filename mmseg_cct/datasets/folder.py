@@ -165,9 +165,14 @@ class FolderDataset(BaseSegDataset):
         root = self.data_prefix['img_path']
         masks = self.data_prefix.get('seg_map_path')
         # With a list, masks among the images count for nothing, but not in one and the same folder.
-        if masks is not None and _is_inside(masks, root, bool(self.ann_file)):
-            found = f'{masks} is or lies in image_dir {root}, so that masks would count as images'
-            raise UserError('FolderDataset.mask_dir', found, 'a folder beside it')
+        if masks is not None:
+            inner, around = Path(os.path.abspath(masks)), Path(os.path.abspath(root))
+            if inner == around or (not self.ann_file and around in inner.parents):
+                raise UserError(
+                    'FolderDataset.mask_dir',
+                    f'{masks} is or lies in image_dir {root}, so that masks would count as images',
+                    'a folder beside it',
+                )
         return {name: str(path) for name, path in find_images(root).items()}
 
     def _find_masks(self, images: dict[str, str]) -> dict[str, str]:
@@ -198,9 +203,3 @@ class FolderDataset(BaseSegDataset):
                 raise UserError(file, found, f'one ({", ".join(IMAGE_SUFFIXES)})')
             names.append(name)
         return names
-
-
-def _is_inside(folder: str, outer: str, only_same: bool) -> bool:
-    """Whether a folder is the other one or, unless `only_same` counts, lies in it."""
-    inner, around = Path(os.path.abspath(folder)), Path(os.path.abspath(outer))
-    return inner == around or (not only_same and around in inner.parents)
