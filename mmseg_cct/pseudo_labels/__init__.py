@@ -10,7 +10,7 @@ from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, on_first_process
 
 from .cam import load_classifier
-from .crf import require_pydensecrf
+from .labels_from_maps import require_pydensecrf
 from .report import check_truths, write_report
 from .settings import read_settings
 from .writer import LABELS, RECORD, write_pseudo_labels

@@ -20,8 +20,8 @@ from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend
 
+from .labels_from_maps import strongest
 from .settings import PseudoLabelSettings, WeakImage
-from .thresholds import strongest
 from .writer import BEFORE_CRF, LABELS, maps_of
 
 T = TypeVar('T')

@@ -18,8 +18,7 @@ from mmseg_cct.utils.palette import class_colours
 from mmseg_cct.visualization.label_maps import full_palette
 
 from .cam import mmpretrain_registry
-from .crf import DenseCRF
-from .thresholds import Thresholds
+from .labels_from_maps import DenseCRF, Thresholds
 
 REQUIRED = ('images', 'segmentation')
 OPTIONAL = ('background', 'input_size', 'scales', 'thresholds', 'crf')

@@ -25,9 +25,8 @@ from mmseg_cct.utils.processes import end_with_parent
 from mmseg_cct.utils.shares import SharedImages
 
 from .cam import class_activation_maps
-from .crf import DenseCRF, refined_labels
+from .labels_from_maps import DenseCRF, Thresholds, labels_from_maps, refined_labels
 from .settings import PseudoLabelSettings, WeakImage
-from .thresholds import Thresholds, labels_from_maps
 
 RECORD = 'pseudo_labels.json'
 LABELS, BEFORE_CRF = 'labels', 'before_crf'

@@ -3,9 +3,8 @@ from mmengine.config import ConfigDict
 
 from mmseg_cct.config.limits import check_values
 from mmseg_cct.errors import UserError
-from mmseg_cct.pseudo_labels.crf import DenseCRF
+from mmseg_cct.pseudo_labels.labels_from_maps import DenseCRF, Thresholds
 from mmseg_cct.pseudo_labels.settings import read_settings
-from mmseg_cct.pseudo_labels.thresholds import Thresholds
 
 
 def test_reads_images_classes_and_defaults(weak):

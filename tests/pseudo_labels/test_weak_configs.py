@@ -14,7 +14,7 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 
 from mmseg_cct.config.load import load_config
-from mmseg_cct.pseudo_labels.crf import DenseCRF
+from mmseg_cct.pseudo_labels.labels_from_maps import DenseCRF
 from mmseg_cct.pseudo_labels.settings import read_settings
 from mmseg_cct.utils.image_files import write_list
 

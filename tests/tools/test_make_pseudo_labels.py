@@ -12,7 +12,7 @@ from PIL import Image
 from ranks import outcomes, start_tool, without_cuda
 from world import run_tool
 
-from mmseg_cct.pseudo_labels import crf
+from mmseg_cct.pseudo_labels import labels_from_maps
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_corrupt_image_is_reported_and_the_exit_code_is_1(weak, capsys):
 def test_without_pydensecrf_one_line_and_no_crf_still_works(weak, capsys, monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        crf.importlib.util, 'find_spec',
+        labels_from_maps.importlib.util, 'find_spec',
         lambda name, *args: None if name == 'pydensecrf' else find_spec(name, *args),
     )  # fmt: skip
     with pytest.raises(SystemExit, match='2'):

@@ -1,19 +1,26 @@
+import importlib.util
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.pseudo_labels import crf as crf_module
-from mmseg_cct.pseudo_labels.crf import DenseCRF, refined_labels, require_pydensecrf
-from mmseg_cct.pseudo_labels.thresholds import Thresholds, labels_from_maps
+from mmseg_cct.pseudo_labels.labels_from_maps import (
+    DenseCRF,
+    Thresholds,
+    labels_from_maps,
+    refined_labels,
+    require_pydensecrf,
+)
 
 SIZE = (40, 60)
 DEFAULT = Thresholds()
 
 
-@pytest.fixture(autouse=True)
-def _needs_pydensecrf(request):
-    if 'without_pydensecrf' not in request.node.name:
-        pytest.importorskip('pydensecrf', reason='the CRF is its (extra `weak`)')
+@pytest.fixture
+def crf():
+    pytest.importorskip('pydensecrf', reason='the CRF is its (extra `weak`)')
+    return DenseCRF()
 
 
 @pytest.fixture
@@ -28,42 +35,43 @@ def scene():
     return image, maps
 
 
-def test_labels_grow_to_the_edge_of_the_object(scene):
+def test_labels_grow_to_the_edge_of_the_object(scene, crf):
     image, maps = scene
     before = labels_from_maps(maps, (3,), 0, DEFAULT)
     assert (before[:, 18:22] == 255).all() and (before[:, 22:] == 0).all()
     for background, rest in ((0, 0), (None, 255)):
-        after = refined_labels(image, maps, (3,), background, DEFAULT, DenseCRF())
+        after = refined_labels(image, maps, (3,), background, DEFAULT, crf)
         assert (after[:, :30] == 3).all() and (after[:, 30:] == rest).all()
 
 
-def test_an_isolated_label_gives_way_to_its_surroundings(scene):
+def test_an_isolated_label_gives_way_to_its_surroundings(scene, crf):
     image, maps = scene
     maps[:, :, :30] = maps[:, 20, 50] = 1.0
-    assert refined_labels(image, maps, (3,), 0, DEFAULT, DenseCRF())[20, 50] == 0
+    assert refined_labels(image, maps, (3,), 0, DEFAULT, crf)[20, 50] == 0
 
 
-def test_between_the_two_cuts_a_pixel_is_ignored():
+def test_between_the_two_cuts_a_pixel_is_ignored(crf):
     # A grey image: the CRF has no edge to go to, and 0.2 is object at θ_bg, rest at θ_fg.
     maps = np.full((1, 20, 20), 0.2, np.float32)
-    after = refined_labels(np.full((20, 20, 3), 90, np.uint8), maps, (3,), 0, DEFAULT, DenseCRF())
+    after = refined_labels(np.full((20, 20, 3), 90, np.uint8), maps, (3,), 0, DEFAULT, crf)
     assert (after == 255).all()
 
 
-def test_an_image_without_classes_is_all_background():
+@pytest.mark.parametrize(('background', 'rest'), [(6, 6), (None, 255)])
+def test_an_image_without_classes_is_all_background(crf, background, rest):
     image = np.random.default_rng(0).integers(0, 256, (*SIZE, 3), np.uint8)
-    maps = np.zeros((0, *SIZE), np.float32)
-    assert (refined_labels(image, maps, (), 6, DEFAULT, DenseCRF()) == 6).all()
-    assert (refined_labels(image, maps, (), None, DEFAULT, DenseCRF()) == 255).all()
+    given = np.zeros((0, *SIZE), np.float32), (), background, DEFAULT
+    assert (labels_from_maps(*given) == rest).all()
+    assert (refined_labels(image, *given, crf) == rest).all()
 
 
-def test_follows_the_equations_of_mean_field():
+def test_follows_the_equations_of_mean_field(crf):
     """Against the definition: softmax(-unary - Potts of both kernels), in NumPy."""
     rng = np.random.default_rng(1)
     size, n = (6, 7), 3
     image = rng.integers(0, 40, (*size, 3), np.uint8)
     labels = rng.integers(0, n, size)
-    crf = DenseCRF(iterations=3, bilateral_sxy=4, bilateral_srgb=20, bilateral_compat=2)
+    crf = replace(crf, iterations=3, bilateral_sxy=4, bilateral_srgb=20, bilateral_compat=2)
 
     place = np.stack(np.mgrid[: size[0], : size[1]], -1).reshape(-1, 2)
     colour = image.reshape(-1, 3).astype(float)
@@ -94,6 +102,23 @@ def test_follows_the_equations_of_mean_field():
 
 
 def test_without_pydensecrf_one_line_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(crf_module.importlib.util, 'find_spec', lambda name: None)
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
     with pytest.raises(UserError, match=r'pip install pydensecrf2 .* or pass --no-crf$'):
         require_pydensecrf()
+
+
+# two classes on 2×3 pixels
+MAPS = np.array([[[0.0, 0.04, 0.06], [0.31, 0.9, 0.3]],
+                 [[0.01, 0.02, 0.29], [0.2, 1.0, 0.1]]], np.float32)  # fmt: skip
+
+
+def test_labels_of_a_hand_made_map():
+    for background, low in ((0, 0), (None, 255)):
+        labels = labels_from_maps(MAPS, (7, 3), background, DEFAULT)
+        assert labels.tolist() == [[low, low, 255], [7, 3, 255]]
+        assert labels.dtype == np.uint8
+
+
+def test_a_score_at_a_threshold_is_between_the_two():
+    maps = np.array([[[0.05, 0.30]]], np.float32)
+    assert labels_from_maps(maps, (7,), 0, DEFAULT).tolist() == [[255, 255]]
