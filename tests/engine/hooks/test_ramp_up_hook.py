@@ -66,11 +66,6 @@ def test_bootstrapping_threshold_ramps_from_chance():
     assert values == pytest.approx([1 / 21, 1 / 21 + span * (1 - math.exp(-2.5)), end, end])
 
 
-def test_a_ramp_may_fall():
-    hook = make_hook(start=2.0, end=0.5, schedule='linear', fraction=1.0)
-    assert [value_after(hook, t) for t in (0, 500, 1000)] == pytest.approx([2.0, 1.25, 0.5])
-
-
 def test_an_end_that_is_none_is_the_value_of_the_built_model():
     value = Model().auxiliary_head.loss_consistency.loss_weight
     assert value_after(make_hook(end=None), 50) == value_after(make_hook(end=value), 50)
@@ -102,11 +97,6 @@ def test_each_child_of_a_star_has_its_own_end():
     share = math.exp(-2.5)
     assert weights == pytest.approx([share, 7 * share])
     assert runner.logged == {f'train/{attribute}': weights[0]}
-
-
-def test_length_is_a_share_of_training():
-    assert value_after(make_hook(), 5, max_iters=100) == value_after(make_hook(), 50)
-    assert value_after(make_hook(fraction=0), 0) == 30
 
 
 def test_looks_through_a_model_wrapper():

@@ -93,13 +93,6 @@ def test_decoders_start_apart_and_their_convolutions_from_the_identity():
     assert all(torch.equal(value, before[name]) for name, value in bank.state_dict().items())
 
 
-def test_init_weights_keeps_the_initialisation():
-    bank = make_bank()
-    before = copy.deepcopy(bank.state_dict())
-    bank.init_weights()
-    assert all(torch.equal(value, before[name]) for name, value in bank.state_dict().items())
-
-
 def test_main_predictions_of_another_stride_are_resized():
     bank = make_bank(OBJECT_MASKING)
     z, seg_logits, samples = make_batch()

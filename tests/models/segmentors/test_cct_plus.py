@@ -236,18 +236,6 @@ def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels
     assert losses['aux.weak_ce'] > 0
 
 
-def test_channel_dropout_takes_each_channel_from_one_view(monkeypatch):
-    model = make_model(auxiliary_head=None, channel_dropout=dict(type='ComplementaryDropout'))
-    model.channel_dropout.keep_ratio = 0.0
-    seen = []
-    forward = model.decode_head.forward
-    monkeypatch.setattr(model.decode_head, 'forward', lambda z: seen.append(z[-1]) or forward(z))
-    losses_of(model, prepared(model, num_views=2))
-    first, second = seen[-2:]
-    assert ((first == 0) | (second == 0)).flatten(2).all(2).all()
-    assert first.any() and second.any()
-
-
 CUTMIX, DROPOUT = dict(type='CutMix'), dict(type='ComplementaryDropout')
 # settings, number of views, whether there is a teacher
 RECIPES = {
@@ -259,42 +247,53 @@ RECIPES = {
 }
 
 
-@pytest.mark.parametrize('name', RECIPES)
-def test_a_key_contains_loss_only_if_it_is_optimised(name):
+def make_recipe(name):
     settings, num_views, taught = RECIPES[name]
     model = make_model(**settings)
+    torch.manual_seed(5)
     if taught:
         tiny.with_teacher(model)
+    return model, num_views
+
+
+def head_calls(model):
+    """The features that each later call of the main decoder gets."""
+    seen, forward = [], model.decode_head.forward
+    model.decode_head.forward = lambda features: seen.append(features[-1]) or forward(features)
+    return seen
+
+
+@pytest.mark.parametrize('name', RECIPES)
+def test_a_key_contains_loss_only_if_it_is_optimised(name):
+    model, num_views = make_recipe(name)
+    seen = head_calls(model)
     losses = losses_of(model, prepared(model, num_views))
     for key, value in losses.items():
         if isinstance(value, torch.Tensor):
             assert ('loss' in key) == value.requires_grad, key
-
-
-def test_with_weight_0_the_main_decoder_sees_no_strong_view():
-    settings, num_views, _ = RECIPES['cct-strong']
-    model = make_model(**settings)
-    tiny.with_teacher(model)
-    seen = []
-    forward = model.decode_head.forward
-    model.decode_head.forward = lambda features: seen.append(features) or forward(features)
-    losses = losses_of(model, prepared(model, num_views))
-    assert not [key for key in losses if key.startswith('strong.')]
-    assert len(seen) == 1  # the labelled images
+    if name == 'cct-strong':  # with weight 0 the main decoder sees no strong view
+        assert not [key for key in losses if key.startswith('strong.')]
+        assert len(seen) == 1  # the labelled images
 
 
 @pytest.mark.parametrize('name', RECIPES)
 def test_trains_under_ddp_without_looking_for_unused_parameters(name, tmp_path):
-    settings, num_views, taught = RECIPES[name]
-    models = make_model(**settings), make_model(**settings)
-    for model in models if taught else ():
-        torch.manual_seed(5)
-        tiny.with_teacher(model)
+    (model, num_views), (alone, _) = make_recipe(name), make_recipe(name)
 
     def step(model, wrapper):
         model.train_step(make_batch(num_views), wrapper)
 
-    assert_same_under_ddp(*models, step, tmp_path, lr=0.05)
+    assert_same_under_ddp(model, alone, step, tmp_path, lr=0.05)
+
+
+def test_channel_dropout_takes_each_channel_from_one_view():
+    model = make_model(auxiliary_head=None, channel_dropout=DROPOUT)
+    model.channel_dropout.keep_ratio = 0.0
+    seen = head_calls(model)
+    losses_of(model, prepared(model, num_views=2))
+    first, second = seen[-2:]
+    assert ((first == 0) | (second == 0)).flatten(2).all(2).all()
+    assert first.any() and second.any()
 
 
 @pytest.mark.parametrize(
@@ -333,26 +332,31 @@ def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(setting
     assert [features[0].requires_grad for features in passes] == expected
 
 
-def test_a_joint_batch_predicts_the_target_in_train_mode():
-    """UniMatch's loop: one batch of labelled images, weak views and copies without channels."""
-    model = make_model(
-        auxiliary_head=None,
-        joint_batch=True,
-        feature_weight=1.0,
-        loss_strong=dict(STRONG, threshold=0),
-    )
+def test_in_a_joint_batch_each_head_gets_its_own_images_in_train_mode():
+    """UniMatch's loop: one batch of labelled images, weak views and copies without channels.
+
+    The auxiliary decoders get z of the weak views, MMSeg's heads that of the labelled images.
+    """
+    heads = [FCN, tiny.model_config()['auxiliary_head']]
+    loss = dict(STRONG, threshold=0)
+    model = make_model(heads, joint_batch=True, feature_weight=1.0, loss_strong=loss)
     model.feature_dropout = WithoutEvenChannels()
     data = prepared(model)
     student = copy.deepcopy(model)
+    seen = bank_calls(model)
     losses = losses_of(model, data)
     images = torch.cat([data['inputs']['labeled'], data['inputs']['unlabeled']])
     (z,) = student.extract_feat(images)
     seg_logits = student.decode_head.forward([torch.cat([z, WithoutEvenChannels()(z)])])
     labeled, weak, _, dropped = seg_logits.split(N)
-    truth = torch.cat([sample.gt_sem_seg.data for sample in data['data_samples']['labeled']])
+    samples = data['data_samples']['labeled']
+    truth = torch.cat([sample.gt_sem_seg.data for sample in samples])
     torch.testing.assert_close(losses['decode.loss_ce'], F.cross_entropy(labeled, truth))
     expected = F.cross_entropy(dropped, weak.argmax(1))
     torch.testing.assert_close(losses['feature.unweighted'], expected.detach())
+    torch.testing.assert_close(seen[0][0][-1], z[N:])
+    expected = student.supervised_heads[0].loss((z[:N],), samples, None)
+    torch.testing.assert_close(losses['aux_0.loss_ce'], expected['loss_ce'])
 
 
 def test_a_joint_batch_needs_one_size():
@@ -383,21 +387,6 @@ def test_without_a_teacher_partners_are_predicted_in_eval_mode():
     prediction = student.decode_head.forward(student.extract_feat(view))
     expected = F.cross_entropy(prediction, labels.squeeze(1))
     torch.testing.assert_close(losses['strong.unweighted'], expected.detach())
-
-
-def test_in_a_joint_batch_each_head_gets_its_own_images():
-    """The auxiliary decoders z of the weak views, MMSeg's heads that of the labelled images."""
-    model = make_model([FCN, tiny.model_config()['auxiliary_head']], joint_batch=True)
-    data = prepared(model)
-    student = copy.deepcopy(model)
-    seen = bank_calls(model)
-    losses = losses_of(model, data)
-    images = torch.cat([data['inputs']['labeled'], data['inputs']['unlabeled']])
-    labeled, weak = student.extract_feat(images)[0].split(N)
-    torch.testing.assert_close(seen[0][0][-1], weak)
-    samples = data['data_samples']['labeled']
-    expected = student.supervised_heads[0].loss((labeled,), samples, None)
-    torch.testing.assert_close(losses['aux_0.loss_ce'], expected['loss_ce'])
 
 
 def test_beside_a_teacher_joint_batch_changes_nothing():
