@@ -201,8 +201,7 @@ def test_the_papers_camvid_is_whole_with_its_own_target_and_weight():
 
 # On a small machine's models: fewer decoders, and λ_u by the number of classes
 @pytest.mark.parametrize(
-    'name',
-    [n for n in CCT if 'idd-lite' not in n and 'mbv2-jpu' not in n and n != PAPER_CAMVID],
+    'name', [n for n in CCT if 'idd-lite' not in n and 'mbv2-jpu' not in n and n != PAPER_CAMVID]
 )
 def test_a_setting_does_not_change_the_method(name):
     base = Config.fromfile(CONFIGS / '_base_/models/cct.py').model.auxiliary_head

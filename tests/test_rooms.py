@@ -21,9 +21,7 @@ ROOMS = {
     'datasets': {'errors', 'utils', 'config'},
     'evaluation': {'errors', 'utils'},
     'visualization': {'utils'},
-    'engine': {
-        *('errors', 'utils', 'config', 'models', 'datasets', 'evaluation', 'visualization'),
-    },
+    'engine': {*('errors', 'utils', 'config', 'models', 'datasets', 'evaluation', 'visualization')},
     # Knows the whole run, so it stands above the run's parts.
     'preflight': {'errors', 'utils', 'config', 'datasets', 'evaluation', 'engine'},
     # Registers what a config can name; it loads no tool's code.

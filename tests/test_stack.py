@@ -5,13 +5,7 @@ from importlib import metadata
 import pytest
 
 from mmseg_cct import stack
-from mmseg_cct.stack import (
-    MAINTAINED,
-    ORIGINAL,
-    check_stack,
-    explain_import_failure,
-    find_problem,
-)
+from mmseg_cct.stack import MAINTAINED, ORIGINAL, check_stack, explain_import_failure, find_problem
 
 ONEDL = {
     'torch': '2.15.0',

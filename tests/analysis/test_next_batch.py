@@ -34,12 +34,10 @@ def batch_of(trained, photos, tmp_path):
 @pytest.mark.parametrize(
     ('loads', 'is_told'), [({}, 0), (dict(reduce_zero_label=True), 1), (dict(ignore_index=200), 0)]
 )
-def test_a_set_that_moves_the_ids_of_its_masks_is_told(batch_of, monkeypatch, loads, is_told):
-    told = []
-    monkeypatch.setattr('mmseg_cct.analysis.next_batch.warn', told.append)
+def test_a_set_that_moves_the_ids_of_its_masks_is_told(batch_of, messages, loads, is_told):
     labeled = 'train_dataloader.dataset.labeled'
     batch_of(cfg_options={f'{labeled}.{key}': value for key, value in loads.items()})
-    assert len(told) == is_told
+    assert len(messages) == is_told, messages
 
 
 def test_a_batch_holds_images_predictions_and_pages(batch_of, photos, tmp_path, checkpoints_read):
@@ -169,11 +167,7 @@ def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
     [
         ({UNLABELED: None}, False, 'no .*unlabeled; expected one, or'),
         ({f'{UNLABELED}.image_dir': 'no'}, False, 'no: no such folder'),
-        (
-            {f'{UNLABELED}.subset': 'labeled'},
-            False,
-            'each of the 3 images is labelled, valid',
-        ),
+        ({f'{UNLABELED}.subset': 'labeled'}, False, 'each of the 3 images is labelled, valid'),
         ({'model.auxiliary_head': None}, True, 'auxiliary_head is no PerturbedDecoderBank'),
         (
             {'model.auxiliary_head.perturbations.FeatureDrop.num_decoders': 5},

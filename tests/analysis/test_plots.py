@@ -7,10 +7,7 @@ from mmseg_cct.analysis.plots import plot_class_iou, plot_curves
 
 def test_curves_show_each_value_in_its_panel():
     logs = [{'step': step, 'decode.loss_ce': 2 - step, 'decode.loss_dice': 1} for step in (1, 2)]
-    runs = [
-        Run('sup', Config(), '', [dict(step=1, mIoU=4.0)]),
-        Run('cct', Config(), '', logs),
-    ]
+    runs = [Run('sup', Config(), '', [dict(step=1, mIoU=4.0)]), Run('cct', Config(), '', logs)]
     panels = {axes.get_title(): axes for axes in plot_curves(runs).axes}
     (line,) = panels['supervised loss Lₛ'].lines
     assert line.get_xydata().tolist() == [[1, 2], [2, 1]]

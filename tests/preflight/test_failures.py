@@ -5,14 +5,7 @@ import copy
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.registry import (
-    DATASETS,
-    HOOKS,
-    MODELS,
-    OPTIMIZERS,
-    PARAM_SCHEDULERS,
-    DefaultScope,
-)
+from mmengine.registry import DATASETS, HOOKS, MODELS, OPTIMIZERS, PARAM_SCHEDULERS, DefaultScope
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError

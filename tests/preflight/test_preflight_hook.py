@@ -14,7 +14,6 @@ from torch.nn import Linear, Module
 
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight import preflight_hook
 from mmseg_cct.preflight.preflight_hook import (
     PreflightHook,
     _warn_of_leaks,
@@ -39,7 +38,31 @@ def pairs(labeled, unlabeled, classes=('road', 'car')):
     return dataset
 
 
-def describe(dataset, validated=None, world_size=1):
+@pytest.mark.parametrize(
+    ('dataset', 'validated', 'world_size', 'expected'),
+    [
+        (
+            pairs(20, 80), None, 1,
+            '20 labelled and 80 unlabelled images, 2 classes (road, car); 60 iterations, batch '
+            'size 8',
+        ),
+        (
+            pairs(20, None), 51, 1,
+            '20 labelled images, 2 classes (road, car); 60 iterations, batch size 8; validating '
+            'on 51 images',
+        ),
+        (
+            Set(5, ('a',)), None, 5,
+            '5 images, 1 classes (a); 60 iterations, batch size 40 (8 on each of 5 processes)',
+        ),
+        (
+            SimpleNamespace(domains=dict(x=pairs(1, 2), y=pairs(3, 4, ('sky',)))), None, 1,
+            'x: 1 labelled and 2 unlabelled images, 2 classes (road, car); '
+            'y: 3 labelled and 4 unlabelled images, 1 classes (sky); 60 iterations, batch size 8',
+        ),
+    ],
+)  # fmt: skip
+def test_the_line_counts_images_and_names_classes(dataset, validated, world_size, expected):
     runner = SimpleNamespace(
         world_size=world_size,
         train_dataloader=SimpleNamespace(dataset=dataset, batch_size=8),
@@ -47,33 +70,7 @@ def describe(dataset, validated=None, world_size=1):
         val_loop=validated and SimpleNamespace(dataloader=SimpleNamespace(dataset=Set(validated))),
         max_iters=60,
     )
-    return describe_training(runner)
-
-
-@pytest.mark.parametrize(
-    ('dataset', 'expected'),
-    [
-        (pairs(20, 80), '20 labelled and 80 unlabelled images, 2 classes (road, car)'),
-        (pairs(20, None), '20 labelled images, 2 classes (road, car)'),
-        (Set(5, ('a',)), '5 images, 1 classes (a)'),
-        (
-            SimpleNamespace(domains=dict(x=pairs(1, 2), y=pairs(3, 4, ('sky',)))),
-            'x: 1 labelled and 2 unlabelled images, 2 classes (road, car); '
-            'y: 3 labelled and 4 unlabelled images, 1 classes (sky)',
-        ),
-    ],
-)
-def test_the_line_counts_images_and_names_classes(dataset, expected):
-    assert describe(dataset) == f'Training on {expected}; 60 iterations, batch size 8'
-
-
-def test_the_line_names_the_joint_batch_of_all_processes():
-    line = describe(pairs(2, 3), world_size=5)
-    assert line.endswith('60 iterations, batch size 40 (8 on each of 5 processes)')
-
-
-def test_the_line_counts_what_is_validated_on():
-    assert describe(pairs(2, 3), 51).endswith('batch size 8; validating on 51 images')
+    assert describe_training(runner) == f'Training on {expected}'
 
 
 def test_a_missing_image_of_a_classifier_is_found_before_its_training(tmp_path):
@@ -95,9 +92,7 @@ class Images(list):
 
 
 @pytest.mark.parametrize('domains', [False, True])
-def test_an_image_that_is_trained_and_validated_on_is_told(domains, monkeypatch):
-    lines = []
-    monkeypatch.setattr(preflight_hook, 'warn', lines.append)
+def test_an_image_that_is_trained_and_validated_on_is_told(domains, messages):
     pairs = SimpleNamespace(labeled=Images('la'), unlabeled=Images('ub'))
     val = Images('abc')
     if domains:
@@ -105,13 +100,13 @@ def test_an_image_that_is_trained_and_validated_on_is_told(domains, monkeypatch)
         pairs = SimpleNamespace(domains=dict(first=supervised, second=pairs))
         val = SimpleNamespace(datasets=[Images('y'), val])
     _warn_of_leaks(pairs, val)
-    assert [line.split(', the first is ')[0] for line in lines] == [
+    assert [line.split(', the first is ')[0] for line in messages] == [
         '1 images are both labelled and validated on',
         '1 images are both unlabelled and validated on',
     ]
-    lines.clear()
+    messages.clear()
     _warn_of_leaks(Images('ab'), Images('cd'))
-    assert not lines
+    assert not messages
 
 
 FIVE = ('sky', 'road', 'car', 'tree', 'person')
@@ -166,9 +161,7 @@ def test_tta_of_one_output_is_refused():
         test_dataloader=SimpleNamespace(dataset=Set(1)),
         test_evaluator=None,
     )
-    with pytest.raises(
-        UserError, match=r'^tta_model: model\.decode_head\.out_channels=1, of which'
-    ):
+    with pytest.raises(UserError, match=r'^tta_model: model\.decode_head\.out_channels=1, of wh'):
         PreflightHook().before_test(runner)
 
 

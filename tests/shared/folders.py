@@ -3,10 +3,7 @@
 from PIL import Image
 
 from mmseg_cct.config.load import load_config
-from mmseg_cct.writer.new_config import (
-    Choices,
-    new_config,
-)
+from mmseg_cct.writer.new_config import Choices, new_config
 
 CLASSES = ('background', 'crack', 'rust')
 

@@ -140,10 +140,7 @@ def cct_config(root, **model):
             tta_pipeline=[LOAD_IMAGE, dict(type='TestTimeAug', transforms=TTA_TRANSFORMS)],
             tta_model=dict(type='SegTTAModel'),
             train_dataloader=dict(
-                batch_size=2,
-                num_workers=0,
-                sampler=dict(type='PairSampler'),
-                dataset=pairs(root),
+                batch_size=2, num_workers=0, sampler=dict(type='PairSampler'), dataset=pairs(root)
             ),
             val_dataloader=val,
             test_dataloader=copy.deepcopy(val),

@@ -13,13 +13,7 @@ from mmseg_cct.config.shipped import METHODS_HELP
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import write_ablation
-from mmseg_cct.studies.study import (
-    Result,
-    collect,
-    gains_table,
-    lists_of,
-    prepare_study,
-)
+from mmseg_cct.studies.study import Result, collect, gains_table, lists_of, prepare_study
 from mmseg_cct.studies.study_config import keep_last_checkpoint
 
 OPTIONS = {'train_cfg.max_iters': 7, 'model.backbone.init_cfg': None}

@@ -86,10 +86,7 @@ def test_nothing_runs_at_an_automatic_resume(inputs, capfd):
     ('key', 'value'),
     [
         ('model.type', 'evil.Net'),
-        (
-            'model.decode_head.loss_decode',
-            dict(type='CrossEntropyLoss', class_weight='x.pkl'),
-        ),
+        ('model.decode_head.loss_decode', dict(type='CrossEntropyLoss', class_weight='x.pkl')),
     ],
 )
 def test_nothing_in_the_config_runs(key, value, reader, inputs, capfd):

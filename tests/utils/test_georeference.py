@@ -43,18 +43,16 @@ def test_a_mask_lies_where_its_image_lies(geotiff, tmp_path, box):
     assert np.array_equal(np.array(mask.convert('RGB')), palette[ids])
 
 
-def test_other_images_lie_nowhere_and_gml_is_said_to_be_lost(tmp_path, monkeypatch):
-    lines = []
-    monkeypatch.setattr(module, 'warn', lines.append)
+def test_other_images_lie_nowhere_and_gml_is_said_to_be_lost(tmp_path, messages):
     path = tmp_path / 'plain.tif'
     path.write_bytes(tiff_bytes(pixels_of(1)))
     assert georeference(path) is None
     Image.new('RGB', (4, 4)).save(tmp_path / 'photo.jpg')
-    assert georeference(tmp_path / 'photo.jpg') is None and not lines
+    assert georeference(tmp_path / 'photo.jpg') is None and not messages
     path = tmp_path / 'tile.jp2'
     path.write_bytes(b'\0\0\0\x0cjP  \r\n\x87\n <gml:FeatureCollection')
     assert georeference(path) is None
-    assert lines == [f'{path}: its georeference is GML, which the mask loses; expected GeoTIFF']
+    assert messages == [f'{path}: its georeference is GML, which the mask loses; expected GeoTIFF']
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,7 @@ from mmseg_cct.utils.image_files import (
     suffix_of_masks,
     write_list,
 )
-from mmseg_cct.utils.images import (
-    image_size,
-    read_image,
-    read_mask,
-)
+from mmseg_cct.utils.images import image_size, read_image, read_mask
 
 
 def _touch(root, *names):

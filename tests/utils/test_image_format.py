@@ -29,10 +29,7 @@ FILES = {
     'fourth channel': (tiff_bytes(byte(4), 2, extra=(0,)), '4 channels of 8 bits'),
     'opacity': (tiff_bytes(byte(4), 2, extra=(2,)), '4 channels of 8 bits'),
     'five planes': (tiff_bytes(pixels_of(5), separate=True), '5 channels of 16 bits'),
-    'floats': (
-        tiff_bytes(byte(3).astype('float32'), 2),
-        '3 channels of 32 bits, floating point',
-    ),
+    'floats': (tiff_bytes(byte(3).astype('float32'), 2), '3 channels of 32 bits, floating point'),
 }
 PLAIN = {
     'rgb.tif': tiff_bytes(byte(3), 2),
