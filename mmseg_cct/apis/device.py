@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.logging import print_log
 from mmengine.registry import DATASETS, DefaultScope
 
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.datasets import MultiDomainDataset, SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
+from mmseg_cct.utils.log import say
 from mmseg_cct.utils.processes import cores_of_process
 
 # Data sets whose images do not depend on the number of workers: their sampler draws all seeds.
@@ -100,10 +100,9 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
             continue
         if loader.get('num_workers', 0) > most:
             if split == 'train':
-                print_log(
+                say(
                     f'{key} reduced from {loader.num_workers} to {most} ({cores} usable cores); '
-                    'results do not change',
-                    logger='current',
+                    'results do not change'
                 )
             loader.num_workers = most
 
@@ -132,7 +131,7 @@ def _revert_sync_bn(config: Config) -> None:
             layer['type'] = 'BN'
             changed.append(key)
     if changed:
-        print_log(f'{", ".join(changed)}: SyncBN needs GPUs, BN on CPUs', logger='current')
+        say(f'{", ".join(changed)}: SyncBN needs GPUs, BN on CPUs')
 
 
 def _let_ddp_checkpoint(config: Config, setting: str) -> None:

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from mmengine.logging import MMLogger, print_log
+from mmengine.logging import MMLogger
 from mmengine.optim import DefaultOptimWrapperConstructor, OptimWrapper
 from mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS, OPTIM_WRAPPERS
 from mmengine.utils import digit_version
 from torch import nn
 
-from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.log import say, warn
 
 # torch's optimizers with a fused step, on CPUs since 2.4. Not SGD: if a loss scaler skips the first
 # step, as with float16, torch's fused SGD goes on with uninitialised momentum.
@@ -54,10 +54,10 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         with _without_lines_of_parameters():
             super().add_params(params, module, prefix, is_dcn_module)
         params[:] = merge_groups(params)
-        print_log(_describe(params), logger='current')
+        say(_describe(params))
         frozen = sum(not parameter.requires_grad for parameter in module.parameters())
         if frozen:
-            print_log(f'{frozen} parameters are frozen: the optimizer skips them', logger='current')
+            say(f'{frozen} parameters are frozen: the optimizer skips them')
 
 
 def _with_auxiliary_rate(paramwise_cfg: dict | None) -> dict | None:

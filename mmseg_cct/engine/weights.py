@@ -25,7 +25,9 @@ def require_finite_weights(
     wrong = [
         name
         for name, value in state.items()
-        if not _is_finite(value) and not (training and name.endswith(averages))
+        if isinstance(value, Tensor)
+        and not value.isfinite().all()
+        and not (training and name.endswith(averages))
     ]
     if wrong:
         raise UserError(
@@ -33,11 +35,6 @@ def require_finite_weights(
             f'{len(wrong)} of its weights are NaN or infinite, the first is {wrong[0]}',
             'finite weights',
         )
-
-
-def _is_finite(value: Any) -> bool:
-    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return not is_float or bool(torch.isfinite(value).all())
 
 
 def weights(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 from mmengine.dataset import BaseDataset
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
-from mmengine.logging import print_log
 from mmengine.model import BaseTTAModel
 from mmengine.registry import HOOKS, DefaultScope
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
@@ -29,7 +28,7 @@ from mmseg_cct.engine.weights import require_initial_weights, require_matching_w
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.evaluation.findings import absent_from
 from mmseg_cct.utils.leaks import describe_leaks
-from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.log import say, warn
 from mmseg_cct.utils.shares import gather, on_first_process
 
 from .classes import (
@@ -89,11 +88,11 @@ class PreflightHook(Hook):
         if is_main_process():
             if self.files:
                 _warn_of_test_set(runner.cfg)
-            print_log(describe_training(runner), logger='current')
+            say(describe_training(runner))
             if runner.val_loop is not None:
                 validated = runner.val_loop.dataloader.dataset
                 if line := describe_small_objects(validated, _model(runner)):
-                    print_log(f'Note: {line}', logger='current')
+                    say(f'Note: {line}')
 
     def before_test(self, runner: Runner) -> None:
         """Checks model, metrics and images."""

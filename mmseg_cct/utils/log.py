@@ -20,6 +20,11 @@ _WARNINGS = (
 )
 
 
+def say(message: str) -> None:
+    """Logs a line."""
+    print_log(message, logger='current')
+
+
 def warn(message: str) -> None:
     """Logs a warning."""
     print_log(printable(message), logger='current', level=logging.WARNING)

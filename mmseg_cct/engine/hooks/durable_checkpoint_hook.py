@@ -57,11 +57,9 @@ class DurableCheckpointHook(CheckpointHook):
         self.file_backend = _RemovesLater(self.file_backend)
         keep_to_own_best(self)
 
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
-    ) -> None:
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Saves a checkpoint if it is due, then removes those that are not kept."""
-        super().after_train_iter(runner, batch_idx, data_batch, outputs)
+        super().after_train_iter(runner, *args, **kwargs)
         self._remove_outdated()
 
     def after_train_epoch(self, runner: Runner) -> None:

@@ -7,7 +7,6 @@ import torch
 from mmengine.device import get_device
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
-from mmengine.logging import print_log
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmseg.models.segmentors.base import BaseSegmentor
@@ -17,6 +16,7 @@ from mmseg_cct.config.walk import at
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.evaluation.findings import class_iou, findings, validation_findings
+from mmseg_cct.utils.log import say
 
 
 @HOOKS.register_module()
@@ -34,9 +34,9 @@ class FindingsHook(Hook):
         """Logs model and method, and notes on its data."""
         if not is_main_process():
             return
-        print_log(describe_model(runner), logger='current')
+        say(describe_model(runner))
         for line in (*_of_labels(runner), *_of_validation(runner)):
-            print_log(f'Note: {line}', logger='current')
+            say(f'Note: {line}')
 
     def after_train(self, runner: Runner) -> None:
         """Logs findings from the validations."""
@@ -50,9 +50,9 @@ class FindingsHook(Hook):
             if name.startswith('val/')
         }
         for line in findings(curve, class_iou(last)):
-            print_log(f'Note: {line}', logger='current')
+            say(f'Note: {line}')
         if commands := _next_commands(runner):
-            print_log('\n  '.join(['Next:', *commands]), logger='current')
+            say('\n  '.join(['Next:', *commands]))
 
 
 def describe_model(runner: Runner) -> str:

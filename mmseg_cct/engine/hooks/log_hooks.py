@@ -115,9 +115,7 @@ class ProgressBarHook(Hook):
             tqdm(desc='train', total=runner.max_iters, initial=runner.iter, dynamic_ncols=True)
         )
 
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
-    ) -> None:
+    def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
         """Advances the bar."""
         if self.bar is None:
             return

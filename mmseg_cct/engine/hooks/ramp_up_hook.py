@@ -85,9 +85,7 @@ class RampUpHook(Hook):
         """Finds the attribute before training changes it, so that a typo ends the run here."""
         self._found = self.find(unwrap_model(runner.model))
 
-    def before_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: dict | None = None
-    ) -> None:
+    def before_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Sets the value in every owner, and logs that of the first."""
         values = [self.value_at(runner.iter, runner.max_iters, built) for *_, built in self._found]
         for (owner, name, _), value in zip(self._found, values):

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from mmengine.dist import get_rank
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
-from mmengine.logging import print_log
 from mmengine.optim import OptimWrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import IterBasedTrainLoop, Runner
@@ -21,7 +20,7 @@ from mmseg_cct.engine.foreign_config import saved_config
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.log import say, warn
 
 from .durable_checkpoint_hook import VALIDATED, keep_to_own_best
 
@@ -107,10 +106,9 @@ class ResumeHook(Hook):
         due = loop.iter % loop.val_interval == 0 or loop.iter == loop.max_iters
         is_known = runner.message_hub.runtime_info.get(VALIDATED) == loop.iter
         if loop.iter >= max(loop.val_begin, 1) and due and not is_known:
-            print_log(
+            say(
                 f'--resume: validating at iteration {loop.iter}: the checkpoint is written before '
-                'the validation, which may have been cut short',
-                logger='current',
+                'the validation, which may have been cut short'
             )
             runner.val_loop.run()
 
@@ -152,12 +150,10 @@ def _earlier_settings(checkpoint: dict[str, Any], name: str) -> dict[str, Any]:
     try:
         config = saved_config(checkpoint, name, is_built=False)
     except UserError:  # only the log of the differences needs them
-        return {}
-    if not config:
-        return {}
+        config = None
     # a seed that mmengine drew is in no config; this run has taken it over
     drawn = {'randomness': {'seed': checkpoint['meta'].get('seed')}}
-    return {**drawn, **config.to_dict()}
+    return {**drawn, **config.to_dict()} if config else {}
 
 
 def _log_differences(earlier: dict[str, Any], now: dict[str, Any]) -> None:
@@ -169,10 +165,7 @@ def _log_differences(earlier: dict[str, Any], now: dict[str, Any]) -> None:
     ]
     if changed:
         more = f' and {len(changed) - 8} more' if len(changed) > 8 else ''
-        print_log(
-            f'--resume: differs from the checkpoint: {", ".join(changed[:8])}{more}',
-            logger='current',
-        )
+        say(f'--resume: differs from the checkpoint: {", ".join(changed[:8])}{more}')
 
 
 def _go_back_to_a_step(runner: Runner, checkpoint: dict[str, Any], earlier: dict[str, Any]) -> None:
@@ -188,12 +181,11 @@ def _go_back_to_a_step(runner: Runner, checkpoint: dict[str, Any], earlier: dict
     # the last iteration of a training steps in any case
     if not rest or meta['iter'] == (earlier.get('train_cfg') or {}).get('max_iters'):
         return
-    print_log(
+    say(
         f'--resume: from iteration {meta["iter"] - rest}, where the optimizer stepped last; '
         f'the gradients of {rest} iterations after it were lost. Running statistics count these '
         'twice; a default_hooks.checkpoint.interval in multiples of '
-        'optim_wrapper.accumulative_counts avoids it',
-        logger='current',
+        'optim_wrapper.accumulative_counts avoids it'
     )
     meta['iter'] -= rest
     schedulers = runner.param_schedulers
@@ -222,7 +214,7 @@ def _follow_new_settings(runner: Runner, checkpoint: dict[str, Any]) -> None:
         )
         return
     _run_schedules(runner, checkpoint)
-    print_log('--resume: learning rates follow the schedules of the config', logger='current')
+    say('--resume: learning rates follow the schedules of the config')
 
 
 def _lay_out_as_the_weights(optimizer: Optimizer) -> None:
@@ -280,9 +272,7 @@ class IterationSeedHook(Hook):
 
     priority = 'VERY_HIGH'
 
-    def before_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: dict | None = None
-    ) -> None:
+    def before_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
         """Seeds `random`, NumPy and torch."""
         sequence = np.random.SeedSequence([runner.seed, runner.iter, get_rank()])
         seed = int(sequence.generate_state(1)[0])

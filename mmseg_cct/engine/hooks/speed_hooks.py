@@ -46,10 +46,8 @@ class ChannelsLastHook(Hook):
             enabled = on_cpu and any(map(_is_depthwise, model.modules()))
         if not enabled:
             return
-        model.to(memory_format=torch.channels_last)
-        teacher = getattr(model, 'teacher', None)
-        if teacher is not None:  # it is not a submodule
-            teacher.to(memory_format=torch.channels_last)
+        for each in filter(None, (model, getattr(model, 'teacher', None))):  # no submodule
+            each.to(memory_format=torch.channels_last)
         if is_model_wrapper(runner.model):
             # DDP laid out its gradient buffers by the old strides, and would mix them up
             runner.model = None  # frees the old wrapper, and with it its hooks on the parameters

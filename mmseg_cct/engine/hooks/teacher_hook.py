@@ -74,16 +74,14 @@ class TeacherHook(EMAHook):
             use_batch_statistics(teacher)
         self.src_model.set_teacher(teacher)
 
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
-    ) -> None:
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Averages, also over the ranks: without SyncBN their running statistics differ.
 
         Iterations whose gradients only accumulate leave the teacher alone: its decay is per step.
         """
         if not runner.optim_wrapper.should_update():
             return
-        super().after_train_iter(runner, batch_idx, data_batch, outputs)
+        super().after_train_iter(runner, *args, **kwargs)
         all_reduce_params(
             [b for b in self.ema_model.module.buffers() if b.is_floating_point()], op='mean'
         )

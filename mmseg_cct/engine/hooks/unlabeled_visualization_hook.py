@@ -77,9 +77,7 @@ class UnlabeledVisualizationHook(Hook):
             pair = dataset[PairDraw(0, index, labeled_seed=0, unlabeled_seed=self.seed)]
             self.items.append({key: branches['unlabeled'] for key, branches in pair.items()})
 
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
-    ) -> None:
+    def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
         """Draws the pictures at the interval."""
         due = self.every_n_train_iters(runner, self.interval) or self.is_last_train_iter(runner)
         if not due or not is_main_process():
