@@ -21,8 +21,7 @@ from mmseg_cct.utils.text import counted
 
 from .class_table import TABLE, ClassTable, data_folder, extended, read_table, write_table
 from .draw_image import Consequences, Drawer
-from .image_names import ImageNames
-from .image_pool import ImagePool
+from .image_pool import ImageNames, ImagePool
 from .readers import binary_masks, colour_masks, require_reader
 from .shapes import AnnotatedImage, Colour
 from .source import Source, reading
