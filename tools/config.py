@@ -31,7 +31,7 @@ def main() -> None:
         from mmengine.config import Config
 
         from mmseg_cct.config.load import load_config
-        from mmseg_cct.datasets.data_folders import data_folders
+        from mmseg_cct.datasets.leaves import data_folders
         from mmseg_cct.utils.files import output_file, write_text
 
         config = load_config(args.config, args.cfg_options)

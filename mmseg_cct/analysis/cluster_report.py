@@ -21,7 +21,7 @@ from tqdm import tqdm
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
-from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.files import build_evaluation_set

@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.apis.inference import image_reader, model_origin
-from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.farthest_first import farthest_first
 from mmseg_cct.utils.files import write_atomic, write_text

@@ -16,7 +16,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.config.walk import at
-from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.findings import (

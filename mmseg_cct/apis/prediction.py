@@ -14,7 +14,7 @@ from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, wri
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.config.domains import require_domain
 from mmseg_cct.config.load import load_config
-from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic

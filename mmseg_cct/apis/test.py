@@ -10,7 +10,7 @@ from mmseg.evaluation import CityscapesMetric, IoUMetric
 
 from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.walk import at, listed
-from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation import MultiDomainIoUMetric

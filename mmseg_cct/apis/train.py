@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.shipped import next_round
 from mmseg_cct.config.walk import at
-from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import (
     find_resumable,
     newest_checkpoint,

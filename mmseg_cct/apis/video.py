@@ -11,7 +11,7 @@ import cv2
 import mmcv
 import numpy as np
 
-from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.files import part_of
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp

@@ -3,7 +3,7 @@
 from mmengine.config import Config
 from mmengine.dist import get_rank
 
-from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.errors import raise_problems
 from mmseg_cct.preflight.classes import order_problems, output_problems
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp

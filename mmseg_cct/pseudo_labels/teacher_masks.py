@@ -17,8 +17,7 @@ from mmengine.dist import get_rank
 from PIL import Image
 
 from mmseg_cct.apis.inference import model_origin
-from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.datasets.leaves import infos_of, read_truth
+from mmseg_cct.datasets.leaves import data_folders, infos_of, read_truth
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation.sureness import (
     LEVELS,

@@ -16,8 +16,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.analysis.finished_runs import Run, find_run
 from mmseg_cct.config.walk import leaf_sets
-from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.datasets.leaves import infos_of
+from mmseg_cct.datasets.leaves import data_folders, infos_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.failures import require_buildable
 from mmseg_cct.preflight.files import build_evaluation_set

@@ -20,7 +20,7 @@ from scipy.stats import t as student
 from mmseg_cct.config.compose import find_bank, read_method, training_sets
 from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.config.walk import leaves
-from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.failures import require_buildable
 from mmseg_cct.preflight.labeled_record import Labels as Labeled

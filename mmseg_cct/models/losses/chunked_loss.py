@@ -12,6 +12,7 @@ positions, `p` positions of a chunk, `R` and `Q` sub-pixels (see `subpixel.py`).
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -96,51 +97,37 @@ class ChunkStep:
         return gradients, values, agreeing
 
 
-@dataclass(frozen=True)
-class NativeStep:
-    """A `ChunkStep` run by the native kernel, for squared error and cross-entropy with labels."""
+def native_step(
+    step: ChunkStep,
+    kernel: NativeChain,
+    projected: Tensor,
+    weights: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    main_logits: Tensor,
+    terms: Sequence[TermTensors],
+) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
+    """Computes the same as a `ChunkStep` by the native kernel; p is a multiple of its tile."""
+    seg_logits = main_logits.float().flatten(1, 2).contiguous()
+    parameters = ([each.float().contiguous() for each in part] for part in (weights, biases))
+    chain = Chain(*parameters, step.final_activation)
+    indices = [NATIVE_DISTANCES.index(distance) for distance in step.distances]
+    maps: list[Tensor | None] = [None, None, None]
+    factors = [0.0, 0.0]
+    for index, term in zip(indices, terms):
+        maps[index] = term.pixel_weight.float().contiguous()
+        factors[index] = float(term.factor)
+        if term.labels is not None:
+            maps[2] = term.labels.float().contiguous()
+    gradients, values, agreeing = kernel.losses(projected.float(), chain, seg_logits, maps, factors)
+    counted = agreeing.view_as(main_logits[0]) if step.count_agreement else None
+    return gradients, tuple(values[index].float() for index in indices), counted
 
-    step: ChunkStep
-    kernel: NativeChain
 
-    @staticmethod
-    def knows(terms: Sequence[PixelTerm]) -> bool:
-        """Whether the kernel has these losses: each at most once, on all decoders."""
-        distances = [term.distance for term in terms]
-        once = len(set(distances)) == len(distances) and set(distances) <= {*NATIVE_DISTANCES}
-        return once and all(term.decoders is None for term in terms)
-
-    def __call__(
-        self,
-        projected: Tensor,
-        weights: Sequence[Tensor],
-        biases: Sequence[Tensor],
-        main_logits: Tensor,
-        terms: Sequence[TermTensors],
-    ) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
-        """Computes the same as `ChunkStep`; p is a multiple of the kernel's tile."""
-        projected, seg_logits = projected.float(), main_logits.float().flatten(1, 2).contiguous()
-        chain = Chain(
-            [w.float().contiguous() for w in weights],
-            [b.float().contiguous() for b in biases],
-            self.step.final_activation,
-        )
-        maps: list[Tensor | None] = [None, None, None]
-        factors = [0.0, 0.0]
-        for distance, term in zip(self.step.distances, terms):
-            index = NATIVE_DISTANCES.index(distance)
-            maps[index] = term.pixel_weight.float().contiguous()
-            factors[index] = float(term.factor)
-            if term.labels is not None:
-                maps[2] = term.labels.float().contiguous()
-        gradients, values, agreeing = self.kernel.losses(
-            projected, chain, seg_logits, maps, factors
-        )
-        return (
-            gradients,
-            tuple(values[NATIVE_DISTANCES.index(d)].float() for d in self.step.distances),
-            agreeing.view_as(main_logits[0]) if self.step.count_agreement else None,
-        )
+def _kernel_knows(terms: Sequence[PixelTerm]) -> bool:
+    """Whether the native kernel has these losses: each at most once, on all decoders."""
+    distances = [term.distance for term in terms]
+    once = len(set(distances)) == len(distances) and set(distances) <= {*NATIVE_DISTANCES}
+    return once and all(term.decoders is None for term in terms)
 
 
 def agreement(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
@@ -165,7 +152,7 @@ def _at_least_float32(seg_logits: Tensor) -> Tensor:
 class _ChunkPlan(NamedTuple):
     """The steps in which K decoders and P positions are processed."""
 
-    step: Callable  # a `ChunkStep`, compiled or not, or a `NativeStep`
+    step: Callable  # a `ChunkStep`, compiled or not, or `native_step`
     targets: Iterable[tuple[Tensor, list[TermTensors]]]  # main logits (C, R, Q), terms; by chunk
     scale: Tensor  # of the loss, taken out of the terms' factors: see `_common_scale`
     num_decoders: int  # of a step, a divisor of K
@@ -262,13 +249,13 @@ def chunked_loss(
     scale = _common_scale(terms)
     distances = tuple(term.distance for term in terms)
     step = ChunkStep(distances, chain.final_activation, count_agreement)
-    kernel = native_chain(projected, chain, chunking) if NativeStep.knows(terms) else None
+    kernel = native_chain(projected, chain, chunking) if _kernel_knows(terms) else None
     run: Callable
     if kernel is not None:
         values_per_position = targets.seg_logits.shape[1] * targets.stride**2
         together = len(projected)
         size = chunking.native_size(projected, values_per_position, kernel.tile)
-        run = NativeStep(step, kernel)
+        run = partial(native_step, step, kernel)
     else:
         divisible = all(term.decoders is None for term in terms)
         together, size = chunking.shape(projected, chain.values_per_position, divisible)
