@@ -22,7 +22,7 @@ from mmseg_cct.utils.text import counted
 from .class_table import TABLE, ClassTable, data_folder, extended, read_table, write_table
 from .draw_image import Consequences, Drawer
 from .image_pool import ImageNames, ImagePool
-from .readers import binary_masks, colour_masks, require_reader
+from .readers import plain_masks, require_reader
 from .shapes import AnnotatedImage, Colour
 from .source import Source, reading
 
@@ -149,13 +149,13 @@ def import_masks(
     rest, given = rest or table.rest, rename or {}
     values = [name for name in {**table.renamed, **given} if _VALUE.fullmatch(name)]
     if colours is not None:
-        annotations = colour_masks.read(export, colours, mask_suffix, rest is None, values)
+        annotations = plain_masks.read_colours(export, colours, mask_suffix, rest is None, values)
     elif binary is not None:
-        annotations = binary_masks.read(export, binary, mask_suffix, values)
+        annotations = plain_masks.read_binary(export, binary, mask_suffix, values)
     else:
         reader = require_reader(export)
-        if reader is colour_masks:
-            colour_masks.ask_for_names(export)
+        if reader is plain_masks:
+            plain_masks.ask_for_names(export)
         with reading(str(export.path), reader.TITLE):
             annotations = reader.read(export)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, extended, read_table, write_table
-from mmseg_cct.annotations.readers import colour_masks, find_reader
+from mmseg_cct.annotations.readers import find_reader, plain_masks
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.errors import UserError
@@ -115,9 +115,9 @@ def require_no_masks_among(images: Path, data: str) -> None:
 
 def _require_masks(data: str) -> None:
     reader, has_images = find_reader(Source(data)), Path(data, 'images').is_dir()
-    if reader is None or (reader is colour_masks and has_images):  # nothing but images
+    if reader is None or (reader is plain_masks and has_images):  # nothing but images
         return
     out = data if has_images else f'{data.rstrip("/")}_masks'
-    options = () if reader is colour_masks else ('--rest', 'background')
+    options = () if reader is plain_masks else ('--rest', 'background')
     command = command_line('import_masks', data, '--out', out, *options)
     raise UserError(data, f'{reader.TITLE}, not masks of ids', f'first: {command} (see its --help)')

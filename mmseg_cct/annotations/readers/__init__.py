@@ -5,14 +5,14 @@ from types import ModuleType
 from mmseg_cct.errors import UserError
 
 from ..source import Source
-from . import coco, colour_masks, cvat, label_studio, labelme, segmentation_mask, supervisely, yolo
+from . import coco, cvat, label_studio, labelme, plain_masks, segmentation_mask, supervisely, yolo
 
 _READERS = coco, cvat, segmentation_mask, label_studio, labelme, yolo, supervisely
 
 
 def find_reader(source: Source) -> ModuleType | None:
-    """Finds the reader of an export by its content; `colour_masks` if there are only masks."""
-    return next((each for each in (*_READERS, colour_masks) if each.is_mine(source)), None)
+    """Finds the reader of an export by its content; `plain_masks` if there are only masks."""
+    return next((each for each in (*_READERS, plain_masks) if each.is_mine(source)), None)
 
 
 def require_reader(source: Source) -> ModuleType:
@@ -22,4 +22,4 @@ def require_reader(source: Source) -> ModuleType:
     if source.damaged:
         raise source.damaged[0]
     titles = ', '.join(reader.TITLE for reader in _READERS)
-    raise UserError(str(source.path), 'no known format', f'{titles} or {colour_masks.TITLE}')
+    raise UserError(str(source.path), 'no known format', f'{titles} or {plain_masks.TITLE}')

@@ -1,8 +1,9 @@
-"""Folders of masks: pictures of colours or of grey values."""
+"""Folders of masks: pictures of colours, of grey values, or of one class on the rest."""
 
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
@@ -20,13 +21,16 @@ from ..source import Source, read_each, reading
 from .segmentation_mask import VOID, require_distinct
 
 TITLE = 'masks of colours'
-LOOKED_AT = 50  # masks whose colours are shown
+_LOOKED_AT = 50  # masks whose colours are shown
 _SHOWN = 12  # colours
-LOSSY = 12  # distance in RGB by which a lossy format may move a colour
+_LOSSY = 12  # distance in RGB by which a lossy format may move a colour
 _FARTHEST = 128  # distance in RGB of a blended pixel to its colour
 _MOST_BLENDED = 0.05  # of a mask's pixels
+_LOSSY_FORMATS = 'JPEG', 'MPO', 'WEBP'
+_SPREAD = 0.1  # of the variance of a mask of one class, within its two clusters of values
+_THIRD = 0.05  # of the upper cluster's pixels, for a value that fills areas to be one of its own
 
-Read = tuple[list[Shape], dict[tuple[str, str], int]]  # and notes
+_Read = tuple[list[Shape], dict[tuple[str, str], int]]  # and notes
 
 
 def is_mine(source: Source) -> bool:
@@ -35,7 +39,7 @@ def is_mine(source: Source) -> bool:
     return bool(names) and len(names) == len(source.names) and bool(_count(source, names[:1]))
 
 
-def read(
+def read_colours(
     source: Source,
     colours: Mapping[str, Colour],
     suffix: str,
@@ -50,12 +54,12 @@ def read(
     require_distinct(colours)
     read = partial(_coloured, colours=colours, is_strict=is_strict)
     classes = {**colours, **dict.fromkeys(values)}
-    return Annotations(classes, read_masks(source, suffix, read, values))
+    return Annotations(classes, _read_masks(source, suffix, read, values))
 
 
 def ask_for_names(source: Source) -> NoReturn:
     """Raises an error that lists the colours found and shows how to name them."""
-    found = _count(source, _masks(source)[:LOOKED_AT])
+    found = _count(source, _masks(source)[:_LOOKED_AT])
     shares = {_shown(code): count / found.total() for code, count in found.most_common(_SHOWN)}
     listed = ', '.join(f'{colour} ({share:.1%})' for colour, share in shares.items())
     options = ' '.join(f'NAME={colour}' for colour in shares)
@@ -88,14 +92,14 @@ def _count(source: Source, names: list[str]) -> Counter[int]:
     return counts
 
 
-def read_masks(
-    source: Source, suffix: str, read: Callable[[Image.Image], Read], values: Collection[str]
+def _read_masks(
+    source: Source, suffix: str, read: Callable[[Image.Image], _Read], values: Collection[str]
 ) -> Iterator[AnnotatedImage | UserError]:
     """Reads all masks whose names have a suffix; `values` are classes by their grey value."""
-    return read_each(source, mask_files(source, suffix), TITLE, _image, suffix, read, values)
+    return read_each(source, _mask_files(source, suffix), TITLE, _image, suffix, read, values)
 
 
-def mask_files(source: Source, suffix: str) -> list[str]:
+def _mask_files(source: Source, suffix: str) -> list[str]:
     """Finds the masks; they are no images."""
     named = [name for name in _masks(source) if name.lower().endswith(suffix.lower())]
     if not named:
@@ -108,11 +112,11 @@ def _image(
     source: Source,
     name: str,
     suffix: str,
-    read: Callable[[Image.Image], Read],
+    read: Callable[[Image.Image], _Read],
     values: Collection[str],
 ) -> AnnotatedImage:
     image = name[: -len(suffix)] if suffix else posixpath.splitext(name)[0]
-    picture, own = without_values(decode(source.read(name)), values)
+    picture, own = _without_values(decode(source.read(name)), values)
     shapes, notes = read(picture)
     if 'labelIds' in name:  # of Cityscapes
         hint = 'as named; labelTrainIds has 0 to 18 and 255'
@@ -120,7 +124,7 @@ def _image(
     return AnnotatedImage(image, picture.size, [*shapes, *own], notes=notes)
 
 
-def without_values(
+def _without_values(
     picture: Image.Image, values: Collection[str]
 ) -> tuple[Image.Image, list[Shape]]:
     """Takes grey values that are classes of their own out of a mask; others must be whole."""
@@ -133,7 +137,7 @@ def without_values(
     return Image.fromarray(rest) if own else picture, own
 
 
-def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bool) -> Read:
+def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bool) -> _Read:
     codes = pack(rgb(picture))
     notes: dict[tuple[str, str], int] = {}
     table: dict[int, str | None] = {code_of(VOID): None}
@@ -162,7 +166,7 @@ def _snapped(
     spacing = pdist(_channels(named))
     farthest = min([_FARTHEST, *spacing[spacing > 0] / 2])
     distance, _ = KDTree(_channels(named)).query(_channels(present))
-    is_near = distance <= min(LOSSY, farthest)
+    is_near = distance <= min(_LOSSY, farthest)
     flat = flat_values(codes)
     others = [code for code in present[~is_near].tolist() if code in flat]
     palette = np.array([*named, *others])
@@ -186,3 +190,84 @@ def _snapped(
 
 def _channels(codes: Sequence[int] | np.ndarray) -> np.ndarray:
     return (np.asarray(codes, np.int64)[:, None] >> np.array([16, 8, 0])) & 255
+
+
+def read_binary(source: Source, name: str, suffix: str, values: Collection[str]) -> Annotations:
+    """Reads the brighter of two clusters of values, or what is opaque, as the class `name`.
+
+    `values` are grey values that are classes of their own.
+    """
+    usual = _usual_level(source, _mask_files(source, suffix)[:_LOOKED_AT], values)
+    make = partial(_binary, name=name, usual=usual)
+    classes = {name: None, **dict.fromkeys(values)}
+    return Annotations(classes, _read_masks(source, suffix, make, values))
+
+
+def _binary(picture: Image.Image, name: str, usual: float) -> _Read:
+    """Returns the class where the picture is in the upper of two clusters of values."""
+    pixels = _brightness(picture)
+    threshold, level = _levels(pixels, picture.format in _LOSSY_FORMATS)
+    if level and picture.format in _LOSSY_FORMATS and level < _LOSSY:
+        raise UserError(f'values up to {level:.0f}', picture.format, 'a PNG')
+    if level and not usual / 4 <= level <= usual * 4:
+        found = f'values up to {level:.0f}, in other masks {usual:.0f}'
+        raise UserError('mask', found, 'masks of one kind, or imports apart')
+    return [Shape(name, mask=pixels > threshold)], {}
+
+
+def _brightness(picture: Image.Image) -> np.ndarray:
+    """Returns the values of a mask `(H, W)`: its opacity if that differs, else the highest."""
+    if picture.mode == 'P':
+        picture = picture.convert('RGBA' if 'transparency' in picture.info else 'RGB')
+    pixels = np.asarray(picture)
+    if pixels.ndim == 2:
+        return pixels.astype(float)
+    has_alpha = pixels.shape[2] in (2, 4)
+    if has_alpha and (pixels[..., -1] != pixels.flat[pixels.shape[2] - 1]).any():
+        return pixels[..., -1].astype(float)
+    values = pixels[..., : pixels.shape[2] - has_alpha]
+    if len(np.unique(values.reshape(-1, values.shape[2]), axis=0)) > 256:
+        raise UserError('picture', 'more than 256 colours', 'a mask, see --mask-suffix')
+    return values.max(-1).astype(float)
+
+
+def _levels(pixels: np.ndarray, is_lossy: bool) -> tuple[float, float]:
+    """Finds the threshold between two clusters of values, by Otsu, and the level of the upper one.
+
+    A mask of one value is all 0 or all above the threshold. Without loss, another value that fills
+    areas is an id of its own.
+    """
+    values, counts = np.unique(pixels, return_counts=True)
+    if len(values) == 1:
+        return 0.0, float(values[0])
+    weights = counts / counts.sum()
+    below, first = np.cumsum(weights)[:-1], np.cumsum(weights * values)[:-1]
+    mean = float(weights @ values)
+    between = (mean * below - first) ** 2 / (below * (1 - below))
+    cut = int(between.argmax())
+    low, high = first[cut] / below[cut], (mean - first[cut]) / (1 - below[cut])
+    flat = flat_values(pixels)
+    upper = int(counts[cut + 1 :].sum())
+    clusters = values[: cut + 1], values[cut + 1 :]
+    main = [max(cluster, key=lambda value: flat.get(value, 0)) for cluster in clusters]
+    slack = _LOSSY if is_lossy else 0
+    is_third = any(
+        number > _THIRD * upper and min(abs(value - level) for level in main) > slack
+        for value, number in flat.items()
+    )
+    spread = 1 - between[cut] / float(weights @ (values - mean) ** 2)
+    if is_third or spread > _SPREAD or low > high / 4:
+        shown = ', '.join(f'{value:g}' for value in values[np.argsort(-counts)][:5])
+        found = f'values {shown}{", ..." if len(values) > 5 else ""}, not two clusters from 0'
+        raise UserError('mask', found, '0 and another value, or --colors NAME=VALUE ...')
+    return float(low + high) / 2, float(high)
+
+
+def _usual_level(source: Source, names: list[str], values: Collection[str]) -> float:
+    """Returns the median level of some masks; damaged ones are reported when they are read."""
+    levels = []
+    for name in names:
+        with suppress(UserError):
+            picture, _ = _without_values(decode(source.read(name)), values)
+            levels.append(_levels(_brightness(picture), picture.format in _LOSSY_FORMATS)[1])
+    return float(np.median([level for level in levels if level] or [0]))
