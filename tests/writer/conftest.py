@@ -32,8 +32,7 @@ def images(tmp_path):
 @pytest.fixture
 def write(images, tmp_path):
     def write(config, method='cct', **options):
-        out = str(tmp_path / 'cct.py')
-        return add_cct(config, str(images), out, method=method, **options)
+        return add_cct(config, str(images), str(tmp_path / 'cct.py'), method=method, **options)
 
     return write
 

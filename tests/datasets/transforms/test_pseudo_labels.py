@@ -4,6 +4,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from folders import save
 
 from mmseg_cct.datasets import LoadPseudoLabels, PairDraw, SemiSegDataset
 from mmseg_cct.errors import UserError
@@ -15,15 +16,12 @@ DRAW = PairDraw(labeled=0, unlabeled=1, labeled_seed=3, unlabeled_seed=4)
 @pytest.fixture
 def labels(tree):
     """Pseudo labels of the unlabelled images: their blue channel in three classes, some ignored."""
-    folder = tree.root / 'pseudo'
-    folder.mkdir()
     for name in tree.unlabeled_names:
         # A pixel's value says which label it has, so that the two can be compared at any time.
         ids = np.random.default_rng(len(name)).integers(0, 4, (16, 24)).astype(np.uint8)
-        cv2.imwrite(str(folder / f'{name}.png'), np.where(ids == 3, 255, ids).astype(np.uint8))
-        image = np.repeat(ids[..., None] * 60, 3, 2)
-        cv2.imwrite(str(tree.image(name).with_suffix('.png')), image)
-    return folder
+        save(tree.root / f'pseudo/{name}.png', np.where(ids == 3, 255, ids).astype(np.uint8))
+        save(tree.root / f'images/{name}.png', np.repeat(ids[..., None] * 60, 3, 2))
+    return tree.root / 'pseudo'
 
 
 def pipeline(tree, labels, *steps, load=None):
@@ -34,9 +32,8 @@ def pipeline(tree, labels, *steps, load=None):
 
 
 def build(tree, labels, *steps, **kwargs):
-    config = tree.config(
-        'unlabeled', img_suffix='.png', pipeline=pipeline(tree, labels, *steps, **kwargs)
-    )
+    steps = pipeline(tree, labels, *steps, **kwargs)
+    config = tree.config('unlabeled', img_suffix='.png', pipeline=steps)
     return SemiSegDataset(tree.config('labeled'), config)
 
 
@@ -52,6 +49,10 @@ def expected_labels(image):
     return torch.where(ids == 3, 255, ids)
 
 
+RESIZE = dict(type='Resize', scale=(72, 48), interpolation='nearest')
+FLIP = dict(type='RandomFlip', prob=0.5, direction=['horizontal', 'vertical'])
+
+
 @pytest.mark.parametrize(
     'steps',
     [
@@ -61,11 +62,7 @@ def expected_labels(image):
         [dict(type='RandomCrop', crop_size=(7, 9))],
         [dict(type='Resize', scale=(48, 32), interpolation='nearest')],
         [dict(type='RandomCrop', crop_size=(7, 9)), dict(type='RandomFlip', prob=0.5)],
-        [
-            dict(type='Resize', scale=(72, 48), interpolation='nearest'),
-            dict(type='RandomCrop', crop_size=(30, 30)),
-            dict(type='RandomFlip', prob=0.5, direction=['horizontal', 'vertical']),
-        ],
+        [RESIZE, dict(type='RandomCrop', crop_size=(30, 30)), FLIP],
         # a pixel of the padding is image 180, label 255
         [dict(type='Pad', size=(20, 40), pad_val=dict(img=180, seg=255))],
     ],

@@ -1,9 +1,9 @@
 """The map of an image's own pixels moves with it, and is all that filling changes."""
 
-import cv2
 import numpy as np
 import pytest
 import torch
+from folders import save
 
 from mmseg_cct.datasets import MarkValidPixels, PairDraw, SemiSegDataset
 from mmseg_cct.errors import UserError
@@ -18,7 +18,7 @@ def build(tree):
     """A set of bright unlabelled images: what is black has been filled."""
     for name in tree.unlabeled_names:
         image = np.random.default_rng(len(name)).integers(100, 256, (16, 24, 3), np.uint8)
-        cv2.imwrite(str(tree.image(name).with_suffix('.png')), image)
+        save(tree.root / f'images/{name}.png', image)
 
     def dataset(*pipeline):
         config = tree.config('unlabeled', img_suffix='.png', pipeline=list(pipeline))
@@ -54,20 +54,13 @@ def test_filled_pixels_are_not_valid(build, steps):
 
 
 def test_pseudo_labels_travel_beside_the_map(build, tree):
-    folder = tree.root / 'pseudo'
-    folder.mkdir()
     for name in tree.unlabeled_names:
-        labels = np.ones((16, 24), np.uint8)
-        labels[8:] = 255
-        cv2.imwrite(str(folder / f'{name}.png'), labels)
-    load = dict(type='LoadPseudoLabels', image_dir=str(tree.root / 'images'), label_dir=str(folder))
-    pack = dict(type='PackPseudoLabels')
-    for pipeline in (
-        [MARKED[0], load, PAD, pack],
-        [*MARKED, load, PAD, pack],
-        [MARKED[0], load, MARKED[1], PAD, pack],
-    ):
-        item = build(*pipeline)[DRAW]
+        labels = np.repeat(np.uint8([1, 255]), 8)[:, None].repeat(24, 1)
+        save(tree.root / f'pseudo/{name}.png', labels)
+    load = dict(type='LoadPseudoLabels', image_dir=f'{tree.root}/images')
+    load['label_dir'] = f'{tree.root}/pseudo'
+    for steps in ([load], [MARKED[1], load], [load, MARKED[1]]):
+        item = build(MARKED[0], *steps, PAD, dict(type='PackPseudoLabels'))[DRAW]
         sample = item['data_samples']['unlabeled']
         image, valid = item['inputs']['unlabeled'], sample.valid_mask.data
         assert torch.equal(valid, image.amin(0, keepdim=True) > 50)
