@@ -36,18 +36,21 @@ def test_a_bug_of_a_transform_keeps_its_traceback(tree):
         dataset[0]
 
 
-def test_missing_folder(tree):
-    config = tree.config('labeled', ann_file='', data_prefix=dict(img_path='nowhere'))
-    with pytest.raises(UserError, match=r'labeled: .*/nowhere: no such folder; expected'):
-        SemiSegDataset(config)
-
-
 @pytest.mark.parametrize('serialize_data', [True, False])
-def test_folder_without_images(tree, serialize_data):
-    options = dict(ann_file='', img_suffix='.tif', serialize_data=serialize_data)
-    config = tree.config('labeled', **options)
-    with pytest.raises(UserError, match=r'images: no image in this folder; .* end in \.tif'):
-        SemiSegDataset(config)
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (dict(data_prefix=dict(img_path='nowhere')), r'.*/nowhere: no such folder; expected'),
+        (dict(img_suffix='.tif'), r'.*images: no image in this folder; .* end in \.tif'),
+        (dict(ann_file='empty.txt'), r'.*empty\.txt: the list is empty; expected'),
+        (dict(type='CityscapesDataset', metainfo=None), 'the set is empty; expected at least one'),
+    ],
+)
+def test_a_set_without_images(tree, serialize_data, options, message):
+    (tree.root / 'empty.txt').write_text('')
+    options = dict(ann_file='', serialize_data=serialize_data) | options
+    with pytest.raises(UserError, match=f'^labeled: {message}'):
+        SemiSegDataset(tree.config('labeled', **options))
 
 
 def test_what_is_there_explains_nothing(tree):

@@ -243,15 +243,6 @@ GONE = dict(ann_file='gone.txt', metainfo=None)
 
 
 class TestErrors:
-    @pytest.mark.parametrize('serialize_data', [True, False])
-    def test_no_image_in_a_list_or_a_folder(self, tree, serialize_data):
-        (tree.root / 'labeled.txt').write_text('')
-        with pytest.raises(UserError, match=r'labeled.*empty; expected'):
-            SemiSegDataset(tree.config('labeled', serialize_data=serialize_data))
-        options = dict(type='CityscapesDataset', ann_file='', serialize_data=serialize_data)
-        with pytest.raises(UserError, match='labeled: the set is empty; expected at least one'):
-            SemiSegDataset(tree.config('labeled', metainfo=None, **options))
-
     @pytest.mark.parametrize(
         ('branch', 'change', 'message'),
         [

@@ -47,25 +47,22 @@ def test_only_what_inference_needs_is_left(trained, published):
 
 
 @pytest.mark.parametrize(
-    ('name', 'kept'),
+    ('domain', 'name', 'kept'),
     [
-        ('decode_head.proj.weight', 'decode_head.proj.weight'),
-        ('domains.sea.decode_head.proj.weight', 'decode_head.proj.weight'),
-        ('domains.land.decode_head.proj.weight', None),
-        ('domains.sea.auxiliary_head.proj', None),
-        ('discriminator.convs.0.weight', None),
+        (None, 'decode_head.proj.weight', ['decode_head.proj.weight']),
+        ('sea', 'domains.sea.decode_head.proj.weight', ['decode_head.proj.weight']),
+        ('sea', 'domains.land.decode_head.proj.weight', []),
+        ('sea', 'domains.sea.auxiliary_head.proj', []),
+        ('sea', 'discriminator.convs.0.weight', []),
     ],
 )
-def test_other_domains_and_what_trains_are_stripped(tmp_path, name, kept):
-    domain = None if name.startswith('decode') else 'sea'
-    weights = {'backbone.conv1.weight': torch.ones(1), name: torch.ones(1)}
-    if domain:
-        weights['domains.sea.decode_head.bias'] = torch.ones(1)
+def test_other_domains_and_what_trains_are_stripped(tmp_path, domain, name, kept):
+    names = ['backbone.conv1.weight', name, *(['domains.sea.decode_head.bias'] if domain else [])]
+    weights = dict.fromkeys(names, torch.ones(1))
     torch.save(dict(meta={}, state_dict=weights), tmp_path / 'in.pth')
-    source, target = str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth')
-    published = publish_checkpoint(source, target, domain=domain)
-    expected = {'backbone.conv1.weight', 'decode_head.bias' if domain else kept, kept} - {None}
-    assert torch.load(published)['state_dict'].keys() == expected
+    target = publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'), domain=domain)
+    expected = {names[0], *kept, *(['decode_head.bias'] if domain else [])}
+    assert torch.load(target)['state_dict'].keys() == expected
 
 
 @pytest.mark.parametrize(

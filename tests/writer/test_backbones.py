@@ -38,9 +38,6 @@ def test_from_scratch_the_backbone_learns_as_fast_as_the_rest(data):
     assert config.model.backbone.init_cfg is None
     assert config.optim_wrapper.paramwise_cfg is None
     assert config.optim_wrapper.optimizer.type == 'AdamW'
-
-
-def test_a_frozen_encoder_is_not_random(data):
     with pytest.raises(UserError, match='a frozen encoder would stay random'):
         write(data, backbone='dinov2-s-frozen', from_scratch=True)
 

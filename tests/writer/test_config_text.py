@@ -26,12 +26,9 @@ def test_what_is_written_is_read_back(value):
 
 def test_what_fits_stays_on_its_line():
     assert assignment('a', dict(b=[1, 2], c=('x',))) == "a = dict(b=[1, 2], c=('x',))"
+    assert assignment('a', [Code('*_base_.b')]) == 'a = [*_base_.b]'
     long = 'x' * 90
     assert assignment('a', dict(b=long, c=1)) == f"a = dict(\n    b='{long}',\n    c=1,\n)"
-
-
-def test_code_is_written_as_it_is():
-    assert assignment('a', [Code('*_base_.b')]) == 'a = [*_base_.b]'
 
 
 def test_what_mmengine_would_replace_is_not_written(tmp_path):
