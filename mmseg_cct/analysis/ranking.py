@@ -81,11 +81,7 @@ def image_pipeline(config: Config) -> Compose:
 
 
 def rank_images(
-    model: Any,
-    listed: Mapping[str, dict[str, Any]],
-    out: str | Path,
-    *,
-    seed: int = 0,
+    model: Any, listed: Mapping[str, dict[str, Any]], out: str | Path, *, seed: int = 0
 ) -> Ranking:
     """Scores images, `listed` by name with their data infos, and keeps each score in `out`.
 

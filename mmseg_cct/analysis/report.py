@@ -19,12 +19,7 @@ from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.findings import (
-    absent_from,
-    findings,
-    foreground_of,
-    validation_findings,
-)
+from mmseg_cct.evaluation.findings import absent_from, findings, foreground_of, validation_findings
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.palette import chosen_colours
@@ -36,14 +31,7 @@ from mmseg_cct.visualization.label_maps import paint
 from .finished_runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
 from .plots import plot_class_iou, plot_curves
 from .round_tables import labels_of, round_tables
-from .scores import (
-    Score,
-    class_scores,
-    foreground_scores,
-    mean_score,
-    mean_verdict,
-    score_table,
-)
+from .scores import Score, class_scores, foreground_scores, mean_score, mean_verdict, score_table
 
 _WIDEST = 640  # pixels of a picture in the HTML page
 _DPI = 150  # sharp on screens with several pixels per CSS pixel

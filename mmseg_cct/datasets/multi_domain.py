@@ -97,9 +97,7 @@ class MultiDomainConcatDataset(ConcatDataset):
     """
 
     def __init__(
-        self,
-        domains: Mapping[str, dict | BaseDataset],
-        pipeline: Mapping[str, list] | None = None,
+        self, domains: Mapping[str, dict | BaseDataset], pipeline: Mapping[str, list] | None = None
     ) -> None:
         if not domains:
             raise UserError('MultiDomainConcatDataset.domains', 'empty', 'a set for each domain')

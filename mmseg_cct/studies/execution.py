@@ -105,10 +105,7 @@ def read_metrics(folder: Path) -> dict[str, float] | None:
 
 
 def execute(
-    runs: Sequence[StudyRun],
-    tools: Path,
-    slots: Sequence[Mapping[str, str]],
-    processes: int = 1,
+    runs: Sequence[StudyRun], tools: Path, slots: Sequence[Mapping[str, str]], processes: int = 1
 ) -> list[str]:
     """Trains and tests unfinished runs in the given order, one at a time on each slot.
 

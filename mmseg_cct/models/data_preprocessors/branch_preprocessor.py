@@ -36,10 +36,7 @@ class BranchPreprocessor(SegDataPreProcessor):
     """
 
     def __init__(
-        self,
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
-        **kwargs: Any,
+        self, mean: Sequence[float] | None = None, std: Sequence[float] | None = None, **kwargs: Any
     ) -> None:
         if mean is None or std is None or len(mean) == len(std) in (1, 3):
             super().__init__(mean, std, **kwargs)

@@ -108,8 +108,11 @@ def native_step(
 ) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
     """Computes the same as a `ChunkStep` by the native kernel; p is a multiple of its tile."""
     seg_logits = main_logits.float().flatten(1, 2).contiguous()
-    parameters = ([each.float().contiguous() for each in part] for part in (weights, biases))
-    chain = Chain(*parameters, step.final_activation)
+    chain = Chain(
+        [weight.float().contiguous() for weight in weights],
+        [bias.float().contiguous() for bias in biases],
+        step.final_activation,
+    )
     indices = [NATIVE_DISTANCES.index(distance) for distance in step.distances]
     maps: list[Tensor | None] = [None, None, None]
     factors = [0.0, 0.0]

@@ -3,13 +3,7 @@ from .build import build_perturbations
 from .feature_noise import FeatureNoise
 from .intermediate_vat import IntermediateVAT
 from .spatial_dropout import SpatialDropout
-from .spatial_masks import (
-    ContextMasking,
-    FeatureDrop,
-    GuidedCutout,
-    ObjectMasking,
-    SpatialMask,
-)
+from .spatial_masks import ContextMasking, FeatureDrop, GuidedCutout, ObjectMasking, SpatialMask
 
 __all__ = [
     'ContextMasking',

@@ -66,11 +66,7 @@ class IntermediateVAT(Perturbation):
 
     @ranges(epsilon=number(0), xi=positive, norm_floor=number(0))
     def __init__(
-        self,
-        num_decoders: int = 2,
-        epsilon: float = 2.0,
-        xi: float = 1e-6,
-        norm_floor: float = 0.0,
+        self, num_decoders: int = 2, epsilon: float = 2.0, xi: float = 1e-6, norm_floor: float = 0.0
     ) -> None:
         super().__init__(num_decoders)
         self.epsilon = epsilon

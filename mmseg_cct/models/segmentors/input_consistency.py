@@ -150,11 +150,7 @@ class InputVATSegmentor(InputConsistencySegmentor):
     """
 
     def __init__(
-        self,
-        loss_consistency: dict,
-        epsilon: float = 2.0,
-        xi: float = 1.0,
-        **kwargs: Any,
+        self, loss_consistency: dict, epsilon: float = 2.0, xi: float = 1.0, **kwargs: Any
     ) -> None:
         super().__init__(loss_consistency, **kwargs)
         if any(getattr(module, 'with_cp', False) for module in self.backbone.modules()):
