@@ -27,9 +27,7 @@ from mmseg_cct.errors import UserError
             [60 * 99, 8 * 98, 2 * 97, 2 * 96, 2 * 95, 8 / 3 * 94],
             id='the first iterations do not count',
         ),
-        pytest.param(
-            [60, 2, 2], 1000, 900, 1, [60 * 99, 2 * 98, 2 * 97], id='a resume warms up again'
-        ),
+        pytest.param([60, 2, 2], 1000, 900, 1, [60 * 99, 2 * 98, 2 * 97], id='a resume warms up'),
         pytest.param([9, 1], 10, 0, 0, [9 * 9, 5 * 8], id="without warm-up it is mmengine's"),
     ],
 )  # fmt: skip
@@ -83,9 +81,8 @@ def sample(label):
 def make_runner():
     logger = logging.Logger('progress bar test')
     logger.addHandler(logging.StreamHandler())
-    return SimpleNamespace(
-        max_iters=10, iter=4, logger=logger, message_hub=MessageHub('progress bar test')
-    )
+    hub = MessageHub('progress bar test')
+    return SimpleNamespace(max_iters=10, iter=4, logger=logger, message_hub=hub)
 
 
 def test_it_counts_from_the_resumed_iteration_and_shows_the_loss(capsys):

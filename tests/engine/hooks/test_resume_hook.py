@@ -36,9 +36,8 @@ def test_one_that_is_named_stays_and_without_one_the_training_starts_at_zero(tmp
     assert before_run(tmp_path, resume=False) == (False, None)
     assert not messages
     assert before_run(tmp_path) == (False, None)
-    assert messages == [
-        f'--resume: no whole checkpoint in {tmp_path}, training starts at iteration 0'
-    ]
+    line = f'--resume: no whole checkpoint in {tmp_path}, training starts at iteration 0'
+    assert messages == [line]
 
 
 @pytest.mark.parametrize('by_config', [False, True])

@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.engine.hooks import UnlabeledVisualizationHook
+from mmseg_cct.engine.hooks import UnlabeledVisualizationHook, unlabeled_visualization_hook
 from mmseg_cct.engine.hooks.unlabeled_visualization_hook import draw_predictions, predict
 from mmseg_cct.engine.undisturbed import undisturbed
 from mmseg_cct.errors import UserError
@@ -68,13 +68,11 @@ def test_training_does_not_notice_the_hook(trained, with_hook, tmp_path):
 
 def test_pictures_of_the_same_images_at_every_interval(with_hook):
     _, work_dir = with_hook
-    pictures = {
-        file.name: cv2.imread(str(file)) for file in work_dir.glob('*/vis_data/vis_image/*.png')
-    }
+    files = work_dir.glob('*/vis_data/vis_image/*.png')
+    pictures = {file.name: cv2.imread(str(file)) for file in files}
     # after 2 and 4 iterations, and after the last
-    assert sorted(pictures) == [
-        f'unlabeled_{index}.png_{step}.png' for index in (0, 1) for step in (2, 4, 5)
-    ]
+    names = [f'unlabeled_{index}.png_{step}.png' for index in (0, 1) for step in (2, 4, 5)]
+    assert sorted(pictures) == names
     # image, main, disagreement and 7 perturbations in two rows of five, above a legend
     (shape,) = {picture.shape for picture in pictures.values()}
     assert shape[1] == 5 * 240 and 2 * 240 < shape[0] < 2 * 240 + 120
@@ -85,9 +83,7 @@ def test_pictures_of_the_same_images_at_every_interval(with_hook):
 
 
 def test_other_ranks_draw_nothing(trained, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        'mmseg_cct.engine.hooks.unlabeled_visualization_hook.is_main_process', lambda: False
-    )
+    monkeypatch.setattr(unlabeled_visualization_hook, 'is_main_process', lambda: False)
     train(trained, tmp_path / 'rank1', [dict(HOOK)], max_iters=1)
     assert not list(tmp_path.rglob('*.png'))
 

@@ -278,9 +278,8 @@ def test_two_losses_in_one_backward_pass_add_up():
     bank = make_bank()
     z, *rest = make_batch()
     single = [loss_and_gradients(bank, (z, *rest), seed)[1] for seed in (2, 3)]
-    total = sum(
-        weight * run_loss(bank, (z, *rest), seed)['loss'] for seed, weight in ((2, 1.0), (3, 0.5))
-    )
+    losses = [run_loss(bank, (z, *rest), seed)['loss'] for seed in (2, 3)]
+    total = losses[0] + 0.5 * losses[1]
     for actual, a, b in zip(gradients(total, z, [bank]), *single):
         torch.testing.assert_close(actual, a + 0.5 * b)
 
@@ -363,9 +362,8 @@ def test_position_fraction_1_draws_nothing():
 
 
 def test_a_tiny_position_fraction_keeps_one_position():
-    _, grads = loss_and_gradients(
-        make_bank(dict(noise=PERTURBATIONS['feature_noise']), position_fraction=1e-6)
-    )
+    noise = dict(noise=PERTURBATIONS['feature_noise'])
+    _, grads = loss_and_gradients(make_bank(noise, position_fraction=1e-6))
     assert (grads[0].abs().sum((0, 1)) > 0).sum() == 1
 
 

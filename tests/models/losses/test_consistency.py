@@ -77,9 +77,8 @@ def test_a_single_prediction_on_whole_maps(kind, threshold):
     seg_logits, target = (2 * torch.randn(3, C, 4, 5) for _ in range(2))
     probabilities = target.softmax(1)
     loss = MODELS.build(dict(type=kind, confidence_threshold=threshold, loss_weight=7.0))
-    expected = naive(
-        kind, seg_logits.transpose(0, 1)[None], probabilities.transpose(0, 1), threshold
-    )
+    q, p = (each.transpose(0, 1) for each in (seg_logits, probabilities))
+    expected = naive(kind, q[None], p, threshold)
     assert loss(seg_logits, probabilities).item() == pytest.approx(expected, rel=1e-5)
 
 

@@ -15,9 +15,8 @@ def test_a_linear_head_in_two_factors():
     (z,) = neck(maps)
     joined = torch.cat(maps, 1)
     mean = joined.mean((0, 2, 3), keepdim=True)
-    normalised = (joined - mean) / (
-        joined.var((0, 2, 3), keepdim=True, unbiased=False) + 1e-5
-    ) ** 0.5
+    variance = joined.var((0, 2, 3), keepdim=True, unbiased=False)
+    normalised = (joined - mean) / (variance + 1e-5) ** 0.5
     weight = classifier.weight[:, :, 0, 0] @ neck.project.weight[:, :, 0, 0]
     bias = classifier.weight[:, :, 0, 0] @ neck.project.bias + classifier.bias
     expected = torch.einsum('cd,ndhw->nchw', weight, normalised) + bias[:, None, None]

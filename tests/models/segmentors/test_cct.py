@@ -138,9 +138,7 @@ def test_the_teacher_predicts_the_target_on_the_unlabelled_images(monkeypatch):
     state = copy.deepcopy(teacher.state_dict())
     data = model.data_preprocessor(make_batch(), training=True)
     seen, loss = [], model.auxiliary_head.loss
-    monkeypatch.setattr(
-        model.auxiliary_head, 'loss', lambda *args: seen.append(args) or loss(*args)
-    )
+    monkeypatch.setattr(model.auxiliary_head, 'loss', lambda *a: seen.append(a) or loss(*a))
     model(**data, mode='loss')
     with torch.no_grad():
         expected = teacher(data['inputs']['unlabeled'], mode='tensor')

@@ -154,9 +154,8 @@ def test_the_strong_loss_is_the_cross_entropy_on_mixed_views(num_views, mixed, h
 
 
 def test_the_feature_stream_is_the_weak_view_without_some_channels():
-    model = make_model(
-        auxiliary_head=None, feature_weight=3.0, loss_strong=dict(STRONG, threshold=0)
-    )
+    strong = dict(STRONG, threshold=0)
+    model = make_model(auxiliary_head=None, feature_weight=3.0, loss_strong=strong)
     tiny.with_teacher(model)
     model.feature_dropout = WithoutEvenChannels()
     data = prepared(model)
@@ -227,9 +226,8 @@ def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels
     own, pasted = own_and_pasted(data, teacher)
     torch.testing.assert_close(target, torch.where(box, pasted[0], own[0]))
     valid = torch.stack([sample.valid_mask.data for sample in samples])
-    assert torch.equal(valid, torch.where(box, pasted[1], own[1])) and not torch.equal(
-        valid, own[1]
-    )
+    mixed = torch.where(box, pasted[1], own[1])
+    assert torch.equal(valid, mixed) and not torch.equal(valid, own[1])
     if not partners:
         actual = torch.stack([sample.pseudo_sem_seg.data for sample in samples])
         assert torch.equal(actual, torch.where(box, labels.flip(0), labels))
