@@ -8,24 +8,39 @@ import numpy as np
 import pytest
 import torch
 import world
+from mmengine.optim import OptimWrapper
+from mmengine.registry import MODEL_WRAPPERS
+from mmengine.runner import Runner
+from mmseg.registry import MODELS
+from ranks import on_two_ranks, without_cuda
 from world import MAX_ITERS
 
 pytestmark = pytest.mark.slow
 
+DOMAINS = ('first', 'second')
+
 
 class Recorder(world.Recorder):
-    """Keeps λ_u and whether an unlabelled image has a mask, too."""
+    """Keeps λ_u, whether an unlabelled image has a mask, each domain and the last metrics, too."""
 
     def __init__(self, kill_after=None):
         super().__init__(kill_after)
-        self.weights = []
-        self.has_ground_truth = []
+        self.weights, self.has_ground_truth, self.domains, self.metrics = [], [], {}, None
 
     def before_train_iter(self, runner, batch_idx, data_batch=None):
-        self.weights.append(runner.model.auxiliary_head.loss_consistency.loss_weight)
-        self.has_ground_truth.extend(
-            'gt_sem_seg' in sample for sample in data_batch['data_samples']['unlabeled']
-        )
+        samples = data_batch['data_samples']['unlabeled']
+        self.has_ground_truth.extend('gt_sem_seg' in sample for sample in samples)
+        if 'domain' in samples[0]:
+            self.domains[runner.iter] = domains_of(data_batch)
+        else:
+            self.weights.append(runner.model.auxiliary_head.loss_consistency.loss_weight)
+
+    def after_val_epoch(self, runner, metrics=None):
+        self.metrics = metrics
+
+
+def domains_of(batch):
+    return {sample.domain for branch in batch['data_samples'].values() for sample in branch}
 
 
 @pytest.fixture(scope='module')
@@ -36,18 +51,34 @@ def data_root(tmp_path_factory):
     return root
 
 
-def train(root, work_dir, num_workers=0, seed=0, resume=False, kill_after=None):
+def domains_config(root):
+    discriminator = dict(type='DomainDiscriminator', in_channels=6, channels=(8,))
+    return world.multi_domain_config(root, discriminator=discriminator)
+
+
+def train(
+    root, work_dir, num_workers=0, seed=0, kill_after=None, build=world.cct_config, **changes
+):
     """Runs a training and gives its recorder and its final weights."""
-    config = world.cct_config(root)
+    config = build(root)
     config.train_dataloader.num_workers = num_workers
     config.default_hooks.checkpoint.interval = 3
     config.randomness.seed = seed
-    return world.run(config, work_dir, Recorder(kill_after), resume=resume)
+    return world.run(config, work_dir, Recorder(kill_after), **changes)
 
 
 @pytest.fixture(scope='module')
 def uninterrupted(data_root, tmp_path_factory):
     return train(data_root, tmp_path_factory.mktemp('uninterrupted'))
+
+
+@pytest.fixture(scope='module')
+def of_domains(data_root, tmp_path_factory):
+    validate = {
+        'train_cfg.val_interval': MAX_ITERS, 'default_hooks.checkpoint.save_best': 'mIoU_avg'
+    }  # fmt: skip
+    work_dir = tmp_path_factory.mktemp('of_domains')
+    return *train(data_root, work_dir, build=domains_config, **validate), work_dir
 
 
 def assert_same_run(actual, expected, tolerance=0.0):
@@ -85,14 +116,68 @@ def test_another_seed_gives_another_run(uninterrupted, data_root, tmp_path):
 
 
 @pytest.mark.parametrize(('num_workers', 'kill_after'), [(0, 5), (2, 4)])
+@pytest.mark.parametrize('run', ['uninterrupted', 'of_domains'])
 def test_a_killed_and_resumed_run_is_the_uninterrupted_one(
-    uninterrupted, data_root, tmp_path, num_workers, kill_after
+    run, request, data_root, tmp_path, num_workers, kill_after
 ):
-    killed = train(data_root, tmp_path, num_workers, kill_after=kill_after)
-    assert list(killed[0].logged) == list(range(kill_after))
-    resumed = train(data_root, tmp_path, num_workers, resume=True)
-    assert list(resumed[0].logged) == list(range(3, MAX_ITERS))  # from the last checkpoint on
-    for iteration, logged in killed[0].logged.items():
-        assert logged == pytest.approx(uninterrupted[0].logged[iteration], rel=1e-6)
-    resumed[0].logged = {**killed[0].logged, **resumed[0].logged}
-    assert_same_run(resumed, uninterrupted, tolerance=1e-6)
+    build = domains_config if run == 'of_domains' else world.cct_config
+    expected, *weights = request.getfixturevalue(run)
+    options = dict(num_workers=num_workers, build=build)
+    killed, _ = train(data_root, tmp_path, kill_after=kill_after, **options)
+    assert list(killed.logged) == list(range(kill_after))
+    resumed = train(data_root, tmp_path, resume=True, **options)
+    # from the last checkpoint on, amid a cycle of domains
+    assert list(resumed[0].logged) == list(range(3, MAX_ITERS))
+    assert {**killed.domains, **resumed[0].domains} == expected.domains
+    for iteration, logged in killed.logged.items():
+        assert logged == pytest.approx(expected.logged[iteration], rel=1e-6)
+    resumed[0].logged = {**killed.logged, **resumed[0].logged}
+    assert_same_run(resumed, (expected, *weights), tolerance=1e-6)
+
+
+def test_domains_alternate_and_one_validation_gives_each_and_the_average(of_domains):
+    recorder, _, work_dir = of_domains
+    assert recorder.domains == {k: {DOMAINS[k % 2]} for k in range(MAX_ITERS)}
+    losses = {logged[f'{DOMAINS[k % 2]}.aux.consistency'] for k, logged in recorder.logged.items()}
+    assert len(losses) == MAX_ITERS  # or comparing two runs would say nothing
+    metrics = recorder.metrics
+    mean = (metrics['first/mIoU'] + metrics['second/mIoU']) / 2
+    assert metrics['mIoU_avg'] == pytest.approx(mean, abs=0.01)
+    assert (work_dir / f'best_mIoU_avg_iter_{MAX_ITERS}.pth').is_file()
+    checkpoint = torch.load(work_dir / f'iter_{MAX_ITERS}.pth', weights_only=False)
+    assert tuple(checkpoint['meta']['dataset_meta']['domains']) == DOMAINS
+
+
+@without_cuda
+def test_two_ranks_stay_on_one_domain_and_end_with_equal_weights(data_root, tmp_path):
+    config = domains_config(data_root)
+
+    def train_a_rank(rank):
+        """Four iterations under DDP; gives what each saw and moved, and the weights."""
+        torch.manual_seed(0)
+        model = MODELS.build(config.model)
+        settings = dict(device_ids=None, broadcast_buffers=False, find_unused_parameters=True)
+        wrapped = MODEL_WRAPPERS.build(
+            dict(type='MMDistributedDataParallel', module=model, **settings)
+        )
+        optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=0.1)
+        wrapper = OptimWrapper(optimizer)
+        record = []
+        batches = Runner.build_dataloader(config.train_dataloader, seed=0)
+        for step, batch in zip(range(4), batches):
+            torch.manual_seed(10 * step + rank)
+            before = {name: p.detach().clone() for name, p in model.named_parameters()}
+            wrapped.train_step(batch, wrapper)
+            moved = {n for n, p in model.named_parameters() if not torch.equal(p, before[n])}
+            record.append((domains_of(batch), moved, batch['inputs']['labeled'][0]))
+        return record, dict(model.named_parameters())
+
+    (record, weights), (other_record, other_weights) = on_two_ranks(train_a_rank, tmp_path)
+    for step, (mine, other) in enumerate(zip(record, other_record, strict=True)):
+        domain = DOMAINS[step % 2]
+        others = f'domains.{DOMAINS[1 - step % 2]}.'
+        expected = {name for name in weights if not name.startswith(others)}
+        assert mine[:2] == other[:2] == ({domain}, expected)
+        assert not torch.equal(mine[2], other[2])
+    for name, weight in weights.items():
+        assert torch.equal(weight, other_weights[name]), name
