@@ -1,9 +1,9 @@
 """Rehearses a validation before a training, which may otherwise end at its first one."""
 
 import copy
+import itertools
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
     if names is not None:
         schedulers = runner.param_schedulers or []
         by_name = schedulers.values() if isinstance(schedulers, dict) else [schedulers]
-        parts = [*runner.hooks, *chain.from_iterable(by_name)]
+        parts = [*runner.hooks, *itertools.chain.from_iterable(by_name)]
         raise_problems(best_problems(parts, list(dict.fromkeys(names)), absent))
 
 
@@ -59,17 +59,24 @@ def _rehearse_batch(
     absent: Sequence[str],
 ) -> list[str] | None:
     """Validates on some images; returns the names of all metrics, `None` if some are unknown."""
-    loader = runner.val_dataloader
+    loader, names = runner.val_dataloader, list[str]()
     with _explained(key, 'its first images do not load', 'images for a batch'):
         batch = loader.collate_fn([loader.dataset[index] for index in images])
-    outputs = _predict(runner, batch, key)
+    fits = 'a model whose parts fit together, and a val_dataloader and model.test_cfg that fit it'
+    precision = autocast(enabled=getattr(runner.val_loop, 'fp16', False))
+    with _explained(key, 'its first images do not pass the model', fits), precision:
+        outputs = runner.model.val_step(batch)
     samples = [sample.to_dict() for sample in outputs]
-    names = _metric_names(metrics, batch, samples, key, absent)
+    known = [*itertools.takewhile(_is_rehearsed, metrics)]
+    for metric in known:
+        raise_problems(truth_problems(samples, key))
+        with _explained('val_evaluator', 'the first images cannot be measured', 'fitting metrics'):
+            names += _names_of(metric, batch, samples, absent)
     for hook in runner.hooks:
         if isinstance(hook, SegVisualizationHook) and hook.draw:
             with _explained('visualizer', 'the first image cannot be drawn', 'one that fits'):
                 _draw(hook, runner, batch, outputs)
-    return names
+    return names if len(known) == len(metrics) else None
 
 
 def _first_batches(dataset: Any, batch_size: int) -> Iterator[tuple[str, range]]:
@@ -81,31 +88,6 @@ def _first_batches(dataset: Any, batch_size: int) -> Iterator[tuple[str, range]]
     for name, part in dataset.domains.items():
         yield f'{key}.domains.{name}', range(first, first + min(batch_size, len(part)))
         first += len(part)
-
-
-def _predict(runner: Runner, batch: Any, key: str) -> Sequence[Any]:
-    fails = 'its first images do not pass the model'
-    fits = 'a model whose parts fit together, and a val_dataloader and model.test_cfg that fit it'
-    with _explained(key, fails, fits), autocast(enabled=getattr(runner.val_loop, 'fp16', False)):
-        return runner.model.val_step(batch)
-
-
-def _metric_names(
-    metrics: Sequence[BaseMetric],
-    batch: Any,
-    samples: Sequence[dict],
-    key: str,
-    absent: Sequence[str],
-) -> list[str] | None:
-    """Returns the names of all metrics, or `None` if some are unknown."""
-    names: list[str] = []
-    for metric in metrics:
-        if not isinstance(metric, (IoUMetric, MultiDomainIoUMetric)) or _formats_only(metric):
-            return None
-        raise_problems(truth_problems(samples, key))
-        with _explained('val_evaluator', 'the first images cannot be measured', 'fitting metrics'):
-            names += _names_of(metric, batch, samples, absent)
-    return names
 
 
 def _names_of(
@@ -138,10 +120,10 @@ def _draw(hook: SegVisualizationHook, runner: Runner, batch: Any, outputs: Seque
         visualizer._vis_backends = backends
 
 
-def _formats_only(metric: BaseMetric) -> bool:
+def _is_rehearsed(metric: BaseMetric) -> bool:
     if isinstance(metric, MultiDomainIoUMetric):
-        return bool(metric.kwargs.get('format_only', False))
-    return bool(getattr(metric, 'format_only', False))
+        return not metric.kwargs.get('format_only', False)
+    return isinstance(metric, IoUMetric) and not metric.format_only
 
 
 def metric_problems(metrics: Sequence[Any], key: str) -> Iterator[Problem]:
@@ -169,7 +151,7 @@ def best_problems(
     Of all that `names` holds, accuracies and IoU, more is better. `parts` are hooks and schedulers;
     `absent` are the classes that no validation mask shows, which thus have no metric.
     """
-    for place, key, rule in {*chain.from_iterable(map(_waited_for, parts))}:
+    for place, key, rule in {*itertools.chain.from_iterable(map(_waited_for, parts))}:
         if key not in names:
             is_absent = key.partition('.')[2] in absent
             found = 'no validation mask shows this class' if is_absent else 'no such metric'
@@ -224,13 +206,10 @@ def truth_problems(samples: Sequence[dict], key: str) -> Iterator[Problem]:
         if truth is None:
             yield Problem(place, 'no mask loaded', 'LoadAnnotations in the pipeline')
             continue
-        (height, width), (true_height, true_width) = (
-            part['data'].shape[-2:] for part in (sample['pred_sem_seg'], truth)
-        )
-        if (height, width) != (true_height, true_width):
-            found = (
-                f'a mask of {true_width}×{true_height} pixels and a prediction of {width}×{height}'
-            )
+        sizes = [part['data'].shape[-2:] for part in (truth, sample['pred_sem_seg'])]
+        if sizes[0] != sizes[1]:
+            mask, predicted = (f'{width}×{height}' for height, width in sizes)
+            found = f'a mask of {mask} pixels and a prediction of {predicted}'
             yield Problem(place, found, 'LoadAnnotations after any Resize, and no crop')
 
 
