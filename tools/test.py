@@ -9,7 +9,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_common_arguments, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_launcher, tool_parser
 from mmseg_cct.cli.start import running
 
 
@@ -34,7 +34,8 @@ def parse_args() -> argparse.Namespace:
         action='store_true',
         help='average the probabilities over the scales and flips of the tta_pipeline',
     )
-    add_common_arguments(parser)
+    add_cfg_options(parser)
+    add_launcher(parser)
     return parser.parse_args()
 
 

@@ -9,7 +9,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_common_arguments, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_launcher, tool_parser
 from mmseg_cct.cli.start import running
 
 
@@ -42,7 +42,8 @@ def parse_args() -> argparse.Namespace:
         help='scale the learning rate with batch size × processes, from auto_scale_lr.'
         'base_batch_size',
     )
-    add_common_arguments(parser)
+    add_cfg_options(parser)
+    add_launcher(parser)
     return parser.parse_args()
 
 

@@ -89,6 +89,8 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
     On a CPU the network needs cores too, so only half of them load. Keys that the user has set,
     `chosen`, stay as they are; so do trainings whose images depend on the number of workers.
     """
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        is_seeded = is_a(at(config, 'train_dataloader.dataset'), DATASETS, *_SEEDED)
     cores = cores_of_process()
     most = max(cores // 2 if get_device() == 'cpu' else cores, 1)
     for split in ('train', 'val', 'test'):
@@ -96,7 +98,7 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
         if not loader.get('num_workers') and loader.get('persistent_workers'):  # torch rejects it
             loader.persistent_workers = False
         key = f'{split}_dataloader.num_workers'
-        if key in chosen or (split == 'train' and not _is_seeded(config)):
+        if key in chosen or (split == 'train' and not is_seeded):
             continue
         if loader.get('num_workers', 0) > most:
             if split == 'train':
@@ -105,11 +107,6 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
                     'results do not change'
                 )
             loader.num_workers = most
-
-
-def _is_seeded(config: Config) -> bool:
-    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
-        return is_a(at(config, 'train_dataloader.dataset'), DATASETS, *_SEEDED)
 
 
 def _ddp(config: Config) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Prepares and runs a test."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mmengine.config import Config
@@ -86,15 +86,11 @@ def prepare_test(
 
 def test(config: Config) -> dict[str, float]:
     """Tests with a config of `prepare_test`; returns the metrics by name."""
-    with locked(config, _folders_of_predictions(config), 'another test'):
+    folders = {one.get('output_dir') for one in listed(config.test_evaluator)}
+    folders.add(at(config, 'visualizer.save_dir'))
+    with locked(config, filter(None, folders), 'another test'):
         unlink_config(config)
         return run(config, 'test')
-
-
-def _folders_of_predictions(config: Config) -> Iterator[str]:
-    if folder := at(config, 'visualizer.save_dir'):
-        yield folder
-    yield from {one['output_dir'] for one in listed(config.test_evaluator) if one.get('output_dir')}
 
 
 def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -> None:

@@ -87,11 +87,13 @@ def prepare_training(
     if newest is None:
         require_files_kept(config, _WRITTEN)
     elif resume is None:
+        free = next_round(Path(config.work_dir))
+        while free.exists():
+            free = next_round(free)
         raise UserError(
             f'--work-dir {config.work_dir}',
             f'holds a training up to {os.path.basename(newest)}',
-            '--resume, or another folder, for a next round of labels --work-dir '
-            f'{_free_round(config.work_dir)}',
+            f'--resume, or another folder, for a next round of labels --work-dir {free}',
         )
     if resume is not None:
         _resume(config, resume)
@@ -113,14 +115,6 @@ def train(config: Config) -> None:
     with locked(config, [config.work_dir], 'another training'):
         unlink_config(config)
         run(config, 'train')
-
-
-def _free_round(work_dir: str) -> Path:
-    """Names the first folder of a later round that does not exist."""
-    path = next_round(Path(work_dir))
-    while path.exists():
-        path = next_round(path)
-    return path
 
 
 def _template(config: Config) -> str | None:

@@ -48,12 +48,6 @@ def chosen(args: argparse.Namespace, kind: type[Chosen]) -> Chosen:
     return kind(**{field.name: getattr(args, field.name) for field in fields(kind)})
 
 
-def add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that training and testing have in common."""
-    add_cfg_options(parser)
-    add_launcher(parser)
-
-
 def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) -> None:
     """Adds the options that compose a config; `running` puts them into `cfg_options`."""
     if takes_method:

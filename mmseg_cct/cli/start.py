@@ -26,7 +26,10 @@ def running(args: argparse.Namespace) -> Iterator[None]:
         if hasattr(args, 'launcher'):
             set_ranks(args)
         if hasattr(args, 'cfg_options'):
-            _require_settings(args)
+            # what needs no torch, whose import takes seconds
+            for config in (getattr(args, name, None) for name in ('config', 'student')):
+                if config is not None:
+                    require_bases(find_config(config))
         choose_threads()
         greet()
         import mmseg_cct.plugin  # noqa: F401
@@ -37,13 +40,6 @@ def running(args: argparse.Namespace) -> Iterator[None]:
             args.cfg_options |= {key: value for key, value in chosen.items() if value is not None}
         _require_device(getattr(args, 'device', None))
         yield
-
-
-def _require_settings(args: argparse.Namespace) -> None:
-    """Checks what needs no torch, whose import takes seconds: the files of the config."""
-    for name in ('config', 'student'):
-        if (config := getattr(args, name, None)) is not None:
-            require_bases(find_config(config))
 
 
 def greet() -> None:

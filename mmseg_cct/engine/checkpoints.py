@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -119,7 +118,7 @@ def find_resumable(work_dir: str, template: str | None = None) -> str | None:
     Starts with the one that `last_checkpoint` names. `template` is the hook's `filename_tmpl`.
     """
     for checkpoint in newest_first(work_dir, template):
-        damage = _damage(checkpoint)
+        damage = None if '://' in checkpoint else find_damage(checkpoint)
         if damage is None:
             return checkpoint
         warn(f'{checkpoint}: {damage}; trying the checkpoint before it')
@@ -153,17 +152,6 @@ def _number(checkpoint: str | Path, template: str | None) -> int | None:
         if match := re.fullmatch(rf'{start}(\d+){end}', os.path.basename(checkpoint)):
             return int(match[1])
     return None
-
-
-def _damage(checkpoint: str) -> str | None:
-    """Says what is wrong with a checkpoint file, without unpacking it."""
-    if '://' in checkpoint:
-        return None
-    if not os.path.isfile(checkpoint):
-        return 'no such file'
-    if not zipfile.is_zipfile(checkpoint):  # the index is at the end of the file
-        return f'not a whole checkpoint, {os.path.getsize(checkpoint)} bytes'
-    return find_damage(checkpoint)
 
 
 def checkpoint_bytes(checkpoint: dict[str, Any]) -> bytes:

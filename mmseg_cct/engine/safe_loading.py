@@ -98,6 +98,8 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
 
 def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
     """Compares a checkpoint with its checksums, which torch before 1.6 did not write."""
+    if not isinstance(file, io.BytesIO) and not os.path.isfile(file):
+        return 'no such file'
     with contextlib.ExitStack() as stack:
         opened = file if isinstance(file, io.BytesIO) else stack.enter_context(open(file, 'rb'))
         start = opened.read(24)
@@ -109,7 +111,9 @@ def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
         if not start.startswith(b'PK'):
             return None
         try:
-            with zipfile.ZipFile(opened) as archive:  # the index is at the end of the file
+            if not zipfile.is_zipfile(opened):  # the index is at the end of the file
+                return f'not a whole checkpoint, {opened.seek(0, os.SEEK_END)} bytes'
+            with zipfile.ZipFile(opened) as archive:
                 torn = archive.testzip()
                 if not any(name.endswith('data.pkl') for name in archive.namelist()):
                     return 'an archive without data.pkl, so no checkpoint'

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from mmseg_cct.datasets.leaves import leaf_datasets
@@ -28,7 +27,7 @@ def output_problems(model: Any, meta: Meta, key: str) -> Iterator[Problem]:
                 yield Problem(f'model{place}.{head}.num_classes={num_classes}', '', expected)
 
 
-def bank_problems(model: Any, meta: Meta) -> Iterator[UserError]:
+def bank_problems(model: Any, meta: Meta) -> Iterator[Problem]:
     """Checks the auxiliary decoders' classes, which a second domain may use only hours later."""
     for place, part, names in _by_domain(model, meta):
         bank: Any = getattr(part, 'auxiliary_head', None)
@@ -36,11 +35,8 @@ def bank_problems(model: Any, meta: Meta) -> Iterator[UserError]:
             try:
                 bank.check_classes(names, part.out_channels)
             except UserError as error:  # the bank does not know about domains
-                yield error.renamed(partial(_at_domain, place))
-
-
-def _at_domain(place: str, key: str) -> str:
-    return key.replace('model.', f'model{place}.', 1)
+                for each in error.problems:
+                    yield each._replace(key=str(each.key).replace('model.', f'model{place}.', 1))
 
 
 def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:

@@ -70,7 +70,10 @@ def check_pairs(pairs: SemiSegDataset) -> None:
             check = functools.partial(_check_unlabeled_image, num_classes=num_classes)
             problems = itertools.chain(problems, _problems_of_files(check, unlabeled))
         raise_problems(_alike(problems))
-        _judge(found, labeled)
+        leaf = leaf_datasets(labeled)[0]
+        mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
+        for line in judge_labels(found, leaf.metainfo['classes'], 'labeled', bool(mapped)):
+            warn(line)
         _warn_of_turned(turned, 'labeled')
         if unlabeled is not None:
             labels = dict(labelled=image_paths(labeled))
@@ -176,13 +179,6 @@ def _alike(errors: Iterator[UserError]) -> Iterator[Problem]:
             yield Problem(key, found, expected)
 
 
-def _judge(found: Counter[frozenset[int]], dataset: Any) -> None:
-    leaf = leaf_datasets(dataset)[0]
-    mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
-    for line in judge_labels(found, leaf.metainfo['classes'], 'labeled', bool(mapped)):
-        warn(line)
-
-
 def _check_labeled_image(
     info: Mapping[str, Any], dataset: Any, turned: list[str]
 ) -> frozenset[int]:
@@ -207,10 +203,11 @@ def _check_labeled_image(
 
 def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) -> frozenset[int]:
     """Reads and checks the mask of an image; returns its labels."""
-    mask = info['seg_map_path']
+    mask, steps = info['seg_map_path'], transforms_of(dataset)
+    decoders = (step.imdecode_backend for step in steps if isinstance(step, LoadAnnotations))
     labels = check_mask(
         mask,
-        read_mask(mask, getattr(dataset, 'backend_args', None), _mask_backend(dataset)),
+        read_mask(mask, getattr(dataset, 'backend_args', None), next(decoders, 'pillow')),
         len(dataset.metainfo['classes']),
         image=info['img_path'],
         size=size,
@@ -218,12 +215,6 @@ def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) 
         reduce_zero_label=info.get('reduce_zero_label', False),
     )
     return frozenset(labels.values())
-
-
-def _mask_backend(dataset: Any) -> str | None:
-    """Finds what decodes the masks of a data set, Pillow if its pipeline loads none."""
-    loaders = (t.imdecode_backend for t in transforms_of(dataset) if isinstance(t, LoadAnnotations))
-    return next(loaders, 'pillow')
 
 
 def _check_unlabeled_image(info: Mapping[str, Any], dataset: Any, num_classes: int = 255) -> None:

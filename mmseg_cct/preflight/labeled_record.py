@@ -73,7 +73,9 @@ def keep_labeled_images(runner: Runner) -> None:
     if recorded is None:
         if is_main_process():
             record_labels(runner.work_dir, _labels(dataset, found))
-    elif not _are_the_same(recorded.labeled, found):
+    elif len(recorded.labeled) != len(found) or (
+        _below_folder(recorded.labeled) != _below_folder(found)
+    ):
         began = f'{len(recorded.labeled)} were when the training began'
         raise UserError(
             '--resume',
@@ -100,12 +102,8 @@ def _labels(dataset: SemiSegDataset, labeled: list[str]) -> Labels:
     return Labels(labeled, len(paths), stamps, digest)
 
 
-def _are_the_same(recorded: Sequence[str], found: Sequence[str]) -> bool:
-    """Compares below the common folder, which may have moved: jobs copy data to a local disk."""
-    return len(recorded) == len(found) and _below_folder(recorded) == _below_folder(found)
-
-
 def _below_folder(paths: Sequence[str]) -> list[str]:
+    # the common folder may have moved: jobs copy data to a local disk
     absolute = [os.path.abspath(path) for path in paths]
     folder = os.path.commonpath([os.path.dirname(path) for path in absolute])
     return [os.path.relpath(path, folder) for path in absolute]

@@ -49,7 +49,7 @@ def common_images(
 def _copies(ours: Iterable[StrPath], theirs: Iterable[StrPath]) -> list[tuple[StrPath, StrPath]]:
     """Finds pairs of equal files by their sizes, then by some of their bytes, then by all."""
     groups = [(list(ours), list(theirs))]
-    for mark in (_size, _few_bytes, _all_bytes):
+    for mark in (os.path.getsize, _few_bytes, _all_bytes):
         groups = [part for group in groups for part in _divided(group, mark)]
     return [(mine[0], other) for mine, others in groups for other in others]
 
@@ -62,10 +62,6 @@ def _divided(group: Group, mark: Callable[[StrPath], Any]) -> list[Group]:
             with suppress(OSError):  # files on other storage; others are reported elsewhere
                 divided[mark(path)][index].append(path)
     return [part for part in divided.values() if all(part)]
-
-
-def _size(path: StrPath) -> int:
-    return os.stat(path).st_size
 
 
 def _few_bytes(path: StrPath) -> bytes:

@@ -20,8 +20,8 @@ class TestFindResumable:
             # in the nine zeros
             ({10: lambda data: data.replace(bytes(36), bytes(35) + b'1')}, 4, 'its checksum'),
             ({10: lambda _: b'PK\5\6' + bytes(18)}, 4, 'without data.pkl'),  # an empty archive
-            ({10: lambda _: b'', 4: lambda _: b'text'}, 2, 'not a whole checkpoint, 4 bytes'),
-            (dict.fromkeys((10, 4, 2), lambda _: b''), None, 'iter_2.pth: not a whole'),
+            ({10: lambda _: b'', 4: lambda _: b'text'}, 2, "begins with b'text'"),
+            (dict.fromkeys((10, 4, 2), lambda _: b''), None, 'iter_2.pth: empty'),
         ],
     )
     def test_a_damaged_one_gives_way_to_the_one_before(

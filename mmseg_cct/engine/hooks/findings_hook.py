@@ -35,7 +35,7 @@ class FindingsHook(Hook):
         if not is_main_process():
             return
         say(describe_model(runner))
-        for line in (*_of_labels(runner), *_of_validation(runner)):
+        for line in _notes(runner):
             say(f'Note: {line}')
 
     def after_train(self, runner: Runner) -> None:
@@ -92,14 +92,11 @@ def _next_commands(runner: Runner) -> Sequence[str]:
     return commands_after_training(config, Path(checkpoint), name, domain)
 
 
-def _of_labels(runner: Runner) -> Iterator[str]:
+def _notes(runner: Runner) -> Iterator[str]:
     labeled = getattr(runner.train_dataloader.dataset, 'labeled', ())
     size = runner.train_dataloader.batch_size
     if labeled and size > len(labeled):
         yield f'a batch of {size} repeats some of the {len(labeled)} labelled images'
-
-
-def _of_validation(runner: Runner) -> Iterator[str]:
     if runner.val_loop is None:
         return
     config = runner.cfg

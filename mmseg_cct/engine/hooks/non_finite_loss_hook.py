@@ -50,7 +50,9 @@ class NonFiniteLossHook(Hook):
         wrapper = runner.optim_wrapper
         wrappers = wrapper.values() if isinstance(wrapper, OptimWrapperDict) else [wrapper]
         self._handles = [model.register_forward_hook(self._watch)]
-        self._handles += [w.optimizer.register_step_pre_hook(self._before_step) for w in wrappers]
+        self._handles += [
+            each.optimizer.register_step_pre_hook(lambda *_: self._judge()) for each in wrappers
+        ]
 
     def after_train(self, runner: Runner) -> None:
         """Stops watching."""
@@ -80,9 +82,6 @@ class NonFiniteLossHook(Hook):
             terms = {str(name): _mean(value) for name, value in losses.items()}
             if any('loss' in name for name in terms):
                 self._pending = _Verdict(terms)
-
-    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        self._judge()
 
     def _judge(self) -> None:
         """Ends the training if a loss was NaN or infinite on any rank."""

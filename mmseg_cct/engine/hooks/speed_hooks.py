@@ -43,7 +43,8 @@ class ChannelsLastHook(Hook):
         enabled = self.enabled
         if enabled is None:
             on_cpu = next(model.parameters()).device.type == 'cpu'
-            enabled = on_cpu and any(map(_is_depthwise, model.modules()))
+            convolutions = (each for each in model.modules() if isinstance(each, nn.Conv2d))
+            enabled = on_cpu and any(c.groups == c.in_channels > 1 for c in convolutions)
         if not enabled:
             return
         for each in filter(None, (model, getattr(model, 'teacher', None))):  # no submodule
@@ -52,10 +53,6 @@ class ChannelsLastHook(Hook):
             # DDP laid out its gradient buffers by the old strides, and would mix them up
             runner.model = None  # frees the old wrapper, and with it its hooks on the parameters
             runner.model = runner.wrap_model(runner.cfg.get('model_wrapper_cfg'), model)
-
-
-def _is_depthwise(module: nn.Module) -> bool:
-    return isinstance(module, nn.Conv2d) and module.groups == module.in_channels > 1
 
 
 @HOOKS.register_module()
