@@ -134,23 +134,16 @@ def plain_decoder(state, prefix, z):
     return result
 
 
-def test_every_weight_of_the_shipped_model_has_a_public_name(project_root):
-    config = load_config(str(project_root / 'configs/public/cct_r50_voc_1464.py'), {})
-    assert config.model.decode_head.final_activation
-    assert config.model.auxiliary_head.final_activation
-    model = MODELS.build(config.model)
+def test_every_weight_of_the_shipped_model_has_a_public_name():
+    model = load_config('public/cct_r50_voc_1464', {}).model
+    assert model.decode_head.final_activation and model.auxiliary_head.final_activation
     renamed = to_project(public_state(30))
     assert (renamed.missing, renamed.unexpected, renamed.num_decoders) == ([], [], 30)
-    assert renamed.state.keys() == model.state_dict().keys()
-
-
-def test_decoders_of_the_public_code_come_in_this_order():
-    """The module list of the public code's `CCT`: its config's numbers in this order."""
-    config = load_config('public/cct_r50_voc_1464', {})
-    perturbations = config.model.auxiliary_head.perturbations
+    assert renamed.state.keys() == MODELS.build(model).state_dict().keys()
+    # the module list of the public code's `CCT`: its config's numbers in this order
     expected = dict(vat=2, dropout=6, guided_cutout=6, context_masking=2, object_masking=2)
     expected |= dict(feature_drop=6, feature_noise=6)
-    numbers = {name: item.num_decoders for name, item in perturbations.items()}
+    numbers = {name: item.num_decoders for name, item in model.auxiliary_head.perturbations.items()}
     assert list(numbers.items()) == list(expected.items())
 
 

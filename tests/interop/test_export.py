@@ -45,6 +45,14 @@ def predict(model, rgb):
     return torch.stack([result.seg_logits.data for result in results])
 
 
+def assert_predicts_as(model, session, rgb):
+    (logits,) = session.run(None, {'images': rgb.numpy().astype(np.float32)})
+    expected = predict(model, rgb).numpy()
+    assert logits.shape == expected.shape == (len(rgb), 3, *rgb.shape[2:])
+    assert np.abs(logits - expected).max() < 1e-4
+    assert (logits.argmax(1) == expected.argmax(1)).mean() > 0.999
+
+
 @pytest.mark.parametrize(('length', 'bins'), [(40, 6), (7, 3), (5, 2), (6, 6), (3, 6), (12, 4)])
 def test_fixed_pooling_is_adaptive_pooling(length, bins):
     features = torch.randn(2, 3, length, 13)
@@ -87,11 +95,7 @@ def test_onnx_gives_the_same_for_any_number_of_images(model, tmp_path, runtime):
     (entry,) = session.get_inputs()
     assert (entry.name, entry.type, entry.shape) == ('images', 'tensor(float)', ['batch', 3, *SIZE])
     for count in (1, 3):
-        (logits,) = session.run(None, {'images': images(count).numpy().astype(np.float32)})
-        expected = predict(model, images(count)).numpy()
-        assert logits.shape == expected.shape
-        assert np.abs(logits - expected).max() < 1e-4
-        assert (logits.argmax(1) == expected.argmax(1)).mean() > 0.999
+        assert_predicts_as(model, session, images(count))
     # the model is as it was
     assert [type(module) for module in model.modules()] == kinds
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
@@ -120,10 +124,7 @@ def test_without_a_size_a_file_takes_any_and_pads_as_mmseg_does(model, tmp_path,
     assert done.size is None and done.difference < 1e-5
     session = runtime.InferenceSession(str(done.file), providers=['CPUExecutionProvider'])
     for size in (SIZE, (33, 71), (96, 50)):
-        (logits,) = session.run(None, {'images': images(2, size).numpy().astype(np.float32)})
-        expected = predict(padded, images(2, size)).numpy()
-        assert logits.shape == expected.shape == (2, 3, *size)
-        assert np.abs(logits - expected).max() < 1e-4
+        assert_predicts_as(padded, session, images(2, size))
 
 
 @pytest.mark.usefixtures('runtime')

@@ -26,6 +26,11 @@ def published(trained, tmp_path):
     return publish_checkpoint(str(trained.checkpoint), str(tmp_path / 'out' / 'cct.pth'))
 
 
+def publish_content(root, content, *options):
+    torch.save(content, root / 'in.pth')
+    return publish_checkpoint(str(root / 'in.pth'), str(root / 'out.pth'), *options)
+
+
 def test_only_what_inference_needs_is_left(trained, published):
     before = torch.load(str(trained.checkpoint), weights_only=False)
     assert {'optimizer', 'param_schedulers', 'message_hub'} <= before.keys()
@@ -58,45 +63,40 @@ def test_only_what_inference_needs_is_left(trained, published):
 )
 def test_other_domains_and_what_trains_are_stripped(tmp_path, domain, name, kept):
     names = ['backbone.conv1.weight', name, *(['domains.sea.decode_head.bias'] if domain else [])]
-    weights = dict.fromkeys(names, torch.ones(1))
-    torch.save(dict(meta={}, state_dict=weights), tmp_path / 'in.pth')
-    target = publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'), domain=domain)
+    content = dict(meta={}, state_dict=dict.fromkeys(names, torch.ones(1)))
     expected = {names[0], *kept, *(['decode_head.bias'] if domain else [])}
-    assert torch.load(target)['state_dict'].keys() == expected
+    file = publish_content(tmp_path, content, None, domain)
+    assert torch.load(file)['state_dict'].keys() == expected
 
 
 @pytest.mark.parametrize(
     ('names', 'domain', 'message'),
     [
-        (['land', 'sea'], None, 'in.pth: --domain is missing: expected one of land, sea'),
-        (['land', 'sea'], 'air', 'in.pth: --domain air: expected one of land, sea'),
-        ([], 'sea', 'in.pth: --domain sea: expected none, the model has no domains'),
+        (['land', 'sea'], None, '--domain is missing: expected one of land, sea'),
+        (['land', 'sea'], 'air', '--domain air: expected one of land, sea'),
+        ([], 'sea', '--domain sea: expected none, the model has no domains'),
     ],
 )
 def test_a_domain_is_named_where_there_are_several(tmp_path, names, domain, message):
-    weights = {f'domains.{name}.decode_head.bias': torch.ones(1) for name in names}
-    torch.save(dict(state_dict={'backbone.bias': torch.ones(1), **weights}), tmp_path / 'in.pth')
-    with pytest.raises(UserError) as error:
-        publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'), domain=domain)
-    assert str(error.value).endswith(message)
+    names = ['backbone.bias', *(f'domains.{name}.decode_head.bias' for name in names)]
+    content = dict(state_dict=dict.fromkeys(names, torch.ones(1)))
+    with pytest.raises(UserError, match=f'in.pth: {message}$'):
+        publish_content(tmp_path, content, None, domain)
 
 
 def test_a_config_without_the_domain_is_an_error(trained, tmp_path):
     names = 'backbone.bias', 'domains.sea.decode_head.bias'
-    torch.save(dict(state_dict=dict.fromkeys(names, torch.ones(1))), tmp_path / 'in.pth')
-    config = Config.fromfile(str(trained.file))
+    content = dict(state_dict=dict.fromkeys(names, torch.ones(1)))
     with pytest.raises(UserError, match=r'^--domain sea: .*tiny\.py has no domains; expected'):
-        publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'), config, 'sea')
+        publish_content(tmp_path, content, Config.fromfile(str(trained.file)), 'sea')
 
 
 def published_from(config, tmp_path, domain=None):
     """The segmentor of a config with its initial weights, and what its published file builds."""
     config.model.backbone.init_cfg = None
     trained = MODELS.build(config.model).eval()
-    meta = dict(cfg=config.pretty_text)
-    torch.save(dict(meta=meta, state_dict=trained.state_dict()), tmp_path / 'in.pth')
-    file = publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'), domain=domain)
-    content = torch.load(file, weights_only=False)
+    content = dict(meta=dict(cfg=config.pretty_text), state_dict=trained.state_dict())
+    content = torch.load(publish_content(tmp_path, content, None, domain), weights_only=False)
     settings = Config.fromstring(content['meta']['cfg'], '.py')
     assert settings.model.type == 'EncoderDecoder' and settings.model.auxiliary_head is None
     model = MODELS.build(settings.model).eval()
@@ -208,14 +208,12 @@ def test_a_part_of_the_auxiliary_decoders_is_still_missed(trained, capfd):
 
 def test_a_checkpoint_without_meta_is_published(trained, tmp_path):
     state = torch.load(str(trained.checkpoint), weights_only=False)['state_dict']
-    torch.save({f'module.{name}': value for name, value in state.items()}, tmp_path / 'in.pth')
-    file = publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'))
+    file = publish_content(tmp_path, {f'module.{name}': value for name, value in state.items()})
     published = torch.load(file, weights_only=False)
     assert published['meta'] == {} and 'backbone.conv1.weight' in published['state_dict']
 
 
 def test_a_checkpoint_of_the_public_code_is_to_be_converted_first(tmp_path):
-    torch.save({name: torch.zeros(1) for name in SHARED_NAMES}, tmp_path / 'in.pth')
     with pytest.raises(UserError, match=r'in\.pth: has the public code.s names; expected'):
-        publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'))
+        publish_content(tmp_path, {name: torch.zeros(1) for name in SHARED_NAMES})
     assert list(tmp_path.iterdir()) == [tmp_path / 'in.pth']

@@ -56,18 +56,9 @@ model = dict(
     backbone=dict(type='ResNet', depth=18, out_indices=(0, 1, 2, 3), base_channels=8),
     decode_head=dict(type='FCNHead', in_channels=64, in_index=3, channels=16, num_classes=3),
 )
-train_dataloader = dict(
-    batch_size=2,
-    dataset=dict(
-        type='RepeatDataset',
-        times=2,
-        dataset=dict(
-            type='BaseSegDataset',
-            metainfo=dict(classes=('background', 'crack', 'rust')),
-            pipeline=pipeline,
-        ),
-    ),
-)
+metainfo = dict(classes=('background', 'crack', 'rust'))
+images = dict(type='BaseSegDataset', metainfo=metainfo, pipeline=pipeline)
+train_dataloader = dict(batch_size=2, dataset=dict(type='RepeatDataset', times=2, dataset=images))
 train_cfg = dict(type='IterBasedTrainLoop', max_iters=2)
 optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01))
 work_dir = './work_dirs/own'

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 import torch
 from mmseg.registry import DATASETS
@@ -33,8 +31,8 @@ def test_filled_pixels_are_marked(write, own):
 def test_the_pipeline_of_a_wrapper_counts_without_what_mixes_images(write, own):
     mosaic = "dict(type='RandomMosaic', prob=1.0, img_scale=(40, 48))"
     mixed = f"type='MultiImageMixDataset', pipeline=[{mosaic}, *pipeline[2:]]"
-    config = edit(own, "type='RepeatDataset',\n        times=2", mixed)
-    added = write(edit(Path(config), 'pipeline=pipeline,', 'pipeline=pipeline[:2],'))
+    edit(own, "type='RepeatDataset', times=2", mixed)
+    added = write(edit(own, 'pipeline=pipeline)', 'pipeline=pipeline[:2])'))
     assert added.choices[-1].endswith('as the labelled ones, without RandomMosaic')
     config = load_config(str(added.file), {})
     assert [each.type for each in config.train_dataloader.dataset.unlabeled.pipeline] == [
