@@ -32,10 +32,7 @@ class Thresholds(NamedTuple):
 
 
 def labels_from_maps(
-    maps: np.ndarray,
-    class_ids: Sequence[int],
-    background: int | None,
-    thresholds: Thresholds,
+    maps: np.ndarray, class_ids: Sequence[int], background: int | None, thresholds: Thresholds
 ) -> np.ndarray:
     """Labels pixels with a score above θ_fg, and those with all scores below θ_bg.
 

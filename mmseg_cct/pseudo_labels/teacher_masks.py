@@ -36,7 +36,7 @@ from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, gather, own_share
 from mmseg_cct.utils.templates import render
 from mmseg_cct.utils.text import counted
-from mmseg_cct.visualization.label_maps import full_palette, paint
+from mmseg_cct.visualization.label_maps import full_palette
 
 from .report import Rows, spread, write_pictures
 from .teacher import Teacher
@@ -123,97 +123,20 @@ def draw_masks(
             f'the {len(unlabeled.classes)} of the student ({", ".join(unlabeled.classes)})',
         )
     raise_problems(order_problems(meta, teacher.dataset_meta, checkpoint))
-    colours = np.array(full_palette(teacher.dataset_meta['palette']))
 
-    origin = model_origin(config, checkpoint, tta=tta)
+    masks, origin = _Masks(teacher, unlabeled, out), model_origin(config, checkpoint, tta=tta)
     with OutputFolder(out, RECORD, data_folders(config), origin) as folder:
         Path(out, MASKS).unlink(missing_ok=True)  # a folder that holds it is done
-        guards = first_image_guards(config)
-        counts = _predict(teacher, unlabeled, folder, colours, guards)
+        todo = folder.remaining(unlabeled.stamps, SURENESS)
+        counts = masks.predict(todo, first_image_guards(config))
         if counts.failed:  # the student could not read them either
             return counts
-        precision = _precision_on(teacher, held_out)
-        record = _write_labels(unlabeled, out, dropped, colours)
+        precision = masks.precision_on(held_out)
+        record = masks.write_labels(dropped)
         if get_rank() == 0:
-            _write_report(unlabeled, out, teacher, record, precision, num_pictures)
+            masks.write_report(record, precision, num_pictures)
             write_record(Path(out, MASKS), record)
     return counts
-
-
-def _predict(
-    teacher: Teacher,
-    unlabeled: Unlabeled,
-    folder: OutputFolder,
-    colours: np.ndarray,
-    guards: Iterator[AbstractContextManager],
-) -> ImageCounts:
-    """Labels the images that are left, and says how sure the labels are."""
-    todo, out = folder.remaining(unlabeled.stamps, SURENESS), str(folder.path)
-    share = SharedImages(todo, len(unlabeled.paths) - len(todo))
-    with share:
-        for name in share.own:
-            try:
-                check_image(dict(img_path=unlabeled.paths[name]), teacher.loader)
-            except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
-                share.unreadable(unlabeled.paths[name], error)
-            else:
-                with next(guards):
-                    labels, levels = teacher(unlabeled.paths[name])
-                write_png(_file(out, PREDICTIONS, name), Image.fromarray(labels), colours)
-                write_png(_file(out, SURENESS, name), Image.fromarray(levels))  # marks it as done
-                share.written()
-    return share.total()
-
-
-def _file(out: str, folder: str, name: str) -> Path:
-    return Path(out, folder, f'{name}.png')
-
-
-def _read(out: str, name: str) -> tuple[np.ndarray, np.ndarray]:
-    return read_mask(_file(out, PREDICTIONS, name)), read_mask(_file(out, SURENESS, name))
-
-
-def _precision_on(teacher: Teacher, held_out: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
-    """Counts pixels, and right ones, of held-out images by predicted class and level.
-
-    Returns `(2, C, 256)`; None without images.
-    """
-    if not held_out:
-        return None
-    num_classes = len(teacher.dataset_meta['classes'])
-    total = np.zeros((2, num_classes, LEVELS), np.int64)
-    for info in own_share(held_out):
-        labels, levels = teacher(info['img_path'])
-        total += count_right(labels, levels, read_truth(dict(info)), num_classes)
-    return np.sum(gather(total), axis=0)
-
-
-def _write_labels(
-    unlabeled: Unlabeled, out: str, dropped: float, colours: np.ndarray
-) -> MasksRecord:
-    """Finds the cut of each class over all images, writes the masks, and returns their record."""
-    num_classes = len(unlabeled.classes)
-    share = own_share(list(unlabeled.paths))
-    mine = np.zeros((num_classes, LEVELS), np.int64)
-    for name in share:
-        mine += count_levels(*_read(out, name), num_classes)
-    pixels = np.sum(gather(mine), axis=0)
-    cuts = cuts_by_share(pixels, dropped)
-    sure: dict[str, float] = {}
-    for name in share:
-        labels, levels = _read(out, name)
-        mask = masks_of(labels, levels, cuts)
-        write_png(_file(out, LABELS, name), Image.fromarray(mask), colours)
-        sure[name] = float((mask != IGNORE_INDEX).mean())
-    merged = {name: value for part in gather(sure) for name, value in part.items()}
-    return MasksRecord(
-        image_dir=unlabeled.folder,
-        dropped=float(dropped),
-        classes=list(unlabeled.classes),
-        cuts=cuts.tolist(),
-        pixels=pixels.tolist(),
-        sure={name: merged[name] for name in unlabeled.paths},
-    )
 
 
 def read_masks(out: str | Path) -> MasksRecord:
@@ -222,31 +145,94 @@ def read_masks(out: str | Path) -> MasksRecord:
     return read_record(file, MasksRecord, 'the record of masks: remove it, and they are drawn anew')
 
 
-def _write_report(
-    unlabeled: Unlabeled,
-    out: str,
-    teacher: Teacher,
-    record: MasksRecord,
-    held_out: np.ndarray | None,
-    num_pictures: int,
-) -> None:
-    if shown := spread(list(unlabeled.paths), num_pictures):
-        rows, meta = _rows(unlabeled, out, shown, teacher), teacher.dataset_meta
-        write_pictures(out, rows, meta['classes'], meta['palette'])
-    pixels, cuts = np.array(record.pixels), np.array(record.cuts)
-    page = render(
-        'pseudo_labels/masks.md.jinja',
-        num_images=counted(len(unlabeled.paths), 'unlabelled image'),
-        precision=precision_table(record.classes, pixels, cuts, held_out),
-        pictures=bool(shown),
-    )
-    write_text(Path(out, 'report.md'), page)
+class _Masks(NamedTuple):
+    """The masks that a teacher draws for images, and where they go."""
 
+    teacher: Teacher
+    unlabeled: Unlabeled
+    out: str
 
-def _rows(unlabeled: Unlabeled, out: str, names: Sequence[str], teacher: Teacher) -> Rows:
-    """Makes pictures of images, predictions and masks; unsure pixels are white."""
-    rows: Rows = dict(image=[as_rgb(teacher.load(unlabeled.paths[name])) for name in names])
-    for title, folder in dict(prediction=PREDICTIONS, teaches=LABELS).items():
-        masks = (read_mask(_file(out, folder, name)) for name in names)
-        rows[title] = [paint(mask, teacher.dataset_meta['palette']) for mask in masks]
-    return rows
+    @property
+    def colours(self) -> np.ndarray:
+        return full_palette(self.teacher.dataset_meta['palette'])
+
+    def predict(self, todo: Sequence[str], guards: Iterator[AbstractContextManager]) -> ImageCounts:
+        """Labels the images that are left, and says how sure the labels are."""
+        paths = self.unlabeled.paths
+        share = SharedImages(todo, len(paths) - len(todo))
+        with share:
+            for name in share.own:
+                try:
+                    check_image(dict(img_path=paths[name]), self.teacher.loader)
+                except Exception as error:  # Pillow and OpenCV raise nearly anything on a bad file
+                    share.unreadable(paths[name], error)
+                else:
+                    with next(guards):
+                        labels, levels = self.teacher(paths[name])
+                    write_png(self.file(PREDICTIONS, name), Image.fromarray(labels), self.colours)
+                    write_png(self.file(SURENESS, name), Image.fromarray(levels))  # it is done
+                    share.written()
+        return share.total()
+
+    def file(self, folder: str, name: str) -> Path:
+        return Path(self.out, folder, f'{name}.png')
+
+    def read(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        return read_mask(self.file(PREDICTIONS, name)), read_mask(self.file(SURENESS, name))
+
+    def precision_on(self, held_out: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
+        """Counts pixels, and right ones, of held-out images by predicted class and level.
+
+        Returns `(2, C, 256)`; None without images.
+        """
+        if not held_out:
+            return None
+        num_classes = len(self.unlabeled.classes)
+        total = np.zeros((2, num_classes, LEVELS), np.int64)
+        for info in own_share(held_out):
+            labels, levels = self.teacher(info['img_path'])
+            total += count_right(labels, levels, read_truth(dict(info)), num_classes)
+        return np.sum(gather(total), axis=0)
+
+    def write_labels(self, dropped: float) -> MasksRecord:
+        """Finds the cut of each class over all images, writes masks and returns their record."""
+        folder, paths, classes = self.unlabeled
+        share = own_share(list(paths))
+        mine = np.zeros((len(classes), LEVELS), np.int64)
+        for name in share:
+            mine += count_levels(*self.read(name), len(classes))
+        pixels = np.sum(gather(mine), axis=0)
+        cuts = cuts_by_share(pixels, dropped)
+        sure: dict[str, float] = {}
+        for name in share:
+            labels, levels = self.read(name)
+            mask = masks_of(labels, levels, cuts)
+            write_png(self.file(LABELS, name), Image.fromarray(mask), self.colours)
+            sure[name] = float((mask != IGNORE_INDEX).mean())
+        merged = {name: value for part in gather(sure) for name, value in part.items()}
+        of_all = {name: merged[name] for name in paths}
+        counts = cuts.tolist(), pixels.tolist()
+        return MasksRecord(folder, float(dropped), list(classes), *counts, of_all)
+
+    def write_report(
+        self, record: MasksRecord, held_out: np.ndarray | None, num_pictures: int
+    ) -> None:
+        paths, meta = self.unlabeled.paths, self.teacher.dataset_meta
+        if shown := spread(list(paths), num_pictures):
+            write_pictures(self.out, self._rows(shown), meta['classes'], meta['palette'])
+        pixels, cuts = np.array(record.pixels), np.array(record.cuts)
+        page = render(
+            'pseudo_labels/masks.md.jinja',
+            num_images=counted(len(paths), 'unlabelled image'),
+            precision=precision_table(record.classes, pixels, cuts, held_out),
+            pictures=bool(shown),
+        )
+        write_text(Path(self.out, 'report.md'), page)
+
+    def _rows(self, names: Sequence[str]) -> Rows:
+        """Makes pictures of images, predictions and masks; unsure pixels are white."""
+        paths = [self.unlabeled.paths[name] for name in names]
+        rows: Rows = dict(image=[as_rgb(self.teacher.load(path)) for path in paths])
+        for title, folder in dict(prediction=PREDICTIONS, teaches=LABELS).items():
+            rows[title] = [self.colours[read_mask(self.file(folder, name))] for name in names]
+        return rows

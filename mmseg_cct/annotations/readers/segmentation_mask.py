@@ -96,10 +96,7 @@ def _colours(text: str) -> dict[str, Colour]:
 
 
 def _image(
-    source: Source,
-    name: str,
-    by_colour: Mapping[int, str | None],
-    by_id: Mapping[int, str | None],
+    source: Source, name: str, by_colour: Mapping[int, str | None], by_id: Mapping[int, str | None]
 ) -> AnnotatedImage:
     _, _, image = f'/{_FOLDER}/{posixpath.splitext(name)[0]}'.rpartition(f'/{_FOLDER}/')
     picture = decode(source.read(name))
