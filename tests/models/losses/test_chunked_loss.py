@@ -129,35 +129,33 @@ def assert_close_in_bfloat16(actual, expected):
     assert torch.cat(differences).norm() <= 2e-2 * whole.norm()
 
 
-@each_kind
-def test_bfloat16_autocast_gives_nearly_the_same(kind):
-    bank = make_bank(loss_consistency=dict(type=kind, loss_weight=1.0), **ALL_TERMS)
-    expected = loss_and_gradients(bank)
-    with torch.autocast('cpu', dtype=torch.bfloat16):
-        actual = loss_and_gradients(bank)
-    assert all(t.dtype == torch.float32 for t in (actual[0], *actual[1]))
-    assert_close_in_bfloat16(actual, expected)
+# the noise of F-Noise is drawn in the type of the features
+WITHOUT_NOISE = {n: c for n, c in PERTURBATIONS.items() if n != 'feature_noise'}
 
 
 @pytest.mark.parametrize(
-    ('compile', 'features'),
+    ('settings', 'features'),
     [
-        (False, torch.bfloat16),
-        pytest.param('auto', torch.float32, marks=needs_compiler),
-        pytest.param('auto', torch.bfloat16, marks=needs_compiler),
+        *((dict(loss_consistency=dict(type=kind), **ALL_TERMS), torch.float32) for kind in KINDS),
+        (dict(perturbations=WITHOUT_NOISE), torch.bfloat16),  # as a neck hands them over
+        *(
+            pytest.param(
+                dict(perturbations=WITHOUT_NOISE, compile='auto'), features, marks=needs_compiler
+            )
+            for features in (torch.float32, torch.bfloat16)
+        ),
     ],
 )
-def test_features_under_autocast_give_nearly_the_same(compile, features):
-    # as a neck hands them over; the noise of F-Noise is drawn in their type
-    perturbations = {n: c for n, c in PERTURBATIONS.items() if n != 'feature_noise'}
-    exact, rounded = (make_bank(perturbations, compile=each) for each in (False, compile))
+def test_bfloat16_autocast_gives_nearly_the_same(settings, features):
     z, *rest = make_batch()
     z = z.detach().to(features)
+    exact = make_bank(**{**settings, 'compile': False})
     expected = loss_and_gradients(exact, (z.float().requires_grad_(), *rest))
     with torch.autocast('cpu', dtype=torch.bfloat16):
-        actual = loss_and_gradients(rounded, (z.requires_grad_(), *rest))
-    assert actual[1][0].dtype == features
-    assert_close_in_bfloat16(actual, expected)
+        loss, grads = loss_and_gradients(make_bank(**settings), (z.requires_grad_(), *rest))
+    assert loss.dtype == torch.float32
+    assert [g.dtype for g in grads] == [features, *[torch.float32] * (len(grads) - 1)]
+    assert_close_in_bfloat16((loss, grads), expected)
 
 
 @pytest.mark.parametrize(
@@ -197,33 +195,35 @@ def test_float16_holds_the_gradients_of_a_whole_batch_in_one_chunk(
         assert_close_relative(a, e, 3e-3)
 
 
-def test_terms_are_logged_unweighted_and_without_gradient():
-    bank = make_bank(loss_consistency=dict(type='MSEConsistency', loss_weight=3.0), **ALL_TERMS)
-    batch = make_batch()
+@each_kind
+@pytest.mark.parametrize('threshold', [None, 0.5])
+def test_terms_are_logged_unweighted_and_by_perturbation_without_gradient(kind, threshold):
+    consistency = dict(type=kind, loss_weight=3.0, confidence_threshold=threshold)
+    bank = make_bank(loss_consistency=consistency, **ALL_TERMS)
+    _, seg_logits, samples = batch = make_batch()
+    seg_logits.requires_grad_()
     losses = run_loss(bank, batch)
     assert {key for key in losses if 'loss' in key} == {'loss'}
-    terms = {'consistency', 'weak_ce', 'pairwise', 'agreement', 'pixels_weak_ce'}
-    assert losses.keys() == {'loss', *terms, *(f'{name}.consistency' for name in PERTURBATIONS)}
     assert [key for key, value in losses.items() if value.requires_grad] == ['loss']
+    terms = {'consistency', 'weak_ce', 'pairwise', 'agreement', 'pixels_weak_ce'}
+    terms |= {'pixels_consistency'} if threshold else set()
+    assert losses.keys() == {'loss', *terms, *(f'{name}.consistency' for name in PERTURBATIONS)}
     expected = 3 * losses['consistency'] + 0.4 * losses['weak_ce'] + 2 * losses['pairwise']
     torch.testing.assert_close(losses['loss'].detach(), expected, check_dtype=False)
-    labeled = torch.stack([sample.pseudo_sem_seg.data != 255 for sample in batch[2]])
-    assert losses['pixels_weak_ce'] == labeled.float().mean()
+    losses['loss'].backward()
+    assert seg_logits.grad is None  # the target is a constant
 
-
-@each_kind
-def test_each_perturbation_logs_the_loss_of_its_plain_decoders(kind):
-    bank = make_bank(loss_consistency=dict(type=kind, loss_weight=3.0, confidence_threshold=0.5))
-    batch = make_batch()
-    losses, predictions = run_loss(bank, batch), plain_predictions(bank, batch)
-    p = batch[1].softmax(1)
-    first = 0
+    p = seg_logits.detach().softmax(1)
+    mask = p.amax(1) > (threshold or 0)
+    predictions, first = plain_predictions(bank, batch), 0
     for name, perturbation in bank.perturbations.items():
         own = predictions[first : first + perturbation.num_decoders]
         first += perturbation.num_decoders
-        expected = KINDS[kind](own, p, p.amax(1) > 0.5).item()
+        expected = KINDS[kind](own, p, mask).item()
         assert losses[f'{name}.consistency'].item() == pytest.approx(expected, rel=1e-5)
-    assert losses['pixels_consistency'] == (p.amax(1) > 0.5).float().mean()
+    assert losses.get('pixels_consistency', 1) == mask.float().mean()
+    labeled = torch.stack([sample.pseudo_sem_seg.data != 255 for sample in samples])
+    assert losses['pixels_weak_ce'] == labeled.float().mean()
 
 
 @pytest.mark.parametrize('fraction', [1.0, 0.5])
@@ -234,13 +234,6 @@ def test_what_is_logged_changes_no_loss_and_no_gradient(fraction):
     (loss, grads), (logging_loss, logging_grads) = map(loss_and_gradients, banks)
     assert loss == logging_loss and all(map(torch.equal, grads, logging_grads))
     assert run_loss(banks[0]).keys() == {'loss', 'consistency', 'weak_ce', 'pairwise'}
-
-
-def test_main_prediction_is_a_constant():
-    z, seg_logits, samples = make_batch()
-    seg_logits.requires_grad_()
-    run_loss(make_bank(), (z, seg_logits, samples))['loss'].backward()
-    assert seg_logits.grad is None
 
 
 @pytest.mark.parametrize('weights', [(0.0, 0.0), (0.0, 1.0)])
