@@ -19,17 +19,11 @@ def printable(text: object) -> str:
 
 
 class Problem(NamedTuple):
-    """A mistake that the user can fix.
+    """A mistake that the user can fix."""
 
-    Attributes:
-        key: The file or the dotted key of the setting, with its value if the value is wrong.
-        found: What is wrong there; empty if the value in `key` shows it.
-        expected: What would be right; a question is printed as it is.
-    """
-
-    key: object
-    found: object = ''
-    expected: str = ''
+    key: object  # the file, or the dotted key of the setting, with its value if that is wrong
+    found: object = ''  # what is wrong there; empty if the value in `key` shows it
+    expected: str = ''  # what would be right; a question is printed as it is
 
     def __str__(self) -> str:
         """The line that a user reads."""
@@ -45,13 +39,7 @@ class Problem(NamedTuple):
 class UserError(ValueError):
     """Mistakes in a config or in data that the user can fix; the message has a line for each.
 
-    Args:
-        key: The file or setting, as in `Problem`, or the problem itself.
-        found: What is wrong there.
-        expected: What would be right.
-
-    Attributes:
-        problems: The mistakes.
+    It is made of the parts of a `Problem`, or of the problem itself, and keeps its `problems`.
     """
 
     def __init__(self, key: object, found: object = '', expected: str = '') -> None:

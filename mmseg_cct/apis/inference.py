@@ -1,6 +1,5 @@
 """Loads a trained model for inference."""
 
-import functools
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,10 +21,10 @@ from mmseg_cct.datasets import LoadChannels
 from mmseg_cct.engine.checkpoints import read_checkpoint, warn_of_other_preprocessing, weights
 from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.components import is_a
+from mmseg_cct.preflight.components import class_of, is_a
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.image_files import require_file
-from mmseg_cct.utils.images import decode_image, read_image
+from mmseg_cct.utils.images import decoder_of
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.palette import class_colours
 
@@ -125,14 +124,8 @@ def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
     """
     loader = TRANSFORMS.build(config.test_pipeline[0])
     if isinstance(loader, LoadChannels):
-        decode = loader.decode
         config.test_pipeline[0] = dict(type='LoadImageFromNDArray')
-    elif isinstance(loader, LoadImageFromFile):
-        decode = functools.partial(
-            decode_image, flag=loader.color_type, backend=loader.imdecode_backend
-        )
-    else:
-        return read_image
+    decode = decoder_of(loader if isinstance(loader, LoadImageFromFile) else None)
 
     def read(path: str | os.PathLike) -> np.ndarray:
         require_file(path)
@@ -157,8 +150,7 @@ def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:
     """Returns classes and palette of the first data set in a config that names classes."""
     init_default_scope(config.get('default_scope') or 'mmseg')
     for dataset in _datasets(config, domain):
-        kind = dataset.get('type')
-        kind = DATASETS.get(kind) if isinstance(kind, str) else kind
+        kind = class_of(dataset, DATASETS)
         if isinstance(kind, type) and issubclass(kind, BaseDataset):
             meta = {**getattr(kind, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
             if classes := dataset.get('classes'):  # FolderDataset

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.text import close_names
+from mmseg_cct.utils.text import nearest
 
 from .shipped import CONFIGS, SCOPE
 
@@ -26,9 +26,7 @@ def find_config(name: str) -> str:
     if short in known:
         return str(known[short])
     paths = [path.relative_to(CONFIGS).as_posix() for path in known.values()]
-    close = close_names(f'{short}.py', paths, cutoff=0.8)
-    hint = f'; did you mean {" or ".join(close)}?' if close else ''
-    raise UserError(name, f'no such config file{hint}')
+    raise UserError(name, 'no such config file', nearest(f'{short}.py', paths, '', cutoff=0.8))
 
 
 def require_bases(file: str | Path, above: tuple[Path, ...] = ()) -> None:

@@ -12,7 +12,7 @@ from mmengine.config import Config
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.runner.checkpoint import CheckpointLoader
 
-from mmseg_cct.config.walk import at, settings_of
+from mmseg_cct.config.walk import at, listed, settings_of
 from mmseg_cct.engine.checkpoint_content import require_known_types
 from mmseg_cct.engine.foreign_config import saved_config
 from mmseg_cct.engine.weights import require_finite_weights, weights
@@ -83,12 +83,8 @@ def warn_of_other_preprocessing(
         earlier = at(trained or {}, key)
         if part != 'data_preprocessor' or name not in _NORMALISATION or earlier is None:
             continue
-        if _as_list(value) != _as_list(earlier):
+        if listed(value) != listed(earlier):  # a tuple is a list
             warn(f'{key}={value}: expected {earlier}, with which {checkpoint} was trained')
-
-
-def _as_list(value: Any) -> Any:
-    return list(value) if isinstance(value, (list, tuple)) else value
 
 
 def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:

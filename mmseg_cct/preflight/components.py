@@ -7,7 +7,7 @@ from typing import Any
 from mmengine.registry import Registry
 
 from mmseg_cct.errors import Problem
-from mmseg_cct.utils.text import close_names
+from mmseg_cct.utils.text import nearest
 
 
 def class_of(settings: Any, registry: Registry) -> Any:
@@ -36,10 +36,9 @@ def unknown_type(key: str, settings: Mapping[str, Any], registry: Registry) -> P
     if not isinstance(kind, str) or not kind.strip('.'):
         return Problem(f'{key}.type={kind!r}', '', f'the name of a {registry.name}')
     with registry.switch_scope_and_registry(settings.get('_scope_')) as scoped:
-        near = close_names(kind, _registered_names(scoped))
         found = f"no '{kind}' in {scoped.scope}'s registry of {scoped.name}s"
-    hint = f'did you mean {" or ".join(near)}?' if near else 'a registered component'
-    return Problem(f'{key}.type', found, hint)
+        names = _registered_names(scoped)
+    return Problem(f'{key}.type', found, nearest(kind, names, 'a registered component', cutoff=0.6))
 
 
 def _registered_names(registry: Registry) -> list[str]:
@@ -53,6 +52,5 @@ def takes(built: Any, given: str = '') -> str:
         names = list(inspect.signature(built).parameters)
     except (TypeError, ValueError):  # written in C
         names = []
-    if near := close_names(given, names):
-        return f'did you mean {" or ".join(near)}?'
-    return f'what {getattr(built, "__name__", built)} takes: {", ".join(names)}'
+    all_of_them = f'what {getattr(built, "__name__", built)} takes: {", ".join(names)}'
+    return nearest(given, names, all_of_them, cutoff=0.6)

@@ -22,19 +22,13 @@ _EXPECTED = 'the labelled images of a training, as it began'
 
 
 class Labels(NamedTuple):
-    """The images of a training as it began.
+    """The images of a training as it began."""
 
-    Attributes:
-        labeled: Sorted paths of the labelled images.
-        unlabeled: Number of unlabelled images.
-        files: Size and mtime of each labelled image and mask, by path below their common folder.
-        digest: Hash of the unlabelled images' names and sizes; empty if there are none.
-    """
-
-    labeled: list[str]
-    unlabeled: int
+    labeled: list[str]  # sorted paths
+    unlabeled: int  # how many
+    # Size and mtime of each labelled image and mask, by path below their common folder.
     files: dict[str, list[int]] = {}
-    digest: str = ''
+    digest: str = ''  # of the unlabelled images' names and sizes, if there are any
 
     def changes(self, now: 'Labels') -> str:
         """Names the files that differ in a later record of the same labelled images."""

@@ -25,25 +25,18 @@ _THREE_COLOURS = (2, 6, 8)  # RGB, YCbCr, L*a*b*
 class ImageFormat(NamedTuple):
     """Format of an image.
 
-    Attributes:
-        channels: Number of channels.
-        bits: Bits per channel in the file.
-        kind: `'integers'` or `'floats'`.
-        has_opacity: Whether the last channel is the opacity of the others.
-        is_plain: Whether MMSegmentation's `LoadImageFromFile` reads it unchanged. It converts
-            anything to three channels of 8 bits: 12 bits stored in 16 become 4, and a fourth
-            channel is taken for opacity, by which the others are multiplied.
-        opencv_reads: Whether OpenCV can return all channels unchanged.
-        nodata: GDAL's value of pixels without data.
+    It `is_plain` if MMSegmentation's `LoadImageFromFile` reads it unchanged, which converts
+    anything to three channels of 8 bits: 12 bits stored in 16 become 4, and a fourth channel is
+    taken for opacity, by which the others are multiplied.
     """
 
     channels: int
-    bits: int
-    kind: str = 'integers'
-    has_opacity: bool = False
+    bits: int  # per channel in the file
+    kind: str = 'integers'  # or 'floats', or 'signed integers'
+    has_opacity: bool = False  # whether the last channel is the opacity of the others
     is_plain: bool = True
-    opencv_reads: bool = True
-    nodata: float | None = None
+    opencv_reads: bool = True  # whether OpenCV can return all channels unchanged
+    nodata: float | None = None  # GDAL's value of pixels without data
 
     def describe(self) -> str:
         """Describes it, such as '4 channels of 16 bits'."""

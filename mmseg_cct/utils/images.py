@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,13 @@ def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -
     if decoded is None:
         raise ValueError(f'no image that {backend or "OpenCV"} decodes, in 8 or 16 bits')
     return decoded
+
+
+def decoder_of(loader: LoadImageFromFile | None) -> Callable[[bytes], np.ndarray]:
+    """Returns what decodes images as a pipeline's loader does, or as MMSegmentation's default."""
+    flag, backend = (loader.color_type, loader.imdecode_backend) if loader else ('color', None)
+    # `LoadChannels` decodes by itself
+    return getattr(loader, 'decode', lambda data: decode_image(data, flag, backend))
 
 
 def _require_whole(data: bytes) -> None:
@@ -273,9 +280,6 @@ def image_size(
     the decoder, or decodes by itself (`LoadChannels`); OpenCV decodes by default.
     """
     backend_args = getattr(loader, 'backend_args', None) or backend_args
-    flag, backend = (loader.color_type, loader.imdecode_backend) if loader else ('color', None)
-    # `LoadChannels` decodes by itself
-    load = getattr(loader, 'decode', lambda data: decode_image(data, flag, backend))
     try:
         require_file(path)
         if not decode:
@@ -284,10 +288,10 @@ def image_size(
                 if _has_end(image):
                     found = image_format(image.fp)  # type: ignore[attr-defined]
                     if image.getexif().get(ORIENTATION, 1) == 1:
-                        if flag != 'unchanged':
+                        if loader is None or loader.color_type != 'unchanged':
                             require_plain(found)
                         return image.size
-        height, width = load(fileio.get(path, backend_args)).shape[:2]
+        height, width = decoder_of(loader)(fileio.get(path, backend_args)).shape[:2]
         return width, height
     except Exception as error:
         raise UserError(explain_unreadable(path, 'image', error)) from None

@@ -37,7 +37,10 @@ def close_names(name: str, names: Sequence[str], cutoff: float = 0.6) -> list[st
     return difflib.get_close_matches(name, names, n=3, cutoff=cutoff)
 
 
-def nearest(name: str, names: Sequence[str]) -> str:
+def nearest(
+    name: str, names: Sequence[str], otherwise: str | None = None, cutoff: float = 0.5
+) -> str:
     """Says what a `Problem` expects: asks for the nearest names, or lists all."""
-    close = close_names(name, names, cutoff=0.5)
-    return f'did you mean {" or ".join(close)}?' if close else f'one of {", ".join(names)}'
+    if close := close_names(name, names, cutoff):
+        return f'did you mean {" or ".join(close)}?'
+    return f'one of {", ".join(names)}' if otherwise is None else otherwise

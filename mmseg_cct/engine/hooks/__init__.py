@@ -1,6 +1,6 @@
 from .durable_checkpoint_hook import DurableCheckpointHook
-from .findings_hook import FindingsHook
 from .log_hooks import (
+    FindingsHook,
     MainProcessLoggerHook,
     ProgressBarHook,
     SteadyTimerHook,

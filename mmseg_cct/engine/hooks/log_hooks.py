@@ -1,17 +1,27 @@
-"""Hooks for what the log and the terminal say: progress, remaining time, metrics, accuracies."""
+"""Hooks for what log and terminal say: progress, remaining time, metrics, and findings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
+import torch
+from mmengine.device import get_device
 from mmengine.dist import is_main_process, master_only
 from mmengine.hooks import Hook, IterTimerHook, LoggerHook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
+from mmseg.models.segmentors.base import BaseSegmentor
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
+from mmseg_cct.config.shipped import commands_after_training, method_names
+from mmseg_cct.config.walk import at
+from mmseg_cct.engine.checkpoints import newest_checkpoint
+from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.evaluation.findings import class_iou, findings, validation_findings
 from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.utils.log import say
 from mmseg_cct.utils.ranges import at_least, ranges
 
 
@@ -138,3 +148,91 @@ class ProgressBarHook(Hook):
     def after_train(self, runner: Runner) -> None:
         """Closes the bar."""
         self.open.close()
+
+
+@HOOKS.register_module()
+class FindingsHook(Hook):
+    """Logs model and method, and findings that mIoU hides.
+
+    At the start: whether a batch repeats labelled images, and the validation images are few or the
+    test set. At the end: which classes are at IoU 0, and whether mIoU still rises or has fallen.
+    """
+
+    # After the checks of `PreflightHook`, before the progress bar.
+    priority = 'ABOVE_NORMAL'
+
+    def before_train(self, runner: Runner) -> None:
+        """Logs model and method, and notes on its data."""
+        if not is_main_process():
+            return
+        say(describe_model(runner))
+        for line in _notes(runner):
+            say(f'Note: {line}')
+
+    def after_train(self, runner: Runner) -> None:
+        """Logs findings from the validations."""
+        if not is_main_process():
+            return
+        scalars = runner.message_hub.log_scalars
+        curve = scalars['val/mIoU'].data[0].tolist() if 'val/mIoU' in scalars else []
+        last = {
+            name.removeprefix('val/'): float(values.current())
+            for name, values in scalars.items()
+            if name.startswith('val/')
+        }
+        for line in findings(curve, class_iou(last)):
+            say(f'Note: {line}')
+        if commands := _next_commands(runner):
+            say('\n  '.join(['Next:', *commands]))
+
+
+def describe_model(runner: Runner) -> str:
+    """Describes in one line what is trained, by which method and where."""
+    model = unwrap_model(runner.model)
+    parts = [getattr(model, name, None) for name in ('backbone', 'decode_head')]
+    inner = getattr(parts[0], 'backbone', parts[0])  # the one inside a MultiChannelBackbone
+    names = [type(part).__name__ for part in (inner, parts[1]) if part is not None]
+    millions = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
+    by = f' by {method}' if (method := _method(runner)) else ''
+    device = get_device()
+    where = f'the CPU (threads: {torch.get_num_threads()})' if device == 'cpu' else device
+    return (
+        f'Model: {" and ".join([type(model).__name__, *names])}, {millions:.1f} million parameters '
+        f'to learn{by}, on {where}; log and checkpoints in {runner.work_dir}'
+    )
+
+
+def _method(runner: Runner) -> str | None:
+    """Returns the method, with which the name of a config begins."""
+    method = Path(runner.cfg.filename or '').name.partition('_')[0]
+    return method if method in method_names() else None
+
+
+def _next_commands(runner: Runner) -> Sequence[str]:
+    """Commands for the segmentor that was trained: its best checkpoint, else the newest."""
+    config = Path(runner.work_dir, Path(runner.cfg.filename or '').name)
+    best = runner.message_hub.runtime_info.get('best_ckpt')
+    checkpoint = best if best and Path(best).is_file() else newest_checkpoint(runner.work_dir)
+    if not checkpoint or not config.is_file() or at(runner.cfg, 'test_dataloader') is None:
+        return ()
+    model = unwrap_model(runner.model)
+    if not isinstance(model, BaseSegmentor):
+        return ()
+    domain = next(iter(at(runner.cfg, 'model.domains') or ()), None)
+    name = _method(runner) or config.parent.resolve().name
+    return commands_after_training(config, Path(checkpoint), name, domain)
+
+
+def _notes(runner: Runner) -> Iterator[str]:
+    labeled = getattr(runner.train_dataloader.dataset, 'labeled', ())
+    size = runner.train_dataloader.batch_size
+    if labeled and size > len(labeled):
+        yield f'a batch of {size} repeats some of the {len(labeled)} labelled images'
+    if runner.val_loop is None:
+        return
+    config = runner.cfg
+    validated, tested = (
+        (config.get(f'{split}_dataloader') or {}).get('dataset') for split in ('val', 'test')
+    )
+    is_test_set = tested is not None and validated == tested
+    yield from validation_findings(len(runner.val_dataloader.dataset), is_test_set)

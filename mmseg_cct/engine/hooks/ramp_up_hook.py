@@ -11,7 +11,7 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.schedules import SCHEDULES
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ranges import finite, in_unit, one_of, optional, ranges, text
-from mmseg_cct.utils.text import close_names
+from mmseg_cct.utils.text import nearest
 
 
 @HOOKS.register_module()
@@ -119,10 +119,10 @@ class RampUpHook(Hook):
             [child for child, _ in owner.named_children()] if isinstance(owner, nn.Module) else []
         )
         names += [n for n, v in vars(owner).items() if _is_number(v) and not n.startswith('_')]
-        near = close_names(name, names)
-        hint = f'; did you mean {" or ".join(near)}?' if near else ''
         raise UserError(
-            f'RampUpHook.attribute={self.attribute!r}', f'the model has no {name!r} there{hint}'
+            f'RampUpHook.attribute={self.attribute!r}',
+            f'the model has no {name!r} there',
+            nearest(name, names, '', cutoff=0.6),
         )
 
 
