@@ -320,7 +320,7 @@ def alternate(
     Raises:
         SystemExit: Other processes disturb too many turns.
     """
-    first = {name: _first_call(step, device) for name, step in steps.items()}
+    first = {name: once(step, device) for name, step in steps.items()}
     for step in steps.values():
         for _ in range(warm_up):
             step()
@@ -357,14 +357,6 @@ def _reading(step: Step, device: str) -> tuple[float, float]:
     begin = time.process_time()
     wall = once(step, device)
     return wall, time.process_time() - begin
-
-
-def _first_call(step: Step, device: str) -> float:
-    begin = time.perf_counter()
-    step()
-    if device == 'cuda':
-        torch.cuda.synchronize()
-    return time.perf_counter() - begin
 
 
 # ---------------------------------------------------------------------------------- memory

@@ -25,6 +25,7 @@ from .settings import PseudoLabelSettings, WeakImage
 from .writer import BEFORE_CRF, LABELS, maps_of
 
 T = TypeVar('T')
+Truths = dict[str, dict]  # infos for `read_truth`, by path of the image
 _TITLES = {BEFORE_CRF: 'Labels before the CRF', LABELS: 'Labels'}
 Rows = dict[str, list[Any]]  # pictures `(H, W, 3)` uint8, RGB, or None, by the name of the row
 
@@ -78,8 +79,8 @@ def write_report(model: Any, settings: PseudoLabelSettings, out: str, num_pictur
     write_text(Path(out, 'report.md'), page)
 
 
-def find_truths(segmentation: Any) -> dict[str, dict]:
-    """Finds the masks of an MMSeg data set: infos for `read_truth`, by path of the image."""
+def find_truths(segmentation: Any) -> Truths:
+    """Finds the masks of an MMSeg data set."""
     return {
         os.path.abspath(info['img_path']): info
         for info in infos_of(segmentation)
@@ -105,10 +106,7 @@ def check_truths(settings: PseudoLabelSettings) -> None:
 
 
 def count(
-    images: Sequence[WeakImage],
-    folder: Path,
-    settings: PseudoLabelSettings,
-    truths: dict[str, dict],
+    images: Sequence[WeakImage], folder: Path, settings: PseudoLabelSettings, truths: Truths
 ) -> LabelStatistics:
     """Counts labelled pixels and their agreement with the ground truth of `find_truths`."""
     num_classes = len(settings.classes)
@@ -150,18 +148,12 @@ def summary_table(statistics: dict[str, LabelStatistics]) -> Table:
 def class_table(counts: LabelStatistics, classes: Sequence[str]) -> Table:
     """Lists coverage and quality, a row per class."""
     header = ['class', 'images', 'pixels, %', 'IoU, %', 'IoU, labelled, %', 'precision, %']
-    rows = [
-        [
-            name,
-            f'{counts.images[index]:.0f}',
-            f'{100 * counts.pixels[index] / max(counts.pixels.sum(), 1):.2f}',
-            *(
-                '–' if np.isnan(values[index]) else f'{100 * values[index]:.1f}'
-                for values in (counts.iou, counts.iou_labeled, counts.precision)
-            ),
-        ]
-        for index, name in enumerate(classes)
-    ]
+    shares = 100 * counts.pixels / max(counts.pixels.sum(), 1)
+    quality = np.stack([counts.iou, counts.iou_labeled, counts.precision], 1)
+    rows = []
+    for name, images, share, values in zip(classes, counts.images, shares, quality):
+        cells = ['–' if np.isnan(value) else f'{100 * value:.1f}' for value in values]
+        rows.append([name, str(images), f'{share:.2f}', *cells])
     return Table(header, rows)
 
 
@@ -181,11 +173,7 @@ def write_pictures(
 
 
 def _rows(
-    model: Any,
-    settings: PseudoLabelSettings,
-    images: Sequence[WeakImage],
-    out: str,
-    truths: dict[str, dict],
+    model: Any, settings: PseudoLabelSettings, images: Sequence[WeakImage], out: str, truths: Truths
 ) -> Rows:
     """Makes pictures of images, maps, labels and ground truth.
 
