@@ -92,7 +92,6 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     """Draws or reads the splits, by their number of labelled images."""
     from mmseg_cct.datasets.splits import (
         draw_split,
-        draw_voc_split,
         read_public_splits,
         read_unimatch_splits,
         read_voc_lists,
@@ -121,10 +120,8 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
         return {number: splits[number] for number in args.num_labeled or splits}
     if args.voc_root:
         train, trainaug = read_voc_lists(args.voc_root)
-        return {
-            number: draw_voc_split(train, trainaug, number, args.seed)
-            for number in args.num_labeled or VOC_NUMBERS
-        }
+        numbers = args.num_labeled or VOC_NUMBERS
+        return {number: draw_split(train, number, args.seed, trainaug) for number in numbers}
     if not args.num_labeled:
         raise UserError('-n', 'missing', 'one or more numbers of labelled images')
     names = read_list(args.list) if args.list else list(find_images(args.images, args.suffix))

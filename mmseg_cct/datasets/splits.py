@@ -41,22 +41,11 @@ def draw_split(
     return Split(labeled, [name for name in names if name not in drawn])
 
 
-def draw_voc_split(
-    train: Sequence[str], trainaug: Sequence[str], num_labeled: int, seed: int = 0
-) -> Split:
-    """Draws the labelled images of PASCAL VOC from its original train list (1464 images).
-
-    The rest of `train` and `trainaug` (10582 images) is unlabelled. Labelling all of `train` gives
-    the paper's main setting.
-
-    Raises:
-        UserError: If the number exceeds the train list, whose masks alone are VOC's own.
-    """
-    return draw_split(train, num_labeled, seed, list(dict.fromkeys([*train, *trainaug])))
-
-
 def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
     """Reads the train and trainaug lists below ``VOC2012``, or below the ``VOCdevkit`` around it.
+
+    The labelled images are drawn among the first (1464), whose masks alone are VOC's own; all of
+    them give the paper's main setting. The second (10582) holds the first.
 
     The trainaug list is ``trainaug.txt`` or ``aug.txt`` as MMSeg's ``voc_aug.py`` writes them or,
     without either, the names of the masks in ``SegmentationClassAug``. Validation images are left

@@ -4,7 +4,6 @@ import pytest
 
 from mmseg_cct.datasets.splits import (
     draw_split,
-    draw_voc_split,
     read_public_splits,
     read_unimatch_splits,
     read_voc_lists,
@@ -56,12 +55,12 @@ def camvid_lists(project_root, number):
 
 class TestVoc:
     def test_labelled_images_are_of_the_train_list(self):
-        assert draw_voc_split(NAMES[:5], NAMES, 5) == (NAMES[:5], NAMES[5:])
-        labeled, unlabeled = draw_voc_split(NAMES[:5], NAMES, 3, seed=4)
+        assert draw_split(NAMES[:5], 5, names=NAMES) == (NAMES[:5], NAMES[5:])
+        labeled, unlabeled = draw_split(NAMES[:5], 3, seed=4, names=NAMES)
         assert set(labeled) < set(NAMES[:5]) and len(labeled) == 3
         assert sorted(labeled + unlabeled) == NAMES
         with pytest.raises(UserError, match='labelled images: 6; expected 1 to 5'):
-            draw_voc_split(NAMES[:5], NAMES, 6)
+            draw_split(NAMES[:5], 6, names=NAMES)
 
     @pytest.fixture
     def root(self, tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 from world import run_tool
 
-from mmseg_cct.datasets.splits import draw_split, draw_voc_split
+from mmseg_cct.datasets.splits import draw_split
 from mmseg_cct.utils.image_files import read_list, write_list
 
 NAMES = [f'image{index:02}' for index in range(20)]
@@ -81,7 +81,7 @@ def test_from_voc_by_default_with_the_papers_numbers(folder, options, numbers):
     make('--voc-root', '.', *options)
     assert len(list((folder / 'out').iterdir())) == 2 * len(numbers)
     for number in numbers:
-        assert lists(folder, number) == draw_voc_split(train, train + NAMES, number)
+        assert lists(folder, number) == draw_split(train, number, names=train + NAMES)
     assert lists(folder, numbers[-1]) == (train, NAMES)
 
 

@@ -6,7 +6,7 @@ convolutions `B → B`, the last one `B → C`; in the paper B = C. Activations 
 all decoders, and its PixelShuffle is a view.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -38,13 +38,14 @@ class Chain(NamedTuple):
         outputs = (weight.shape[1] * 4**level for level, weight in enumerate(self.weights))
         return max(outputs, default=1)
 
+    def map(self, function: Callable[[Tensor], Tensor]) -> 'Chain':
+        """Applies a function to each weight and bias."""
+        weights, biases = (list(map(function, each)) for each in (self.weights, self.biases))
+        return Chain(weights, biases, self.final_activation)
+
     def select(self, decoders: slice) -> 'Chain':
         """Selects some of the decoders."""
-        return Chain(
-            [w[decoders] for w in self.weights],
-            [b[decoders] for b in self.biases],
-            self.final_activation,
-        )
+        return self.map(lambda parameter: parameter[decoders])
 
 
 def decode(projected: Tensor, chain: Chain) -> Tensor:
@@ -135,11 +136,7 @@ class DecoderGroup:
         """Casts 16-bit parameters to float32."""
         if self.projection.dtype not in (torch.float16, torch.bfloat16):
             return self
-        chain = Chain(
-            [w.float() for w in self.chain.weights],
-            [b.float() for b in self.chain.biases],
-            self.chain.final_activation,
-        )
+        chain = self.chain.map(Tensor.float)
         return replace(self, projection=self.projection.float(), chain=chain)
 
     def project(self, features: Tensor) -> Tensor:

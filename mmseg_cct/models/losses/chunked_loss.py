@@ -108,11 +108,8 @@ def native_step(
 ) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
     """Computes the same as a `ChunkStep` by the native kernel; p is a multiple of its tile."""
     seg_logits = main_logits.float().flatten(1, 2).contiguous()
-    chain = Chain(
-        [weight.float().contiguous() for weight in weights],
-        [bias.float().contiguous() for bias in biases],
-        step.final_activation,
-    )
+    chain = Chain(weights, biases, step.final_activation)
+    chain = chain.map(lambda parameter: parameter.float().contiguous())
     indices = [NATIVE_DISTANCES.index(distance) for distance in step.distances]
     maps: list[Tensor | None] = [None, None, None]
     factors = [0.0, 0.0]
