@@ -16,8 +16,7 @@ from mmseg.engine.hooks import SegVisualizationHook
 from mmseg.evaluation import IoUMetric
 
 from mmseg_cct.datasets.leaves import image_loader, infos_of, leaf_datasets
-from mmseg_cct.engine.model_wrappers import unwrap_model
-from mmseg_cct.engine.undisturbed import undisturbed
+from mmseg_cct.engine.models import undisturbed, unwrap_model
 from mmseg_cct.errors import Problem, raise_problems
 from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
 from mmseg_cct.utils.images import image_size

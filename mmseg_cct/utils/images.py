@@ -115,17 +115,11 @@ def require_channels(pixels: np.ndarray, channels: Sequence[int]) -> None:
 def select_channels(
     pixels: np.ndarray, channels: Sequence[int], value_range: tuple[float, float] | None = None
 ) -> np.ndarray:
-    """Selects channels of an image `(H, W, K)` and scales their values.
+    """Selects channels of an image `(H, W, K)`, counted from 0, and scales their values.
 
-    Args:
-        pixels: The image.
-        channels: C channels, counted from 0, in the order of the result; repeats are allowed.
-        value_range: The values that become 0 and 255; values outside are clipped. None leaves
-            8-bit values as they are.
-
-    Returns:
-        `(H, W, C)` uint8, or float32 in [0, 255] if there is a range. Three channels are
-        reversed to BGR, like all images of MMSegmentation.
+    Of the result, `(H, W, C)`, three channels are reversed to BGR, like all images of
+    MMSegmentation. The ends of `value_range` become 0 and 255, in float32, and values outside are
+    clipped. Without it, the image has 8 bits and the result is uint8.
 
     Raises:
         UnsuitableImage: The image has no such channel, or values of another type.

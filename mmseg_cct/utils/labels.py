@@ -90,23 +90,11 @@ def check_mask(
     label_map: Mapping[int, int] | None = None,
     reduce_zero_label: bool = False,
 ) -> dict[int, int]:
-    """Checks the size and the ids of a mask.
+    """Checks size and ids `(H, W)` of a mask; returns the label of each id, as MMSeg maps them.
 
-    Args:
-        mask: The file.
-        ids: `(H, W)` of integers or bools, as they are in the file.
-        num_classes: Number of classes C.
-        image: Its image.
-        size: Width and height of the image; `None` if unknown.
-        label_map: Class id by id in the file; ids that are not in it stay as they are.
-        reduce_zero_label: Whether 0 is ignored and all other ids move down by 1.
-
-    Returns:
-        The label of each id in the file, ascending, as MMSeg maps them.
-
-    Raises:
-        UserError: If the mask's size differs from its image's, or an id is neither a class nor
-            ignored.
+    `size` is width and height of its `image`; `None` if unknown. Ids that are not in `label_map`
+    stay as they are; with `reduce_zero_label` 0 is ignored and all other ids move down by 1. The
+    labels, 0 to `num_classes` - 1 or ignored, are in the order of the ids.
     """
     if size is not None:
         check_size(mask, ids, image, size)

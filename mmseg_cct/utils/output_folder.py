@@ -25,14 +25,9 @@ class OutputFolder:
     """A folder of files that one tool writes, all with the same settings.
 
     As a context it is locked, and rid of what a killed run left half written. Connected processes
-    enter it together: the first one does the work, and its error is that of all.
-
-    Args:
-        path: The folder: new, empty, or made by the same tool.
-        record: Name of the record in it that marks the tool's own folders.
-        inputs: Files and folders that are read; the folder is not one of them, nor below one.
-        made_with: What all files are made with; the record must say the same.
-        option: What names the folder, for messages.
+    enter it together: the first one does the work, and its error is that of all. The folder is new,
+    empty, or has the tool's `record`, which must say that all files are `made_with` the same. It is
+    none of the `inputs`, nor below one. `option` names it in messages.
     """
 
     def __init__(

@@ -10,8 +10,7 @@ from .non_finite_loss_hook import NonFiniteLossHook
 from .ramp_up_hook import RampUpHook
 from .resume_hook import IterationSeedHook, ResumeHook
 from .speed_hooks import ChannelsLastHook, CompileHook, FreezeHook, FuseConvBNHook
-from .sync_statistics_hook import SyncStatisticsHook
-from .teacher_hook import TeacherHook
+from .teacher_hook import SyncStatisticsHook, TeacherHook
 from .unlabeled_visualization_hook import UnlabeledVisualizationHook
 
 __all__ = [

@@ -14,7 +14,7 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import Tensor
 
-from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.errors import UserError
 
 

@@ -7,7 +7,7 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import nn
 
-from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.schedules import SCHEDULES
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ranges import finite, in_unit, one_of, optional, ranges, text

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.engine.checkpoints import find_resumable
 from mmseg_cct.engine.foreign_config import saved_config
-from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import say, warn

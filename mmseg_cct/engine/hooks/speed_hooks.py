@@ -12,7 +12,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 from mmseg_cct.engine.fused_model import fused_model
-from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.errors import UserError
 
 

@@ -17,8 +17,7 @@ from mmengine.runner import Runner
 
 from mmseg_cct.datasets.samplers import PairDraw
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
-from mmseg_cct.engine.model_wrappers import unwrap_model
-from mmseg_cct.engine.undisturbed import undisturbed
+from mmseg_cct.engine.models import undisturbed, unwrap_model
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.images import as_rgb

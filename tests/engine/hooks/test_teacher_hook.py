@@ -13,7 +13,7 @@ from ranks import on_two_ranks, without_cuda
 from teacher_training import train
 from torch import nn
 
-from mmseg_cct.engine.hooks import TeacherHook
+from mmseg_cct.engine.hooks import SyncStatisticsHook, TeacherHook
 from mmseg_cct.engine.hooks.teacher_hook import MultiTensorEMA
 from mmseg_cct.errors import UserError
 
@@ -288,3 +288,30 @@ def test_an_average_that_was_laid_out_anew_is_averaged_on():
         step(model)
         average.update_parameters(model)
     torch.testing.assert_close(average.module[0].weight, model[0].weight, rtol=1e-2, atol=1e-2)
+
+
+def after_an_iteration(rank):
+    layers = dict(own=nn.BatchNorm1d(3), none=nn.BatchNorm1d(3, track_running_stats=False))
+    model = nn.ModuleDict(layers)
+    images = torch.rand(8, 3, generator=torch.Generator().manual_seed(rank))
+    for layer in model.values():
+        layer(images)
+    own = model['own'].running_mean.clone(), model['own'].running_var.clone()
+    hook, runner = SyncStatisticsHook(), SimpleNamespace(model=model)
+    hook.before_train(runner)
+    hook.after_train_iter(runner, 0)
+    return own, (model['own'].running_mean, model['own'].running_var)
+
+
+@without_cuda
+def test_statistics_become_the_mean_of_the_ranks(tmp_path):
+    (first, synced), (second, also) = on_two_ranks(after_an_iteration, tmp_path)
+    for one, other, result, same in zip(first, second, synced, also):
+        assert not torch.equal(one, other)
+        torch.testing.assert_close(result, (one + other) / 2)
+        assert torch.equal(result, same)
+
+
+def test_one_process_keeps_its_own():
+    own, kept = after_an_iteration(0)
+    assert all(map(torch.equal, own, kept))

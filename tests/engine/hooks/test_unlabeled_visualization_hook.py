@@ -15,7 +15,7 @@ from mmseg.structures import SegDataSample
 
 from mmseg_cct.engine.hooks import UnlabeledVisualizationHook, unlabeled_visualization_hook
 from mmseg_cct.engine.hooks.unlabeled_visualization_hook import draw_predictions, predict
-from mmseg_cct.engine.undisturbed import undisturbed
+from mmseg_cct.engine.models import undisturbed
 from mmseg_cct.errors import UserError
 
 PALETTE = [[10, 20, 30], [200, 0, 0], [0, 200, 0]]

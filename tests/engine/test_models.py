@@ -1,13 +1,14 @@
-"""A block that a training does not notice."""
+"""A model that is unwrapped, and a block that a training does not notice."""
 
 import random
 
 import numpy as np
 import pytest
 import torch
+from mmengine.registry import MODEL_WRAPPERS
 from torch import nn
 
-from mmseg_cct.engine.undisturbed import undisturbed
+from mmseg_cct.engine.models import undisturbed, unwrap_model
 
 
 def draws():
@@ -33,3 +34,17 @@ def test_it_is_undone_after_an_error_too():
     assert torch.is_grad_enabled()
     assert [module.training for module in model.modules()] == [True, True, False]
     assert random.getstate() == states[0] and torch.equal(torch.get_rng_state(), states[1])
+
+
+def test_a_wrapper_is_taken_off_and_a_part_called_module_is_not(monkeypatch):
+    class Wrapper(nn.Module):
+        def __init__(self, module):
+            super().__init__()
+            self.module = module
+
+    model = nn.Linear(1, 1)
+    own = Wrapper(model)
+    assert unwrap_model(own) is own
+    monkeypatch.setitem(MODEL_WRAPPERS.module_dict, 'Wrapper', Wrapper)
+    assert unwrap_model(Wrapper(model)) is model
+    assert unwrap_model(model) is model

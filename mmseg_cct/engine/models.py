@@ -1,13 +1,19 @@
-"""Forward passes that do not disturb a training."""
+"""A model of a run: taken out of its parallel wrapper, and run without disturbing a training."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from mmengine.model import is_model_wrapper
 from torch import nn
 
 from mmseg_cct.models.layers.modes import eval_mode
 from mmseg_cct.utils.seed import seeded_random_state
+
+
+def unwrap_model(model: nn.Module) -> nn.Module:
+    """Takes a model out of its parallel wrapper, such as DDP, if it has one."""
+    return model.module if is_model_wrapper(model) else model
 
 
 @contextmanager
