@@ -108,6 +108,19 @@ def model_config(**kwargs):
     return config
 
 
+def build(seed=0, **kwargs):
+    """The model of `model_config`."""
+    torch.manual_seed(seed)
+    return MODELS.build(model_config(**kwargs))
+
+
+def calls(owner, name):
+    """The arguments of each later call of a method."""
+    seen, method = [], getattr(owner, name)
+    setattr(owner, name, lambda *args: seen.append(args) or method(*args))
+    return seen
+
+
 def widen(model):
     """Gives a tiny model channels enough for weights that are channels last.
 

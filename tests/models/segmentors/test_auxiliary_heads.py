@@ -15,13 +15,12 @@ N, SIZE = 2, (32, 32)
 BANK = tiny.model_config()['auxiliary_head']
 
 
-def fcn(num_classes=3, **kwargs):
+def fcn(channels=4):
     """An auxiliary head of MMSeg on what the tiny model's neck gives."""
     return dict(
-        dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=num_classes),
+        type='FCNHead', in_channels=6, channels=channels, num_convs=1, num_classes=3,
         norm_cfg=dict(type='BN'),
-        **kwargs,
-    )
+    )  # fmt: skip
 
 
 def make_model(auxiliary_head, kind='CCTSegmentor', **kwargs):

@@ -18,21 +18,9 @@ FCN = dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=3
 STRONG = dict(type='ConfidentCrossEntropy', loss_weight=2.0, threshold=0.4)
 
 
-def make_model(heads=None, **kwargs):
-    """`heads` are the auxiliary ones, if they are a list."""
-    torch.manual_seed(0)
+def make_model(**kwargs):
     settings = dict(type='CCTPlusSegmentor', loss_strong=dict(STRONG))
-    config = tiny.model_config(**dict(settings, **kwargs))
-    if heads is not None:  # `update` would merge them
-        config['auxiliary_head'] = copy.deepcopy(heads)
-    return MODELS.build(config)
-
-
-def bank_calls(model):
-    """The arguments of each later call of the auxiliary decoders' loss."""
-    seen, loss = [], model.auxiliary_head.loss
-    model.auxiliary_head.loss = lambda *args: seen.append(args) or loss(*args)
-    return seen
+    return tiny.build(**copy.deepcopy(dict(settings, **kwargs)))
 
 
 def make_batch(num_views=1, size=SIZE):
@@ -184,11 +172,9 @@ def test_the_supervised_and_the_auxiliary_losses_are_those_of_cct():
 def test_the_losses_on_labels_are_weighted_by_themselves(joint_batch):
     """Those of the main decoder and of MMSeg's auxiliary heads."""
     heads = [FCN, tiny.model_config()['auxiliary_head']]
-    whole, half = (
-        losses_of(model, prepared(model))
-        for weight in (1.0, 0.5)
-        for model in [make_model(joint_batch=joint_batch, supervised_weight=weight, heads=heads)]
-    )
+    common = dict(joint_batch=joint_batch, auxiliary_head=heads)
+    models = [make_model(supervised_weight=weight, **common) for weight in (1.0, 0.5)]
+    whole, half = (losses_of(model, prepared(model)) for model in models)
     for name in whole:
         on_labels = name in ('decode.loss_ce', 'aux_0.loss_ce')
         assert torch.equal(half[name], whole[name] / 2 if on_labels else whole[name]), name
@@ -219,7 +205,7 @@ def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels
         sample.pseudo_sem_seg = PixelData(data=label)
     if partners:
         data = with_partners(data)
-    seen = bank_calls(model)
+    seen = tiny.calls(model.auxiliary_head, 'loss')
     losses = losses_of(model, data)
     ((_, target, samples),) = seen
     (box,) = model.cutmix.drawn
@@ -254,17 +240,10 @@ def make_recipe(name):
     return model, num_views
 
 
-def head_calls(model):
-    """The features that each later call of the main decoder gets."""
-    seen, forward = [], model.decode_head.forward
-    model.decode_head.forward = lambda features: seen.append(features[-1]) or forward(features)
-    return seen
-
-
 @pytest.mark.parametrize('name', RECIPES)
 def test_a_key_contains_loss_only_if_it_is_optimised(name):
     model, num_views = make_recipe(name)
-    seen = head_calls(model)
+    seen = tiny.calls(model.decode_head, 'forward')
     losses = losses_of(model, prepared(model, num_views))
     for key, value in losses.items():
         if isinstance(value, torch.Tensor):
@@ -287,9 +266,9 @@ def test_trains_under_ddp_without_looking_for_unused_parameters(name, tmp_path):
 def test_channel_dropout_takes_each_channel_from_one_view():
     model = make_model(auxiliary_head=None, channel_dropout=DROPOUT)
     model.channel_dropout.keep_ratio = 0.0
-    seen = head_calls(model)
+    seen = tiny.calls(model.decode_head, 'forward')
     losses_of(model, prepared(model, num_views=2))
-    first, second = seen[-2:]
+    first, second = (features[-1] for (features,) in seen[-2:])
     assert ((first == 0) | (second == 0)).flatten(2).all(2).all()
     assert first.any() and second.any()
 
@@ -337,11 +316,11 @@ def test_in_a_joint_batch_each_head_gets_its_own_images_in_train_mode():
     """
     heads = [FCN, tiny.model_config()['auxiliary_head']]
     loss = dict(STRONG, threshold=0)
-    model = make_model(heads, joint_batch=True, feature_weight=1.0, loss_strong=loss)
+    model = make_model(auxiliary_head=heads, joint_batch=True, feature_weight=1.0, loss_strong=loss)
     model.feature_dropout = WithoutEvenChannels()
     data = prepared(model)
     student = copy.deepcopy(model)
-    seen = bank_calls(model)
+    seen = tiny.calls(model.auxiliary_head, 'loss')
     losses = losses_of(model, data)
     images = torch.cat([data['inputs']['labeled'], data['inputs']['unlabeled']])
     (z,) = student.extract_feat(images)

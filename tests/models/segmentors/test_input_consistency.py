@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from ddp_training import assert_same_under_ddp
 from mmengine.structures import PixelData
-from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.input_consistency import adversarial_noise
@@ -78,14 +77,9 @@ def test_without_a_hook_is_an_error():
 
 
 def make_vat(**kwargs):
-    torch.manual_seed(0)
-    config = tiny.model_config(
-        type='InputVATSegmentor',
-        auxiliary_head=None,
-        loss_consistency=dict(type='KLConsistency', loss_weight=30.0),
-        **kwargs,
-    )
-    return MODELS.build(config)
+    consistency = dict(type='KLConsistency', loss_weight=30.0)
+    own = dict(type='InputVATSegmentor', auxiliary_head=None, loss_consistency=consistency)
+    return tiny.build(**own, **kwargs)
 
 
 def noise_for(model, images, epsilon=0.5, seed=3, **kwargs):

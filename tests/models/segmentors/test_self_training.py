@@ -5,7 +5,6 @@ import tiny
 import torch
 import torch.nn.functional as F
 from mmengine.structures import PixelData
-from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.cutmix import paste
@@ -21,9 +20,7 @@ class LeftHalf(torch.nn.Module):
 
 
 def make_model(**kwargs):
-    torch.manual_seed(0)
-    settings = dict(type='SelfTrainingSegmentor', auxiliary_head=None)
-    return MODELS.build(tiny.model_config(**settings, **kwargs)).train()
+    return tiny.build(type='SelfTrainingSegmentor', auxiliary_head=None, **kwargs).train()
 
 
 def make_batch(with_masks=True):
