@@ -148,10 +148,11 @@ def import_masks(
         raise UserError(str(out), found, expected)
     rest, given = rest or table.rest, rename or {}
     values = [name for name in {**table.renamed, **given} if _VALUE.fullmatch(name)]
+    masks = plain_masks.MaskFolder(export, mask_suffix, values)
     if colours is not None:
-        annotations = plain_masks.read_colours(export, colours, mask_suffix, rest is None, values)
+        annotations = masks.read_colours(colours, is_strict=rest is None)
     elif binary is not None:
-        annotations = plain_masks.read_binary(export, binary, mask_suffix, values)
+        annotations = masks.read_binary(binary)
     else:
         reader = require_reader(export)
         if reader is plain_masks:
@@ -178,14 +179,14 @@ def import_masks(
     pool = ImagePool(out, images, export, masks_alone)
     done.failed += map(str, pool.refused)
     drawer = Drawer(done.table, rest, resize, fill_boxes, done.told)
-    masks = _Masks(out / 'masks', pool, drawer, done, empty, overwrite, one_class)
-    drawn = masks.drawn(progress(annotations.images))
+    written = _Masks(out / 'masks', pool, drawer, done, empty, overwrite, one_class)
+    drawn = written.drawn(progress(annotations.images))
     if first := next(drawn, None):
         with _claimed(home, table):
             write_table(home, done.table)
             for name, mask in chain([first], drawn):
                 with _noted(done):
-                    masks.write(name, mask)
+                    written.write(name, mask)
             done.images = pool.bring(copy) if done.masks else 0
     if done.missing:
         named = f'{", ".join(done.missing[:3])}{", ..." if len(done.missing) > 3 else ""}'

@@ -2,10 +2,10 @@
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from PIL import Image
@@ -37,24 +37,6 @@ def is_mine(source: Source) -> bool:
     """Whether there are only pictures, with few colours."""
     names = _masks(source)
     return bool(names) and len(names) == len(source.names) and bool(_count(source, names[:1]))
-
-
-def read_colours(
-    source: Source,
-    colours: Mapping[str, Colour],
-    suffix: str,
-    is_strict: bool,
-    values: Collection[str] = (),
-) -> Annotations:
-    """Reads masks by a table of colours.
-
-    Pixels between the colours get the nearest; other colours are an error if `is_strict`, else not
-    drawn. `values` are grey values that are classes of their own.
-    """
-    require_distinct(colours)
-    read = partial(_coloured, colours=colours, is_strict=is_strict)
-    classes = {**colours, **dict.fromkeys(values)}
-    return Annotations(classes, _read_masks(source, suffix, read, values))
 
 
 def ask_for_names(source: Source) -> NoReturn:
@@ -92,49 +74,69 @@ def _count(source: Source, names: list[str]) -> Counter[int]:
     return counts
 
 
-def _read_masks(
-    source: Source, suffix: str, read: Callable[[Image.Image], _Read], values: Collection[str]
-) -> Iterator[AnnotatedImage | UserError]:
-    """Reads all masks whose names have a suffix; `values` are classes by their grey value."""
-    return read_each(source, _mask_files(source, suffix), TITLE, _image, suffix, read, values)
+class MaskFolder(NamedTuple):
+    """The masks of an export whose names have a suffix.
 
+    `values` are grey values that are classes of their own.
+    """
 
-def _mask_files(source: Source, suffix: str) -> list[str]:
-    """Finds the masks; they are no images."""
-    named = [name for name in _masks(source) if name.lower().endswith(suffix.lower())]
-    if not named:
-        raise UserError(str(source.path), 'no mask of that name', f'NAME{suffix}')
-    source.masks |= set(named)
-    return named
+    source: Source
+    suffix: str
+    values: Collection[str] = ()
 
+    def read_colours(self, colours: Mapping[str, Colour], is_strict: bool) -> Annotations:
+        """Reads masks by a table of colours.
 
-def _image(
-    source: Source,
-    name: str,
-    suffix: str,
-    read: Callable[[Image.Image], _Read],
-    values: Collection[str],
-) -> AnnotatedImage:
-    image = name[: -len(suffix)] if suffix else posixpath.splitext(name)[0]
-    picture, own = _without_values(decode(source.read(name)), values)
-    shapes, notes = read(picture)
-    if 'labelIds' in name:  # of Cityscapes
-        hint = 'as named; labelTrainIds has 0 to 18 and 255'
-        notes['pixels of labelIds', hint] = picture.width * picture.height
-    return AnnotatedImage(image, picture.size, [*shapes, *own], notes=notes)
+        Pixels between the colours get the nearest; other colours are an error if `is_strict`, else
+        not drawn.
+        """
+        require_distinct(colours)
+        return self._read(colours, partial(_coloured, colours=colours, is_strict=is_strict))
 
+    def read_binary(self, name: str) -> Annotations:
+        """Reads the brighter of two clusters of values, or what is opaque, as the class `name`."""
+        levels = []
+        for file in self._files()[:_LOOKED_AT]:
+            with suppress(UserError):  # reported when it is read
+                picture, _ = self._picture(file)
+                levels.append(_levels(_brightness(picture), picture.format in _LOSSY_FORMATS)[1])
+        usual = float(np.median([level for level in levels if level] or [0]))
+        return self._read({name: None}, partial(_binary, name=name, usual=usual))
 
-def _without_values(
-    picture: Image.Image, values: Collection[str]
-) -> tuple[Image.Image, list[Shape]]:
-    """Takes grey values that are classes of their own out of a mask; others must be whole."""
-    if picture.mode == 'P' or len(picture.getbands()) > 1:
-        return picture, []
-    pixels = np.asarray(picture)
-    own = [Shape(value, mask=pixels == int(value), z=1) for value in values]
-    rest = whole_numbers(picture, list(map(int, values)))
-    own = [shape for shape in own if shape.has_area]
-    return Image.fromarray(rest) if own else picture, own
+    def _read(
+        self, classes: Mapping[str, Colour | None], read: Callable[[Image.Image], _Read]
+    ) -> Annotations:
+        images = read_each(self.source, self._files(), TITLE, self._image, read)
+        return Annotations({**classes, **dict.fromkeys(self.values)}, images)
+
+    def _files(self) -> list[str]:
+        """Finds the masks; they are no images."""
+        end = self.suffix.lower()
+        named = [name for name in _masks(self.source) if name.lower().endswith(end)]
+        if not named:
+            raise UserError(str(self.source.path), 'no mask of that name', f'NAME{self.suffix}')
+        self.source.masks |= set(named)
+        return named
+
+    def _image(self, _: Source, name: str, read: Callable[[Image.Image], _Read]) -> AnnotatedImage:
+        image = name[: -len(self.suffix)] if self.suffix else posixpath.splitext(name)[0]
+        picture, own = self._picture(name)
+        shapes, notes = read(picture)
+        if 'labelIds' in name:  # of Cityscapes
+            hint = 'as named; labelTrainIds has 0 to 18 and 255'
+            notes['pixels of labelIds', hint] = picture.width * picture.height
+        return AnnotatedImage(image, picture.size, [*shapes, *own], notes=notes)
+
+    def _picture(self, name: str) -> tuple[Image.Image, list[Shape]]:
+        """Decodes a mask, and takes `values` out of it; others must be whole."""
+        picture = decode(self.source.read(name))
+        if picture.mode == 'P' or len(picture.getbands()) > 1:
+            return picture, []
+        pixels = np.asarray(picture)
+        own = [Shape(value, mask=pixels == int(value), z=1) for value in self.values]
+        rest = whole_numbers(picture, list(map(int, self.values)))
+        own = [shape for shape in own if shape.has_area]
+        return Image.fromarray(rest) if own else picture, own
 
 
 def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bool) -> _Read:
@@ -190,17 +192,6 @@ def _snapped(
 
 def _channels(codes: Sequence[int] | np.ndarray) -> np.ndarray:
     return (np.asarray(codes, np.int64)[:, None] >> np.array([16, 8, 0])) & 255
-
-
-def read_binary(source: Source, name: str, suffix: str, values: Collection[str]) -> Annotations:
-    """Reads the brighter of two clusters of values, or what is opaque, as the class `name`.
-
-    `values` are grey values that are classes of their own.
-    """
-    usual = _usual_level(source, _mask_files(source, suffix)[:_LOOKED_AT], values)
-    make = partial(_binary, name=name, usual=usual)
-    classes = {name: None, **dict.fromkeys(values)}
-    return Annotations(classes, _read_masks(source, suffix, make, values))
 
 
 def _binary(picture: Image.Image, name: str, usual: float) -> _Read:
@@ -261,13 +252,3 @@ def _levels(pixels: np.ndarray, is_lossy: bool) -> tuple[float, float]:
         found = f'values {shown}{", ..." if len(values) > 5 else ""}, not two clusters from 0'
         raise UserError('mask', found, '0 and another value, or --colors NAME=VALUE ...')
     return float(low + high) / 2, float(high)
-
-
-def _usual_level(source: Source, names: list[str], values: Collection[str]) -> float:
-    """Returns the median level of some masks; damaged ones are reported when they are read."""
-    levels = []
-    for name in names:
-        with suppress(UserError):
-            picture, _ = _without_values(decode(source.read(name)), values)
-            levels.append(_levels(_brightness(picture), picture.format in _LOSSY_FORMATS)[1])
-    return float(np.median([level for level in levels if level] or [0]))

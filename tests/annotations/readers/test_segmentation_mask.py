@@ -4,7 +4,8 @@ from exports import COLOURS, png, save
 from formats import SIZE, drawn
 from PIL import Image
 
-from mmseg_cct.annotations.readers import plain_masks, require_reader, segmentation_mask
+from mmseg_cct.annotations.readers import require_reader, segmentation_mask
+from mmseg_cct.annotations.readers.plain_masks import MaskFolder
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
@@ -74,4 +75,4 @@ def test_two_classes_of_one_colour_are_refused(tmp_path):
     with pytest.raises(UserError, match='classes background and road: both of colour 0,0,0'):
         segmentation_mask.read(Source(tmp_path))
     with pytest.raises(UserError, match='classes a and b: both of colour 1,2,3'):
-        plain_masks.read_colours(Source(tmp_path), dict(a=(1, 2, 3), b=(1, 2, 3)), '', True)
+        MaskFolder(Source(tmp_path), '').read_colours(dict(a=(1, 2, 3), b=(1, 2, 3)), True)
