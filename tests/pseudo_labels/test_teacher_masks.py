@@ -48,22 +48,23 @@ def test_a_damaged_record_is_one_line(teacher, tmp_path):
     assert training.draw(1).skipped and training.prepare(1)
 
 
+def draw(config, teacher, image, name='iter_6.pth'):
+    file, out = str(teacher / 'teacher' / name), str(image.parents[1] / 'out')
+    unlabeled = Unlabeled(str(image.parent), {image.stem: str(image)}, world.CLASSES)
+    return draw_masks(config, file, unlabeled, out, tta=False)
+
+
 def test_images_are_read_as_the_teacher_reads_them(teacher, tmp_path):
-    rng = np.random.default_rng(0)
-    path = tmp_path / 'deep.png'
-    cv2.imwrite(str(path), rng.integers(0, 4096, (24, 32, 3), np.uint16))
-    config = Config.fromfile(teacher / 'setting.py')
-    unlabeled = Unlabeled(str(tmp_path), dict(deep=str(path)), world.CLASSES)
-    drawn = str(teacher / 'teacher/iter_6.pth')
-
-    def draw():
-        return draw_masks(config, drawn, unlabeled, str(tmp_path / 'out'), tta=False)
-
-    assert 'deep.png' in draw().failed[0]  # 16 bits
-    pipeline = config.test_dataloader.dataset.pipeline
-    pipeline[0] = dict(type='LoadChannels', value_range=(0, 4095))
+    config, image = Config.fromfile(teacher / 'setting.py'), tmp_path / 'images/deep.png'
+    image.parent.mkdir()
+    pixels = np.random.default_rng(0).integers(0, 4096, (24, 32, 3), np.uint16)
+    cv2.imwrite(str(image), pixels)
+    assert 'deep.png' in draw(config, teacher, image).failed[0]  # 16 bits
+    loader = dict(type='LoadChannels', value_range=(0, 4095))
+    config.test_dataloader.dataset.pipeline[0] = loader
     shutil.rmtree(tmp_path / 'out')
-    assert (draw().failed, draw().skipped) == ([], 1)
+    assert draw(config, teacher, image).failed == []
+    assert draw(config, teacher, image).skipped == 1
     assert (tmp_path / 'out/pictures.png').is_file()
 
 
@@ -84,14 +85,8 @@ def test_masks_of_a_replaced_image_or_another_teacher_are_never_kept(teacher, tm
     config, image = Config.fromfile(teacher / 'setting.py'), tmp_path / 'images/a.png'
     image.parent.mkdir()
     shutil.copy(next((teacher / 'val_images').iterdir()), image)
-    unlabeled = Unlabeled(str(image.parent), dict(a=str(image)), world.CLASSES)
-
-    def draw(name):
-        file = str(teacher / 'teacher' / name)
-        return draw_masks(config, file, unlabeled, str(tmp_path / 'out'), tta=False)
-
-    assert [draw('iter_6.pth').written for _ in range(2)] == [1, 0]
+    assert [draw(config, teacher, image).written for _ in range(2)] == [1, 0]
     os.utime(image, ns=(1, 2))
-    assert draw('iter_6.pth').written == 1
+    assert draw(config, teacher, image).written == 1
     with pytest.raises(UserError, match='was made with checkpoint='):
-        draw('iter_3.pth')
+        draw(config, teacher, image, 'iter_3.pth')
