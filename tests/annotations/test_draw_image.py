@@ -121,9 +121,7 @@ YOLO_BOX_OF_B = yolo_line(1, [40 / 60, 25 / 40, 20 / 60, 10 / 40])
         (supervisely, dict(geometryType='line', points=dict(exterior=LINE, interior=[])), 'line'),
     ],
 )
-def test_the_extent_of_what_is_no_region_is_ignored_where_the_rest_is_background(
-    done, form, part, kind
-):
+def test_the_extent_of_what_is_no_region_is_ignored_amid_background(done, form, part, kind):
     told, names = done(form(done.root, CAR[form], part))
     assert np.array_equal(names == 'car', region(A))
     assert np.array_equal(names == '', region(B))
@@ -163,9 +161,7 @@ SWAPPED = [[5, 45], [9, 45], [9, 55]]
         (coco, coco_ring('car', [[5, 5], [9, 9], [7, 7]]), 'no shape covers a pixel'),
     ],
 )
-def test_shapes_none_of_which_covers_a_pixel_are_an_error_that_guesses_the_cause(
-    done, form, part, guess
-):
+def test_a_cause_is_guessed_where_no_shape_covers_a_pixel(done, form, part, guess):
     failed, names = done(form(done.root, part))
     assert names is None and guess in str(failed.failed)
 

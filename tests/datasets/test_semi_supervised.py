@@ -18,23 +18,7 @@ from mmseg_cct.errors import UserError
 
 DRAW = PairDraw(labeled=1, unlabeled=2, labeled_seed=11, unlabeled_seed=12)
 
-_opened = None  # names of opened files while a test listens
-
-
-def _listen(event, args):
-    if event == 'open' and _opened is not None:
-        _opened.append(str(args[0]))
-
-
 # An audit hook sees every way to open a file from Python; it cannot be removed, only be silenced.
-sys.addaudithook(_listen)
-
-
-@pytest.fixture
-def opened(monkeypatch):
-    names = []
-    monkeypatch.setattr(sys.modules[__name__], '_opened', names)
-    return names
 
 
 @pytest.fixture
@@ -42,18 +26,11 @@ def dataset(tree):
     return SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
 
 
-@pytest.fixture
-def lists(tree):
-    """Lists of one labelled image and of three that are not."""
-    folder = tree.root / 'lists'
-    folder.mkdir()
-    (folder / '1_labeled.txt').write_text('l1')
-    (folder / '1_unlabeled.txt').write_text('u0\nu1\nu3')
-    return dict(split_dir=str(folder), num_labeled=1)
-
-
 @pytest.mark.parametrize('ann_file', ['', 'none.txt'])
-def test_a_number_of_labels_chooses_the_lists(tree, lists, ann_file):
+def test_a_number_of_labels_chooses_the_lists(tree, ann_file):
+    (tree.root / '1_labeled.txt').write_text('l1')
+    (tree.root / '1_unlabeled.txt').write_text('u0\nu1\nu3')
+    lists = dict(split_dir=str(tree.root), num_labeled=1)
     labeled, unlabeled = (tree.config(name, ann_file=ann_file) for name in ('labeled', 'unlabeled'))
     pairs = SemiSegDataset(labeled, unlabeled, **lists)
     assert (len(pairs.labeled), len(pairs.unlabeled)) == (1, 3)
@@ -61,16 +38,12 @@ def test_a_number_of_labels_chooses_the_lists(tree, lists, ann_file):
     assert (len(baseline.labeled), baseline.unlabeled) == (1, None)
     assert labeled['ann_file'] == ann_file
     settings = dict(labeled=labeled, **lists)
-    assert branch_settings(settings, 'labeled')['ann_file'].endswith('lists/1_labeled.txt')
+    assert branch_settings(settings, 'labeled')['ann_file'].endswith('set/1_labeled.txt')
     assert branch_settings(settings, 'unlabeled') is None
     assert branch_settings(dict(labeled=labeled, split_dir='a'), 'labeled') == labeled
-
-
-def test_a_number_of_labels_needs_the_folder_of_its_lists(tree, lists):
-    labeled = tree.config('labeled')
     with pytest.raises(UserError, match=r'^num_labeled=7: no split_dir; .* 7_labeled\.txt and 7_u'):
         SemiSegDataset(labeled, num_labeled=7)
-    with pytest.raises(UserError, match=r'^labeled: .*lists/7_labeled\.txt: no such file'):
+    with pytest.raises(UserError, match=r'^labeled: .*/set/7_labeled\.txt: no such file'):
         SemiSegDataset(labeled, **lists | dict(num_labeled=7))
 
 
@@ -230,13 +203,22 @@ class TestRandomness:
             assert _equal(plain['data_samples'], pair['data_samples']['labeled'])
 
 
-def test_masks_of_unlabelled_images_are_never_opened(tree, opened):
+def test_masks_of_unlabelled_images_are_never_opened(tree):
+    listening, opened = True, set()
+
+    def listen(event, args):
+        if listening and event == 'open':
+            opened.add(str(args[0]))
+
+    # An audit hook sees every way to open a file from Python; it cannot be removed, only silenced.
+    sys.addaudithook(listen)
     dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
     for batch in islice(_loader(dataset), 4):
         assert len(batch['inputs']['unlabeled']) == 2
+    listening = False
     masks = {name for name in opened if '/masks/' in name}
     assert masks == {str(tree.mask(name)) for name in tree.labeled_names}
-    assert {str(tree.image(name)) for name in tree.unlabeled_names} <= set(opened)
+    assert {str(tree.image(name)) for name in tree.unlabeled_names} <= opened
 
 
 GONE = dict(ann_file='gone.txt', metainfo=None)

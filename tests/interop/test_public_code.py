@@ -134,9 +134,7 @@ def distance(actual, expected):
     return (actual - expected).norm() / expected.norm()
 
 
-def test_losses_and_gradients_are_the_public_codes(
-    public_code, public_model, bank, image, monkeypatch
-):
+def test_losses_and_gradients_are_theirs(public_code, public_model, bank, image, monkeypatch):
     """L_u of the unperturbed auxiliary decoders, whose masks and noise are other draws."""
     group = bank.group(slice(0, bank.num_decoders))
     monkeypatch.setattr(

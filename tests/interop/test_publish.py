@@ -160,9 +160,7 @@ def test_another_file_of_its_name_is_kept_unless_told(trained, published, tmp_pa
 
 
 @pytest.mark.parametrize('read', [None, str, lambda file: load_config(str(file), {})])
-def test_runs_in_the_inferencer_without_complaint(
-    trained, published, tmp_path, monkeypatch, capfd, read
-):
+def test_the_inferencer_does_not_complain(trained, published, tmp_path, monkeypatch, capfd, read):
     monkeypatch.chdir(tmp_path)
     image = np.random.default_rng(1).integers(0, 256, (48, 40, 3), np.uint8)
     model = read and read(str(trained.file))

@@ -69,9 +69,7 @@ class TestMasks:
             ([[0, 0, 0], [1, 1, 1]], dict(label_map={0: 1, 1: 1}, min_pixels=5), [1]),
         ],
     )
-    def test_gives_the_classes_that_occur_after_msegs_mappings(
-        self, tmp_path, ids, options, expected
-    ):
+    def test_gives_the_classes_after_mmsegs_mappings(self, tmp_path, ids, options, expected):
         save(tmp_path / 'a.png', np.array(ids, np.uint8))
         options = dict(mask_classes=CLASSES) | options
         assert labels_from_masks(tmp_path, ['a'], classes=CLASSES, **options) == {'a': expected}

@@ -65,9 +65,7 @@ def write_camvid(tmp_path):
 @pytest.mark.parametrize(
     ('name', 'write'), [('cam_r50_voc.py', write_voc), ('cam_mbv2_camvid.py', write_camvid)]
 )
-def test_the_classifier_reads_the_documented_layout_and_makes_a_step(
-    name, write, tmp_path, monkeypatch
-):
+def test_the_classifier_reads_its_layout_and_makes_a_step(name, write, tmp_path, monkeypatch):
     pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
     monkeypatch.chdir(tmp_path)
     expected = write(tmp_path)

@@ -153,9 +153,8 @@ def refused(write, config, **options):
 
 def test_mistakes_are_one_line(write, own, images, tmp_path):
     assert 'did you mean deeplabv3plus_r50' in refused(write, DEEPLAB.replace('40k', '41k'))
-    assert "--context: no class 'rost'; did you mean rust?" in refused(
-        write, str(own), context=['rost']
-    )
+    told = refused(write, str(own), context=['rost'])
+    assert "--context: no class 'rost'; did you mean rust?" in told
     with pytest.raises(UserError, match='expected the name of a config'):
         add_cct(str(own), str(images), str(tmp_path / 'cct'))
     with pytest.raises(UserError, match='no such folder'):

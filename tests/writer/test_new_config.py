@@ -204,9 +204,8 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
     run_tool('new_config', 'data/mine', '--classes', *CLASSES, 'bolt', '--size', '64x40')
     assert len(Path('configs/mine/cct-strong_mbv2_mine.py').read_text().splitlines()) <= 130
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == (
-        'data/mine: 4 labelled and 4 unlabelled images of 64x40 pixels (median), 2 to validate on'
-    )
+    found = '4 labelled and 4 unlabelled images of 64x40 pixels (median), 2 to validate on'
+    assert lines[0] == f'data/mine: {found}'
     assert any('bolt (1 of ' in line and 'in none of the' in line for line in lines)
     assert lines[-4:] == [
         'Next:',
