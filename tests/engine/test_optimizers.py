@@ -31,17 +31,14 @@ def wrapper(model, constructor, kind='SGD', **options):
 MERGED, PLAIN = 'MergedOptimWrapperConstructor', 'DefaultOptimWrapperConstructor'
 
 
-def step(model, optim):
-    torch.manual_seed(1)
-    for _ in range(3):
-        optim.update_params(model(torch.randn(8, 3)).square().mean())
-
-
 @pytest.mark.parametrize('kind', ['SGD', 'AdamW'])
 def test_updates_are_those_of_mmengine(kind):
     models = [network(), network()]
     for model, constructor in zip(models, (MERGED, PLAIN)):
-        step(model, wrapper(model, constructor, kind))
+        optim = wrapper(model, constructor, kind)
+        torch.manual_seed(1)
+        for _ in range(3):
+            optim.update_params(model(torch.randn(8, 3)).square().mean())
     for merged, plain in zip(*(model.parameters() for model in models)):
         torch.testing.assert_close(merged, plain)
 

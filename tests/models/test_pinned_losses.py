@@ -5,8 +5,7 @@ change one pins the new losses.
 """
 
 import pytest
-from mmengine.hooks import Hook
-from mmengine.runner import Runner
+import world
 
 from mmseg_cct.config.load import load_config
 
@@ -42,17 +41,8 @@ PINNED = {
 TOLERANCE = (1e-3, 2e-2, 2e-2)
 
 
-class Losses(Hook):
-    def __init__(self):
-        self.seen = {}
-
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
-        for name, value in outputs.items():
-            if '.loss' in name:
-                self.seen.setdefault(name, []).append(float(value))
-
-
-def losses_of(method, folder):
+@pytest.mark.parametrize('method', PINNED)
+def test_the_first_losses_are_those_of_this_version(method, tmp_path):
     options = {
         'method': method,
         'train_cfg.max_iters': ITERATIONS,
@@ -65,20 +55,12 @@ def losses_of(method, folder):
     config = load_config('demo/cct_shapes', options)
     if config.model.get('loss_strong'):
         config.model.loss_strong.threshold = 0.2  # at the start nothing is surer
-    config.work_dir, config.experiment_name = str(folder), f'pinned_{method}'
     config.log_level, config.visualizer = 'ERROR', dict(type='SegLocalVisualizer', vis_backends=[])
     if config.model.get('auxiliary_head'):
         config.model.auxiliary_head.compile = False
-    losses = Losses()
-    runner = Runner.from_cfg(config)
-    runner.register_hook(losses)
-    runner.train()
-    return losses.seen
-
-
-@pytest.mark.parametrize('method', PINNED)
-def test_the_first_losses_are_those_of_this_version(method, tmp_path):
-    seen = losses_of(method, tmp_path)
+    recorder, _ = world.run(config, tmp_path, world.Recorder())
+    logged = list(recorder.logged.values())
+    seen = {name: [each[name] for each in logged] for name in logged[0] if '.loss' in name}
     assert seen.keys() == PINNED[method].keys()
     for name, values in seen.items():
         for value, pinned, tolerance in zip(values, PINNED[method][name], TOLERANCE, strict=True):

@@ -82,18 +82,13 @@ def make_vat(**kwargs):
     return tiny.build(**own, **kwargs)
 
 
-def noise_for(model, images, epsilon=0.5, seed=3, **kwargs):
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        p = model(images).softmax(1)
-    return adversarial_noise(model, images, p, epsilon, **dict(dict(xi=1.0), **kwargs))
-
-
 def test_the_norm_of_every_images_noise_is_epsilon_and_that_of_its_probe_xi():
     model, images, seen = make_vat().eval(), torch.randn(N, 3, *SIZE), []
     images[1] *= 1e-3
     model.register_forward_pre_hook(lambda _, args: seen.append(args[0].detach() - images))
-    noise = noise_for(model, images, epsilon=2.5, xi=0.25)
+    with torch.no_grad():
+        p = model(images).softmax(1)
+    noise = adversarial_noise(model, images, p, epsilon=2.5, xi=0.25)
     _, probe = seen  # after the clean pass
     for change, length in ((noise, 2.5), (probe, 0.25)):
         torch.testing.assert_close(change.flatten(1).norm(dim=1), torch.full((N,), length))
