@@ -1,11 +1,15 @@
 """Transforms of MMSeg's pipelines."""
 
 from .load_channels import IgnoreNodata, LoadChannels
-from .pseudo_labels import LoadPseudoLabels, PackPseudoLabels
 from .score_at_size import ScoreAtSize
 from .set_domain import SetDomain
 from .strong_views import StrongViews
-from .valid_pixels import MarkValidPixels, PackUnlabeledInputs
+from .unlabeled import (
+    LoadPseudoLabels,
+    MarkValidPixels,
+    PackPseudoLabels,
+    PackUnlabeledInputs,
+)
 
 __all__ = [
     'IgnoreNodata',
