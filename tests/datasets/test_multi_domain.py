@@ -8,21 +8,16 @@ from mmseg_cct.datasets import MultiDomainDataset, MultiDomainDraw, PairDraw, Se
 from mmseg_cct.errors import UserError
 
 DRAW = PairDraw(labeled=1, unlabeled=2, labeled_seed=11, unlabeled_seed=12)
-LOAD = [dict(type='DrawShapesScene')]
-LOAD_UNLABELED = [dict(type='DrawShapesScene', with_seg_map=False)]
 
 
-def tail(size):
-    flip, pack = dict(type='RandomFlip', prob=0.5), dict(type='PackSegInputs')
-    return [dict(type='Resize', scale=size), flip, pack]
-
-
-def scenes(size, start, count, load=LOAD):
-    return dict(type='ShapesDataset', start=start, count=count, pipeline=load + tail(size))
+def scenes(size, start, count, labeled=True):
+    steps = [dict(type='DrawShapesScene', with_seg_map=labeled), dict(type='Resize', scale=size)]
+    steps += [dict(type='RandomFlip', prob=0.5), dict(type='PackSegInputs')]
+    return dict(type='ShapesDataset', start=start, count=count, pipeline=steps)
 
 
 def pairs(size=(64, 64), unlabeled=True, **kwargs):
-    second = scenes(size, 10, 5, LOAD_UNLABELED) if unlabeled else None
+    second = scenes(size, 10, 5, labeled=False) if unlabeled else None
     return dict(type='SemiSegDataset', labeled=scenes(size, 0, 3), unlabeled=second, **kwargs)
 
 

@@ -18,8 +18,6 @@ from mmseg_cct.errors import UserError
 
 DRAW = PairDraw(labeled=1, unlabeled=2, labeled_seed=11, unlabeled_seed=12)
 
-# An audit hook sees every way to open a file from Python; it cannot be removed, only be silenced.
-
 
 @pytest.fixture
 def dataset(tree):

@@ -116,23 +116,16 @@ class TestDraw:
             assert {name for name, _ in views.draw().jitter} == {'brightness', 'saturation'}
 
 
-def packed(image, valid=None):
-    sample = SegDataSample()
-    if valid is not None:
-        sample.valid_mask = PixelData(data=torch.from_numpy(valid)[None])
-    return dict(inputs=torch.from_numpy(image.transpose(2, 0, 1).copy()), data_samples=sample)
-
-
 def test_filled_pixels_keep_their_colour(image):
-    valid = np.zeros(image.shape[:2], bool)
+    sample, valid = SegDataSample(), torch.zeros(image.shape[:2], dtype=torch.bool)
     valid[:4, :5] = True
+    sample.valid_mask = PixelData(data=valid[None])
+    weak = torch.from_numpy(image.transpose(2, 0, 1).copy())
     transform = StrongViews(jitter_prob=1.0, blur_prob=1.0, hue=0.0)
     with seeded_random_state(1):
-        results = transform(packed(image, valid))
-    weak, (strong,) = results['inputs'], results['strong_views']
-    assert torch.equal(strong[:, ~torch.from_numpy(valid)], weak[:, ~torch.from_numpy(valid)])
-    changed = (strong != weak)[:, torch.from_numpy(valid)]
-    assert changed.float().mean() > 0.5
+        (strong,) = transform(dict(inputs=weak, data_samples=sample))['strong_views']
+    assert torch.equal(strong[:, ~valid], weak[:, ~valid])
+    assert (strong != weak)[:, valid].float().mean() > 0.5
 
 
 @pytest.mark.parametrize(
