@@ -81,7 +81,6 @@ OF_A_ROOM = {
     'models/segmentors/test_auxiliary_heads',
     'models/segmentors/test_unchanged_models',
     'models/test_pinned_losses',
-    'models/test_ranges',
     'pseudo_labels/test_weak_configs',
 }
 

@@ -145,15 +145,3 @@ def test_an_unknown_attribute_offers_what_a_path_may_contain(model, attribute, m
 def test_an_attribute_that_is_no_number_is_an_error(name, kind):
     with pytest.raises(UserError, match=rf'{name}.: expected a number, the model has {kind}'):
         make_hook(f'auxiliary_head.{name}').before_train(make_runner())
-
-
-@pytest.mark.parametrize(
-    ('wrong', 'message'),
-    [
-        (dict(schedule='expo'), r"schedule='expo': expected one of .*exp, linear"),
-        (dict(fraction=40), 'fraction=40: expected a number'),
-    ],
-)
-def test_wrong_arguments_are_named(wrong, message):
-    with pytest.raises(UserError, match=message):
-        make_hook(**wrong)

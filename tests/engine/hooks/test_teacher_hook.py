@@ -124,19 +124,6 @@ def test_another_model_is_an_error():
         started(TeacherHook(), nn.Linear(1, 1))
 
 
-@pytest.mark.parametrize(
-    ('wrong', 'message'),
-    [
-        (dict(decay=0), r'decay=0: expected a number in \(0, 1\)'),
-        (dict(decay=1), r'decay=1: expected a number in \(0, 1\)'),
-        (dict(evaluate='both'), "evaluate='both': expected one of student, teacher"),
-    ],
-)
-def test_wrong_arguments_are_named(wrong, message):
-    with pytest.raises(UserError, match=message):
-        TeacherHook(**wrong)
-
-
 STUDENT = dict(type='TeacherHook', decay=0.9)
 TEACHER = dict(STUDENT, evaluate='teacher', batch_statistics=True)
 

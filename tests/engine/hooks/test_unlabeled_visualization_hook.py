@@ -142,9 +142,3 @@ def test_without_decoders_or_unlabelled_images_there_is_nothing_to_draw(bank):
     runner = SimpleNamespace(model=torch.nn.DataParallel(model), train_dataloader=loader)
     with pytest.raises(UserError, match='no auxiliary decoders or no unlabelled images; expected'):
         UnlabeledVisualizationHook().before_train(runner)
-
-
-@pytest.mark.parametrize('name', ['interval', 'num_images'])
-def test_numbers_below_one_are_errors(name):
-    with pytest.raises(UserError, match=rf'{name}=0: expected a whole number from 1'):
-        UnlabeledVisualizationHook(**{name: 0})

@@ -138,16 +138,13 @@ def test_positions_without_a_pixel_that_counts_have_no_gradient_and_votes():
 
 
 @needs_compiler
-def test_extreme_and_missing_predictions():
+def test_extreme_predictions_stay_finite():
     chain = make_chain(1, 2, 2)
     features, seg_logits = 1e4 * torch.randn(K, 2, 64), 1e4 * torch.randn(2, 4, 64)
     kernel = native_chain(features, chain, AUTO)
     maps = (torch.ones(4, 64), None, None)
     (grad, *_), values, _ = kernel.losses(features, chain, seg_logits, maps, (1, 0))
     assert grad.isfinite().all() and values.isfinite().all() and (values[0] > 0).all()
-    features[0, 0, 3] = torch.nan
-    _, values, _ = kernel.losses(features, chain, seg_logits, maps, (1, 0))
-    assert values[0].isnan().tolist() == [True, False, False]
 
 
 @needs_compiler

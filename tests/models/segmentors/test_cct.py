@@ -139,10 +139,8 @@ def test_the_teacher_predicts_the_target_on_the_unlabelled_images():
 
 
 def test_trains_under_ddp_without_looking_for_unused_parameters(tmp_path):
-    def step(model, wrapper):
-        model.train_step(make_batch(), wrapper)
-
-    assert_same_under_ddp(make_model(), make_model(), step, tmp_path)
+    models = make_model(), make_model()
+    assert_same_under_ddp(*models, lambda model, opt: model.train_step(make_batch(), opt), tmp_path)
 
 
 def test_only_the_two_branches_are_encoded():

@@ -2,6 +2,7 @@
 
 import pytest
 import tiny
+from mmengine.registry import HOOKS
 from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
@@ -26,10 +27,20 @@ RANGES = [
     ('CutMix', 'aspect', [(-1, 2)], 'two values in order, each a positive number'),
     ('DomainDiscriminator', 'scale', [-2e-2], 'a number from 0'),
     ('PerturbedDecoderBank', 'position_fraction', [0, 1.01], r'a number in \(0, 1\]'),
+    ('MeanTeacherSegmentor', 'noise_std', [-0.1], 'a finite number from 0'),
+    ('TeacherHook', 'decay', [0, 1], r'a number in \(0, 1\)'),
+    ('TeacherHook', 'evaluate', ['both'], 'one of student, teacher'),
+    ('RampUpHook', 'schedule', ['expo'], 'one of .*exp, linear'),
+    ('RampUpHook', 'fraction', [40], 'a number'),
+    ('SteadyTimerHook', 'warm_up', [-1], 'a whole number'),
+    ('UnlabeledVisualizationHook', 'interval', [0], 'a whole number from 1'),
+    ('UnlabeledVisualizationHook', 'num_images', [0], 'a whole number from 1'),
 ]
 REQUIRED = dict(
     DomainDiscriminator=dict(in_channels=4),
     PerturbedDecoderBank=dict(in_channels=4, num_classes=2),
+    MeanTeacherSegmentor=tiny.mean_teacher_config(),
+    RampUpHook=dict(attribute='x'),
 )
 
 
@@ -38,10 +49,6 @@ REQUIRED = dict(
     [(kind, name, value, text) for kind, name, values, text in RANGES for value in values],
 )
 def test_a_value_out_of_range_is_named(kind, name, value, expected):
+    registry = HOOKS if kind.endswith('Hook') else MODELS
     with pytest.raises(UserError, match=rf'{kind}\.{name}=.*: expected {expected}'):
-        MODELS.build(dict(type=kind, **REQUIRED.get(kind, {}), **{name: value}))
-
-
-def test_so_is_a_segmentors():
-    with pytest.raises(UserError, match=r'noise_std=-0\.1: expected a finite number from 0'):
-        tiny.mean_teacher(noise_std=-0.1)
+        registry.build({**REQUIRED.get(kind, {}), 'type': kind, name: value})
