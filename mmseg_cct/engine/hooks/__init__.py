@@ -12,23 +12,3 @@ from .resume_hook import IterationSeedHook, ResumeHook
 from .speed_hooks import ChannelsLastHook, CompileHook, FreezeHook, FuseConvBNHook
 from .teacher_hook import SyncStatisticsHook, TeacherHook
 from .unlabeled_visualization_hook import UnlabeledVisualizationHook
-
-__all__ = [
-    'ChannelsLastHook',
-    'CompileHook',
-    'DurableCheckpointHook',
-    'FindingsHook',
-    'FreezeHook',
-    'FuseConvBNHook',
-    'IterationSeedHook',
-    'MainProcessLoggerHook',
-    'NonFiniteLossHook',
-    'ProgressBarHook',
-    'RampUpHook',
-    'ResumeHook',
-    'SteadyTimerHook',
-    'SyncStatisticsHook',
-    'TeacherHook',
-    'UnlabeledVisualizationHook',
-    'VoidAccuracyHook',
-]
