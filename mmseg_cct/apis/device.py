@@ -56,7 +56,10 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     wrapper = config.get('optim_wrapper') or {}
     if 'optimizer' in wrapper:  # not with several optimizers
         wrapper.setdefault('constructor', 'MergedOptimWrapperConstructor')
-    if launcher != 'none' and (key := _checkpointing_key(config)):
+    # What makes a backbone, also one in a MultiChannelBackbone, compute its activations again.
+    own = ('model.backbone.with_cp', 'model.backbone.backbone.with_cp')
+    key = next((key for key in (*own, 'activation_checkpointing') if at(config, key)), None)
+    if launcher != 'none' and key:
         _let_ddp_checkpoint(config, f'{key}={at(config, key)}')
     if get_device() != 'cpu':
         # batches reach a GPU sooner from pinned memory
@@ -75,12 +78,6 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     _revert_sync_bn(config)
     config.model_wrapper_cfg = {**_ddp(config), 'device_ids': None}  # DDP wants none on CPUs
     return config
-
-
-def _checkpointing_key(config: Config) -> str | None:
-    """Finds what makes the backbone compute its activations again, mmengine's key or its own."""
-    own = ('model.backbone.with_cp', 'model.backbone.backbone.with_cp')  # MultiChannelBackbone
-    return next((key for key in (*own, 'activation_checkpointing') if at(config, key)), None)
 
 
 def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:

@@ -83,7 +83,8 @@ def prepare_training(
     if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks
         resume = config.get('load_from') or 'auto'
         config.resume = False
-    newest = newest_checkpoint(config.work_dir, _template(config))
+    template = at(config, 'default_hooks.checkpoint.filename_tmpl')
+    newest = newest_checkpoint(config.work_dir, template)
     if newest is None:
         require_files_kept(config, _WRITTEN)
     elif resume is None:
@@ -96,7 +97,7 @@ def prepare_training(
             f'--resume, or another folder, for a next round of labels --work-dir {free}',
         )
     if resume is not None:
-        _resume(config, resume)
+        _resume(config, resume, template)
     if config.get('load_from'):
         require_checkpoint(config.load_from)
     # under one name, a process's second run would write into the files of its first
@@ -117,16 +118,12 @@ def train(config: Config) -> None:
         run(config, 'train')
 
 
-def _template(config: Config) -> str | None:
-    return at(config, 'default_hooks.checkpoint.filename_tmpl')
-
-
-def _resume(config: Config, resume: str) -> None:
+def _resume(config: Config, resume: str, template: str | None) -> None:
     """Makes a training go on, as mmengine does: `ResumeHook` finds the newest checkpoint."""
     config.load_from, config.resume = None if resume == 'auto' else resume, True
     if at(config, 'randomness.seed') is None:
         # mmengine restores a seed that it drew only after the samplers have taken a new one
-        checkpoint = config.load_from or find_resumable(config.work_dir, _template(config))
+        checkpoint = config.load_from or find_resumable(config.work_dir, template)
         if checkpoint is not None:
             meta = read_checkpoint(checkpoint, training=True).get('meta') or {}
             config.merge_from_dict({'randomness.seed': meta.get('seed')})

@@ -1,7 +1,7 @@
 """Labels of pixels: background and ignored ones, names and ids, and the ids of masks."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,8 +142,8 @@ def label_of_each_id(
 
 def judge_labels(
     found: Mapping[frozenset[int], int], classes: Sequence[str], name: str, is_mapped: bool = False
-) -> list[str]:
-    """Judges a labelled set, called `name`, as a whole; returns warnings, a line each.
+) -> Iterator[str]:
+    """Judges a labelled set, called `name`, as a whole; yields warnings, a line each.
 
     `found` counts the masks by the set of their labels, after MMSeg's mappings; `is_mapped` tells
     whether the files hold other ids.
@@ -151,9 +151,8 @@ def judge_labels(
     Raises:
         UserError: If no pixel is labelled, or the masks of two classes hold only 0 and 255.
     """
-    total, warnings = sum(found.values()), []
-    if not total:
-        return []
+    if not (total := sum(found.values())):
+        return
     void = sum(number for labels, number in found.items() if labels <= {IGNORE_INDEX})
     if void == total:
         raise UserError(
@@ -169,20 +168,19 @@ def judge_labels(
                 f'{line}{classes[1]} never occurs; expected 0 for {classes[0]} and 1 for '
                 f'{classes[1]} (replace 255 by 1)'
             )
-        warnings.append(
+        yield (
             f'{line}{classes[0]} alone occurs; expected ids from 0 to {len(classes) - 1} (replace '
             '255 by the id of its class, if it is one)'
         )
     if void:
-        warnings.append(
+        yield (
             f'{name}: {void} of {total} masks are {IGNORE_INDEX} (ignored) alone; expected a '
             'labelled pixel in each'
         )
     absent = [str(name) for index, name in enumerate(classes) if index not in there]
     if absent:
-        warnings.append(
+        yield (
             f'{name}: {", ".join(absent[:5])}{" and more" if len(absent) > 5 else ""} '
             f'({len(absent)} of {len(classes)} classes) in none of the {total} masks; expected '
             'each class in one'
         )
-    return warnings
