@@ -31,12 +31,6 @@ def samples(labels):
     ]
 
 
-def test_is_its_projection_at_stride_1():
-    head = make_head(stride=1)
-    z = torch.rand(N, D, H, W)
-    torch.testing.assert_close(head((z,)), F.conv2d(z, head.conv_seg.weight))
-
-
 @pytest.mark.parametrize(
     ('channels', 'stride', 'message'),
     [
@@ -49,16 +43,16 @@ def test_a_width_that_no_decoder_can_have_is_an_error(channels, stride, message)
         make_head(channels=channels, stride=stride)
 
 
-@pytest.mark.parametrize('channels', [None, 8])
+@pytest.mark.parametrize(('stride', 'channels'), [(1, None), (4, None), (4, 8)])
 @pytest.mark.parametrize('final_activation', [False, True])
-def test_is_the_chain_of_convolutions_relu_and_pixel_shuffle(final_activation, channels):
-    head = make_head(stride=4, final_activation=final_activation, channels=channels)
+def test_is_the_chain_of_convolutions_relu_and_pixel_shuffle(final_activation, stride, channels):
+    head = make_head(stride=stride, final_activation=final_activation, channels=channels)
+    assert head.training  # and there is no dropout
     z = torch.randn(N, D, H, W)
-    weights = head.state_dict()
-    x = F.conv2d(z, weights['conv_seg.weight'])
-    levels = [[weights[f'upsample.{i}.0.{name}'] for i in range(2)] for name in ('weight', 'bias')]
-    x = conv_chain(x, *levels, final_activation)
-    torch.testing.assert_close(head((z,)), x)
+    state, levels = head.state_dict(), range(len(head.upsample))
+    x = F.conv2d(z, state['conv_seg.weight'])
+    chain = [[state[f'upsample.{i}.0.{name}'] for i in levels] for name in ('weight', 'bias')]
+    torch.testing.assert_close(head((z,)), conv_chain(x, *chain, final_activation))
 
 
 @pytest.mark.parametrize('as_list', [False, True])
@@ -97,12 +91,6 @@ def test_upsampling_starts_from_the_identity_by_default_and_stays_at_init_weight
             assert torch.equal(kernel, torch.eye(C).repeat_interleave(4, 0))
             assert (state[f'upsample.{level}.0.bias'] == 0).all()
         head.init_weights()
-
-
-def test_dropout_is_off():
-    head = make_head().train()
-    z = torch.rand(N, D, H, W)
-    assert torch.equal(head((z,)), head((z,)))
 
 
 def test_a_size_that_is_no_multiple_of_the_stride_is_warned_of_once(messages):
