@@ -15,8 +15,8 @@ from torch import Tensor
 from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint
-from mmseg_cct.engine.class_ids import predicts_as_encoder_decoder
 from mmseg_cct.engine.foreign_config import saved_config
+from mmseg_cct.engine.prediction import predicts_as_encoder_decoder
 from mmseg_cct.engine.weights import is_training_only, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import ZIP, output_file, write_atomic

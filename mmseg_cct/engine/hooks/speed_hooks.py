@@ -11,8 +11,8 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import nn
 
-from mmseg_cct.engine.fused_model import fused_model
 from mmseg_cct.engine.models import unwrap_model
+from mmseg_cct.engine.prediction import fused_model
 from mmseg_cct.errors import UserError
 
 
