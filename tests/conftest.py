@@ -151,3 +151,16 @@ def trained(slow, tmp_path_factory):
 
     init_default_scope('mmseg')
     return world.Run(tmp_path_factory.mktemp('trained')).trained()
+
+
+@pytest.fixture
+def refused(capsys):
+    """Runs a tool, which ends with exit code 2, and gives what it says of it."""
+    import world
+
+    def run(*command):
+        with pytest.raises(SystemExit, match='2'):
+            world.run_tool(*command)
+        return capsys.readouterr().err
+
+    return run

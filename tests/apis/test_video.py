@@ -103,9 +103,8 @@ def test_a_video_is_never_in_memory_as_a_whole(trained, clip, tmp_path, monkeypa
 def test_mistakes_are_one_line(trained, tmp_path, capfd, name, content, options, message):
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(SystemExit) as stop:
-        predict(trained, tmp_path / name, tmp_path / 'out', *options)
-    assert stop.value.code == 2
+    arguments = trained.file, trained.checkpoint, tmp_path / name, '--out', tmp_path / 'out'
+    assert trained.tool('predict', *arguments, *options) == 2
     (line,) = capfd.readouterr().err.splitlines()
     assert line.endswith(message) and f'{tmp_path}/' in line
     assert not (tmp_path / 'out').exists()

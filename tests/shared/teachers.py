@@ -1,4 +1,4 @@
-"""A trained teacher for self-training, and the tool on it."""
+"""A trained teacher for self-training."""
 
 import pytest
 import world
@@ -18,8 +18,3 @@ def teacher(slow, tmp_path_factory):
     config.dump(root / 'setting.py')
     world.run_tool('train', root / 'setting.py', '--work-dir', root / 'teacher')
     return root
-
-
-def self_train(root, *args):
-    common = ('--student', root / 'setting.py', '--out', root / 'out')
-    return world.run_tool('self_train', root / 'teacher', *common, *args)

@@ -8,7 +8,6 @@ import pytest
 import world
 from mmengine.config import Config
 from PIL import Image
-from teachers import self_train
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.self_training import SelfTraining, with_masks
@@ -35,12 +34,13 @@ def executed(monkeypatch):
     return trainings
 
 
-def test_two_rounds_of_masks_and_students(teacher, executed, capsys):
-    arguments = ('--rounds', '2', '--drop', '0.4')
-    assert self_train(teacher, *arguments) == 0
+def test_two_rounds_of_masks_and_students(teacher, executed, capsys, refused):
+    out = teacher / 'out'
+    command = 'self_train', teacher / 'teacher', '--student', teacher / 'setting.py', '--out', out
+    command = *command, '--rounds', '2', '--drop'
+    assert world.run_tool(*command, '0.4') == 0
     said = capsys.readouterr().out
     assert '| predicted class | pixels | kept | lowest confidence | right |' in said
-    out = teacher / 'out'
     assert '| 2 | 5 |' in (out / 'self_training.md').read_text()
     masks = out / 'round1/masks'
     assert (masks / 'pictures.png').is_file()
@@ -59,14 +59,10 @@ def test_two_rounds_of_masks_and_students(teacher, executed, capsys):
 
     # a second call finds all done; other settings are refused
     assert executed == ['student 1 of 2', 'student 2 of 2']
-    assert self_train(teacher, *arguments) == 0 and len(executed) == 2
-    with pytest.raises(SystemExit):
-        self_train(teacher, '--rounds', '2', '--drop', '0.3')
-    assert 'out was made with dropped=0.4' in capsys.readouterr().err
+    assert world.run_tool(*command, '0.4') == 0 and len(executed) == 2
+    assert 'out was made with dropped=0.4' in refused(*command, '0.3')
     os.utime(teacher / 'teacher/iter_6.pth', (1, 1))  # another teacher
-    with pytest.raises(SystemExit):
-        self_train(teacher, *arguments)
-    assert 'made with checkpoint=' in capsys.readouterr().err
+    assert 'made with checkpoint=' in refused(*command, '0.4')
 
 
 def test_masks_come_right_after_the_image():

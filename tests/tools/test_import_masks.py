@@ -49,7 +49,6 @@ def test_masks_that_differ_are_kept_and_told(tmp_path, capsys):
         (['--rest', 'nothing'], "invalid choice: 'nothing'"),
     ],
 )
-def test_a_wrong_option_is_told(tmp_path, capsys, options, message):
-    with pytest.raises(SystemExit, match='2'):
-        run_tool('import_masks', exports.coco(tmp_path), '--out', tmp_path / 'out', *options)
-    assert message in capsys.readouterr().err
+def test_a_wrong_option_is_told(tmp_path, refused, options, message):
+    source = exports.coco(tmp_path)
+    assert message in refused('import_masks', source, '--out', tmp_path / 'out', *options)

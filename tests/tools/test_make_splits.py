@@ -17,13 +17,8 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def fails(folder, capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit, match='2'):
-            make(*arguments)
-        return capsys.readouterr().err
-
-    return run
+def fails(folder, refused):
+    return lambda *arguments: refused('make_splits', *arguments, '--out', 'out')
 
 
 def make(*arguments):

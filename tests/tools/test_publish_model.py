@@ -72,9 +72,7 @@ def test_an_exported_file_predicts_without_torch_what_predict_does(cct, trained,
         assert done.returncode == 1 and done.stderr.startswith(said)
 
 
-def test_an_export_that_predicts_something_else_is_refused(
-    cct, trained, tmp_path, capsys, monkeypatch
-):
+def test_an_export_that_predicts_something_else_is_refused(trained, tmp_path, refused, monkeypatch):
     """Its logits are right, but the script would resize images in another way."""
     pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
     real = export.metadata
@@ -85,10 +83,8 @@ def test_an_export_that_predicts_something_else_is_refused(
         return notes
 
     monkeypatch.setattr(export, 'metadata', wrong)
-    with pytest.raises(SystemExit):
-        cct.run('publish_model', trained.checkpoint, tmp_path / 'cct.pth', '--onnx')
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert re.search(r'its masks of 3 images equal those of predict in [\d.]+ % of the pix', line)
+    said = refused('publish_model', trained.checkpoint, tmp_path / 'cct.pth', '--onnx')
+    assert re.search(r'its masks of 3 images equal those of predict in [\d.]+ % of the pix', said)
 
 
 def test_what_the_script_cannot_do_is_said_and_refused(cct, trained, tmp_path, capsys):
@@ -109,16 +105,15 @@ def test_what_the_script_cannot_do_is_said_and_refused(cct, trained, tmp_path, c
 
 
 @pytest.mark.parametrize('imports', [['mmseg_cct'], ['mmseg_cct.plugin', 'my_net']])
-def test_parts_of_the_users_own_need_the_config(cct, trained, tmp_path, capsys, imports):
+def test_parts_of_the_users_own_need_the_config(trained, tmp_path, refused, imports):
     content = torch.load(trained.checkpoint, weights_only=False)
     config = Config.fromstring(content['meta']['cfg'], '.py')
     config.custom_imports.imports = imports
     config.model.backbone.type = 'MyNet'
     content['meta']['cfg'] = config.pretty_text
     torch.save(content, tmp_path / 'own.pth')
-    with pytest.raises(SystemExit):
-        cct.run('publish_model', tmp_path / 'own.pth', tmp_path / 'out.pth', '--onnx')
-    line = capsys.readouterr().err.splitlines()[-1]
+    said = refused('publish_model', tmp_path / 'own.pth', tmp_path / 'out.pth', '--onnx')
+    line = said.splitlines()[-1]
     assert line.startswith("error: model.backbone.type: no 'MyNet'")
     hint = '; expected --config CONFIG, which imports my_net; a checkpoint may not'
     assert line.endswith(hint) == ('my_net' in imports) and len(imports) == 1 + (hint in line)
