@@ -15,10 +15,6 @@ class _FailingDataset(torch.utils.data.Dataset):
         raise UserError('a.png: label id 7 outside the classes; expected 0 to 2\nb.png: none')
 
 
-def test_message_is_kept():
-    assert str(UserError('a.png: bad; expected good')) == 'a.png: bad; expected good'
-
-
 def test_error_in_a_worker_keeps_its_lines_alone():
     batches = iter(torch.utils.data.DataLoader(_FailingDataset(), num_workers=1))
     with pytest.raises(UserError) as caught:
@@ -29,14 +25,10 @@ def test_error_in_a_worker_keeps_its_lines_alone():
     )
 
 
-def test_a_place_stands_before_each_line():
-    error = UserError.of([Problem('a', 'x'), Problem('b', 'y')])
-    assert str(error.within('set')) == 'set: a: x\nset: b: y'
-    assert str(error.renamed(str.upper)) == 'A: x\nB: y'
-
-
-def test_an_error_keeps_its_mistakes_on_the_way_to_another_process():
-    error = UserError('a.png', 'too small', '2 pixels')
+def test_an_error_keeps_its_mistakes_with_a_place_and_in_another_process():
+    error = UserError.of([Problem('a', 'x'), Problem('b', 'y', 'z')])
+    assert str(error.within('set')) == 'set: a: x\nset: b: y; expected z'
+    assert str(error.renamed(str.upper)) == 'A: x\nB: y; expected z'
     assert pickle.loads(pickle.dumps(error)).problems == error.problems
 
 
@@ -63,9 +55,7 @@ def test_problems_are_listed_once_each_up_to_an_error():
         raise_problems(find())
     assert str(caught.value) == 'a: expected 1\nb: 2\nc: 3'
     raise_problems([])
-
-
-def test_a_search_ends_where_nobody_would_read_on():
+    # a search ends where nobody would read on
     with pytest.raises(UserError) as caught:
         raise_problems(Problem(f'{number}.png', '', 'x') for number in itertools.count())
     *lines, last = str(caught.value).splitlines()

@@ -79,37 +79,37 @@ def test_a_schedule_with_groups_and_warm_up_follows_its_new_end(cct):
     longer, resumed = cct.scalars(cct.folder / 'longer'), cct.scalars(cct.folder / 'work')
     for iteration in range(5, 10):
         assert resumed[iteration][-1]['lr'] == pytest.approx(longer[iteration][0]['lr'])
-    last = [
-        cct.load(cct.folder / name / 'iter_9.pth')['optimizer']['param_groups']
+    longer, resumed = (
+        [g['lr'] for g in cct.load(cct.folder / name / 'iter_9.pth')['optimizer']['param_groups']]
         for name in ('longer', 'work')
-    ]
-    assert [g['lr'] for g in last[1]] == pytest.approx([g['lr'] for g in last[0]])
+    )
+    assert resumed == pytest.approx(longer)
 
 
 def test_a_validation_that_was_cut_short_is_run_again(cct, monkeypatch):
     options = {'train_cfg.val_interval': 2, 'default_hooks.checkpoint.save_best': 'mIoU'}
     run, validated = ValLoop.run, {}  # mIoU by iteration
-    monkeypatch.setattr(
-        ValLoop, 'run', lambda self: validated.update({self.runner.iter: run(self)['mIoU']})
-    )
-    cct.train('whole', options=options)
-    expected = dict(validated)
-    assert list(expected) == [2, 4, 6]
-    validated.clear()
+
+    def validate(self):
+        validated[self.runner.iter] = run(self)['mIoU']
 
     def kill(self):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(ValLoop, 'run', kill)
+    monkeypatch.setattr(ValLoop, 'run', validate)
+    cct.train('whole', options=options)
+    expected = dict(validated)
+    assert list(expected) == [2, 4, 6]
+    validated.clear()
+    monkeypatch.setattr(ValLoop, 'run', kill)
+    with pytest.raises(KeyboardInterrupt):
         cct.train(options=options)
     assert not list((cct.folder / 'work').glob('best_*'))
+    monkeypatch.setattr(ValLoop, 'run', validate)
     cct.train(options=options, resume='auto')
     assert validated == pytest.approx(expected)
-    best = [
-        sorted(p.name for p in (cct.folder / name).glob('best_*')) for name in ('whole', 'work')
-    ]
-    assert len(best[0]) == 1 and best[1] == best[0]
+    whole, work = ([p.name for p in (cct.folder / n).glob('best_*')] for n in ('whole', 'work'))
+    assert len(whole) == 1 and work == whole
 
 
 def test_a_seed_that_mmengine_drew_is_kept(cct, messages):
@@ -126,28 +126,20 @@ def test_accumulated_gradients_are_accumulated_again(cct):
     options = {'optim_wrapper.accumulative_counts': 2, 'default_hooks.checkpoint.interval': 1}
     cct.train('whole', options=options)
     cct.train('again', resume=str(cct.folder / 'whole/iter_3.pth'), options=options)
-    logged = [cct.scalars(cct.folder / name) for name in ('whole', 'again')]
-    assert list(logged[1]) == [3, 4, 5, 6]
-    states = [
+    assert list(cct.scalars(cct.folder / 'again')) == [3, 4, 5, 6]
+    whole, again = (
         cct.load(cct.folder / name / 'iter_6.pth')['state_dict'] for name in ('whole', 'again')
-    ]
-    learned = [
-        {key: value for key, value in state.items() if 'running_' not in key and 'num_b' not in key}
-        for state in states
-    ]
-    assert_same_weights(*learned)
+    )
+    statistics = ('running_mean', 'running_var', 'num_batches_tracked')
+    assert_same_weights(again, {k: v for k, v in whole.items() if not k.endswith(statistics)})
 
 
 def test_accumulation_goes_on_with_the_next_epoch(cct):
     config = cct.config
-    config.train_dataloader = dict(
-        batch_size=2,
-        num_workers=0,
-        sampler=dict(type='DefaultSampler', shuffle=True),
-        dataset=dict(
-            type='RepeatDataset', times=2, dataset=config.train_dataloader.dataset.labeled
-        ),  # three batches
-    )
+    images = config.train_dataloader.dataset.labeled
+    config.train_dataloader.sampler = dict(type='DefaultSampler', shuffle=True)
+    # three batches
+    config.train_dataloader.dataset = dict(type='RepeatDataset', times=2, dataset=images)
     config.model.update(type='EncoderDecoder', auxiliary_head=None)
     config.train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=4, val_interval=100)
     config.param_scheduler = [dict(type='PolyLR', power=0.9, by_epoch=True, begin=0, end=4)]
