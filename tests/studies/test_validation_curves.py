@@ -32,10 +32,9 @@ def test_validations_are_read_by_method_and_labels(out):
     curves = read_validations(out, RUNS)
     assert curves['cct', '20'] == [[(10, 10.0), (20, 20.0), (30, 30.0)], [(10, 14.0), (20, 22.0)]]
     assert curves['supervised', '5'] == [[(10, 5.0), (20, 6.0)]]
-
-
-def test_a_run_without_a_validation_has_no_curve(out):
-    assert read_validations(out, [Result('cct', '5', 7, 1.0)]) == {}
+    assert read_validations(out, [Result('cct', '5', 7, 1.0)]) == {}  # without a validation
+    assert '![curves](curves.png)' in write_ablation(out).read_text()
+    assert (out / 'curves.png').stat().st_size > 0
 
 
 def test_the_mean_is_over_what_all_seeds_have(out):
@@ -46,9 +45,7 @@ def test_the_mean_is_over_what_all_seeds_have(out):
     thick = [line.get_xydata().tolist() for line in many.lines if line.get_label() == 'c']
     assert thick == [[[10, 12], [20, 21]]]
     assert len(many.lines) == 2 + 2  # two means, and each seed of the one with two
-
-
-def test_a_validation_that_one_seed_lacks_leaves_the_others():
+    # a validation that one seed lacks leaves the others
     curves = {('cct', '20'): [[(10, 1.0), (20, 2.0), (30, 3.0)], [(20, 4.0), (30, 6.0)]]}
     (axes,) = plot_validations(curves, dict(cct='c')).axes
     (mean,) = (line.get_xydata().tolist() for line in axes.lines if line.get_label() == 'c')
@@ -64,8 +61,3 @@ def test_every_method_has_a_look_and_its_name_in_the_legend():
     figure.draw_without_rendering()
     box = figure.legends[0].get_window_extent()
     assert 0 <= box.x0 < box.x1 <= figure.bbox.width
-
-
-def test_the_study_shows_them(out):
-    assert '![curves](curves.png)' in write_ablation(out).read_text()
-    assert (out / 'curves.png').stat().st_size > 0
