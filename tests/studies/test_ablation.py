@@ -4,6 +4,7 @@ import pytest
 
 from mmseg_cct.config.compose import find_bank, merge_method, read_method
 from mmseg_cct.config.load import load_config
+from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import (
     PERTURBATIONS,
@@ -42,23 +43,13 @@ def base():
     return load_config(BASE, {})
 
 
-def flat(values, prefix=''):
-    """Settings by dotted key."""
-    found = {}
-    for key, value in values.items():
-        name = f'{prefix}{key}'
-        found |= flat(value, f'{name}.') if isinstance(value, dict) else {name: value}
-    return found
-
-
 def changes(config, overlay):
     """What an overlay adds or changes; it removes nothing."""
-    before = flat(config.to_dict())
+    before = config.to_dict()
     merge_method(config, overlay)
-    after = flat(config.to_dict())
-    assert before.keys() <= after.keys()
-    missing = object()
-    return {key: value for key, value in after.items() if before.get(key, missing) != value}
+    found = {key: new for key, _, new in changed_settings(before, config)}
+    assert 'none' not in found.values()
+    return found
 
 
 @pytest.mark.parametrize('name', CHANGES)
@@ -76,13 +67,10 @@ def test_a_method_takes_its_target_elsewhere(name, decay, file):
     assert (teacher and teacher.decay) == decay
 
 
-def test_the_grid_of_the_paper(base):
+def test_the_grid_is_the_papers_or_has_the_settings_own_perturbations(base):
     methods = grid_methods(base, [2, 4, 6, 8])
     assert len(methods) == 2 + 4 * (7 + 2)
     assert {'supervised', 'supervised-abce', 'vat_k2', 'full_k8', 'full_abce_k6'} < methods.keys()
-
-
-def test_the_grid_has_the_settings_own_perturbations(base):
     find_bank(base).perturbations = dict(mine=dict(type='SpatialDropout'))
     assert {'mine_k1', 'full_k1', 'full_abce_k1'} < grid_methods(base, [1]).keys()
     assert grid_methods(base, [1], ['mine']).keys() == grid_methods(base, [1]).keys()
@@ -111,13 +99,11 @@ def test_full_has_k_decoders_of_each(make, file):
     assert ('bootstrap' in config.default_hooks) == (make is full_abce)
 
 
-@pytest.mark.parametrize('make', [lambda config: only(config, 'vat', 1), lambda c: full(c, 2)])
-def test_a_config_without_auxiliary_decoders_is_an_error(make):
-    with pytest.raises(UserError, match='auxiliary_head has no PerturbedDecoderBank'):
-        make(load_config(BASE, {'method': 'supervised'}))
-
-
-def test_an_unknown_perturbation_is_an_error(base):
+def test_no_auxiliary_decoders_and_an_unknown_perturbation_are_errors(base):
+    baseline = load_config(BASE, {'method': 'supervised'})
+    for make in (lambda: only(baseline, 'vat', 1), lambda: full(baseline, 2)):
+        with pytest.raises(UserError, match='auxiliary_head has no PerturbedDecoderBank'):
+            make()
     with pytest.raises(UserError, match="no perturbation 'blur'; expected one of vat, dropout"):
         only(base, 'blur', 2)
 
@@ -144,6 +130,10 @@ def test_the_table_of_made_up_folders(out):
     ]
 
 
+def ticks(axes):
+    return [label.get_text() for label in axes.get_xticklabels()]
+
+
 def heights(axes):
     return [
         [bar.get_height() for bar in bars] for bars in axes.containers if hasattr(bars, 'patches')
@@ -152,14 +142,12 @@ def heights(axes):
 
 def test_the_bars_by_perturbation_and_k(out):
     first, second = plot_perturbations(collect(out)).axes
-    assert [label.get_text() for label in first.get_xticklabels()] == ['I-VAT', 'CCT full']
+    assert ticks(first) == ['I-VAT', 'CCT full']
     assert heights(first) == [[38.0, 41.0], [39.0]]  # K=2: both; K=10: I-VAT alone
     assert heights(second) == [[pytest.approx(48.06)], []]
     assert [32.0, 32.0] in [list(line.get_ydata()) for line in first.lines]  # the baseline
-    assert [axes.get_title() for axes in (first, second)] == [
-        '20 labelled images',
-        '100 labelled images',
-    ]
+    titles = [axes.get_title() for axes in (first, second)]
+    assert titles == ['20 labelled images', '100 labelled images']
     # nor has the last panel a baseline or a full CCT
     (legend,) = first.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ['baseline', 'K=2', 'K=10']
@@ -171,21 +159,13 @@ def test_ones_own_perturbation_goes_by_its_name_before_full(tmp_path, put_result
         put_result(tmp_path, f'{group}_k2', 'config', 0, 40.0)
     results = collect(tmp_path)
     assert ordered_methods(results) == ['vat_k2', 'my_blur_k2', 'full_k2']
-    for plot, titles in (
-        (plot_perturbations, ['I-VAT', 'my_blur', 'CCT full']),
-        (plot_comparison, ['CCT full, K=2']),
-    ):
-        (axes,) = plot(results).axes
-        assert [label.get_text() for label in axes.get_xticklabels()] == titles
+    assert ticks(*plot_perturbations(results).axes) == ['I-VAT', 'my_blur', 'CCT full']
+    assert ticks(*plot_comparison(results).axes) == ['CCT full, K=2']
 
 
 def test_the_bars_of_whole_methods(out):
     (axes,) = plot_comparison(collect(out)).axes
-    assert [label.get_text() for label in axes.get_xticklabels()] == [
-        'supervised',
-        'CCT full, K=2',
-        'kl',
-    ]
+    assert ticks(axes) == ['supervised', 'CCT full, K=2', 'kl']
     assert heights(axes) == [[32.0, 41.0], [50.0]]
     assert axes.get_ylim()[0] < 30
 
@@ -211,10 +191,7 @@ def test_full_with_abce_has_its_own_baseline(out, put_result):
     assert '| full_k2' not in over_own
 
 
-def test_single_perturbations_alone_give_no_comparison(tmp_path, put_result):
+def test_an_empty_study_and_single_perturbations_alone_give_no_comparison(tmp_path, put_result):
+    assert 'no finished run' in write_ablation(tmp_path).read_text()
     put_result(tmp_path, 'dropout_k2', 20, 0, 40.0)
     assert 'comparison' not in write_ablation(tmp_path).read_text()
-
-
-def test_an_empty_study_is_written_too(tmp_path):
-    assert 'no finished run' in write_ablation(tmp_path).read_text()
