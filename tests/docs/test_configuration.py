@@ -2,13 +2,13 @@
 
 import ast
 import re
-from functools import reduce
 
 import pytest
 from components import registered
 
 from mmseg_cct.config.compose import method_names
 from mmseg_cct.config.load import load_config
+from mmseg_cct.config.walk import at
 
 
 def rows(text):
@@ -32,11 +32,8 @@ def test_the_papers_symbols_are_where_the_page_says(page):
     table = rows(page.partition("## The paper's symbols")[2].partition('\n## ')[0])
     assert len(table) > 15
     for _, _, key, value in table:
-
-        def step(owner, part):
-            return owner[int(part)] if isinstance(owner, (list, tuple)) else owner[part]
-
-        found = reduce(step, key.strip('`').split('.'), config)
+        found = at(config, key.strip('`'))
+        assert found is not None, key
         if value.startswith('`'):
             assert found == ast.literal_eval(value.strip('`')), key
     decoders = config.model.auxiliary_head.perturbations.values()

@@ -1,25 +1,14 @@
 """The tables of the pages are what the kept runs give."""
 
-import importlib.util
 from statistics import mean
 
-import pytest
+import results_page as page
 from mmengine.config import Config
 
 from mmseg_cct.studies.learning_curve import equivalent_labels
 
 
-@pytest.fixture(scope='module')
-def page(project_root):
-    spec = importlib.util.spec_from_file_location(
-        'results_page', project_root / 'benchmarks' / 'results_page.py'
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_pages_are_what_the_script_writes(page):
+def test_the_pages_are_what_the_script_writes():
     runs = page.read_runs()
     for file, kind, kept in (
         ('results.csv', page.Measured, runs),
@@ -33,7 +22,7 @@ def test_the_pages_are_what_the_script_writes(page):
         assert page.write_tables(text, runs) == text, f'{file.name}: run benchmarks/results_page.py'
 
 
-def test_the_labels_that_a_gain_is_worth(page):
+def test_the_labels_that_a_gain_is_worth():
     runs = page.main_runs(page.read_runs(), 'idd_lite')
 
     def miou(method, labels):
@@ -47,13 +36,13 @@ def test_the_labels_that_a_gain_is_worth(page):
     assert said.format(*worth) in text
 
 
-def test_a_grid_has_the_same_labels_for_each_seed(page):
+def test_a_grid_has_the_same_labels_for_each_seed():
     gains = {(n, seed): 0.0 for n in (5, 20, 50) for seed in range(3)}
     gains |= {(n, seed): 0.0 for n in (5, 20) for seed in (3, 4)}
     assert page.balanced(gains) == ([5, 20], [0, 1, 2, 3, 4])
 
 
-def test_a_study_is_added_once(page, tmp_path):
+def test_a_study_is_added_once(tmp_path):
     for method, miou in (('supervised', 50.04), ('ema-target', 52.25)):
         folder = tmp_path / method / '20' / 'seed7'
         (folder / 'test' / '20260101_000000').mkdir(parents=True)
@@ -70,7 +59,7 @@ def test_a_study_is_added_once(page, tmp_path):
     assert table.splitlines()[0].endswith('| mean | seed 0 | 1 | 2 | 3 | 4 | 7 |')
 
 
-def test_validations_are_paired_by_seed_and_iteration(page, tmp_path):
+def test_validations_are_paired_by_seed_and_iteration(tmp_path):
     for method, readings in (('supervised', (40, 41, 41.5)), ('cct-strong', (39.96, 43))):
         folder = tmp_path / method / '20' / 'seed7'
         log = folder / 'train' / '20260101_000000' / 'vis_data' / 'scalars.json'
@@ -105,7 +94,7 @@ def test_validations_are_paired_by_seed_and_iteration(page, tmp_path):
     assert page.curve_table(curves, 'cct', 'n').splitlines()[-1] == '| mean | **+2.0** |  |'
 
 
-def test_the_long_runs_are_plotted_where_methods_are_compared(page):
+def test_the_long_runs_are_plotted_where_methods_are_compared():
     def run(labels, method, miou, length=12000):
         return page.Validated('idd_lite', labels, length, method, 0, 6000, miou)
 

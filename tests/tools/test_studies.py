@@ -1,8 +1,5 @@
 """Studies end to end, with the real train.py and test.py as processes."""
 
-import runpy
-import sys
-
 import pytest
 
 OPTIONS = ('train_cfg.max_iters=2', 'train_cfg.val_interval=100', 'train_dataloader.batch_size=2',
@@ -10,21 +7,12 @@ OPTIONS = ('train_cfg.max_iters=2', 'train_cfg.val_interval=100', 'train_dataloa
 
 
 @pytest.fixture
-def demo(slow, tmp_path, project_root, monkeypatch):
+def demo(slow, cct, project_root, monkeypatch):
     """Runs a study on the demo's config; gives the exit code."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('PYTHONPATH', str(project_root))
     monkeypatch.setenv('OMP_NUM_THREADS', '1')
     config = project_root / 'configs' / 'demo' / 'cct_shapes.py'
-
-    def run(tool, *args):
-        path = str(project_root / 'tools' / f'{tool}.py')
-        monkeypatch.setattr(sys, 'argv', [path, str(config), '--out', 'out', *args])
-        with pytest.raises(SystemExit) as end:
-            runpy.run_path(path, run_name='__main__')
-        return end.value.code
-
-    return run
+    return lambda tool, *args: cct.tool(tool, config, '--out', 'out', *args)
 
 
 def test_a_run_is_trained_tested_and_then_finished(demo, tmp_path, capsys):
@@ -56,4 +44,4 @@ def test_mistakes_are_one_line_and_write_nothing(demo, tmp_path, project_root, c
     assert 'kl.py: one name; expected files of other names' in capsys.readouterr().err
     assert demo('ablation', '--collect') == 2
     assert capsys.readouterr().err == 'error: out: no such folder; expected that of a study\n'
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / 'out').exists()
