@@ -1,8 +1,10 @@
-"""What mkdocs cannot check of the pages: code, paths, links of the README."""
+"""What mkdocs cannot check of the pages: code runs, paths and links of the README are there."""
 
 import re
 import shutil
+from pathlib import Path
 
+import mmseg
 import pytest
 import yaml
 
@@ -20,15 +22,14 @@ def pages(project_root):
 
 
 def test_python_blocks_are_python(pages):
-    blocks = [
-        (path, code)
-        for path, text in pages.items()
-        for language, _, code in BLOCK.findall(text)
-        if language == 'python'
-    ]
-    assert len(blocks) > 10
-    for path, code in blocks:
-        compile(code, path.name, 'exec')
+    blocks = 0
+    for path, text in pages.items():
+        found = [code for language, _, code in BLOCK.findall(text) if language == 'python']
+        assert len(found) == text.count('```python'), path.name
+        for code in found:
+            compile(code, path.name, 'exec')
+        blocks += len(found)
+    assert blocks > 10
 
 
 def test_no_quote_is_wrapped_into_its_lines(pages):
@@ -87,6 +88,27 @@ def test_the_config_of_the_page_on_own_data_loads_and_has_a_baseline(pages, proj
     assert cct.model.auxiliary_head.num_classes == 4
     assert baseline.model.auxiliary_head is None
     assert baseline.train_dataloader.dataset.unlabeled is None
+
+
+@pytest.mark.slow
+def test_files_and_trials_of_the_recipes_run(pages, project_root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / 'configs').mkdir()
+    (tmp_path / 'configs' / '_base_').symlink_to(project_root / 'configs' / '_base_')
+    (tmp_path / 'configs' / 'mmseg').symlink_to(Path(mmseg.__file__).parent / '.mim' / 'configs')
+    page, trials = pages[project_root / 'docs' / 'recipes.md'], []
+    for language, title, code in BLOCK.findall(page):
+        if language == 'python' and title:
+            (tmp_path / title).parent.mkdir(exist_ok=True)
+            (tmp_path / title).write_text(code)
+        elif language == 'python':
+            trials.append(code)
+    (tmp_path / 'my_cct' / '__init__.py').touch()
+    assert len(trials) == 5
+    names: dict[str, object] = {}
+    for code in trials:  # one after the other: later ones go on with what earlier ones made
+        exec(compile(code, 'docs/recipes.md', 'exec'), names)
 
 
 def test_the_citation_names_this_version(project_root):
