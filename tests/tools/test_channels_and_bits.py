@@ -62,11 +62,3 @@ def test_the_whole_round(kind, tmp_path, capsys, monkeypatch):
     assert run_tool('predict_onnx', file, 'data/val/images', '--out', 'without_torch') == 0
     found = np.array(Image.open('without_torch/0.png'))
     assert (found == predicted).mean() > 0.99  # but for rounding
-
-
-def test_a_setting_for_8_bits_refuses_them(tmp_path, trained, capsys):
-    draw(tmp_path / 'data', **KINDS['12 bits'])
-    args = (trained.file, trained.checkpoint, tmp_path / 'data/images')
-    assert run_tool('predict', *args, '--out', tmp_path / 'seen') == 1
-    said = ''.join(capsys.readouterr())
-    assert '0.tif: 3 channels of 16 bits, which LoadImageFromFile would change; expected' in said

@@ -133,8 +133,6 @@ NAMED = (
     'make_splits --images data/images -n 2 --out there',
     'make_splits --list there/2_labeled.txt -n 2 --out there --force',
     'train tiny.py --work-dir best',
-    'train tiny.py --work-dir notes',
-    'train tiny.py --work-dir notes --resume x.pth',
     'train tiny.py --work-dir links',
     'train tiny.py --work-dir stopped',
     'test tiny.py x.pth --work-dir notes',
