@@ -21,7 +21,7 @@ NAMED_FIRST = {
     'models.heads.perturbed_decoder_bank': 'PerturbedDecoderBank',
     'models.heads.pixel_shuffle_head': 'PixelShuffleHead',
     'models.losses.confident_ce': 'ConfidentCrossEntropy',
-    'models.losses.consistency': 'ConsistencyLoss',
+    'models.losses.auxiliary': 'ConsistencyLoss',
     'models.necks.psp_neck': 'PSPNeck',
     'models.perturbations.spatial_dropout': 'SpatialDropout',
     'models.segmentors.cct': 'CCTSegmentor',

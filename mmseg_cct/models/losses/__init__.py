@@ -1,9 +1,14 @@
+from .auxiliary import (
+    ConsistencyLoss,
+    JSConsistency,
+    KLConsistency,
+    MSEConsistency,
+    PairwiseVariance,
+    WeakCrossEntropy,
+)
 from .confident_ce import ConfidentCrossEntropy, ConfidentMSE, PseudoTargets
-from .consistency import ConsistencyLoss, JSConsistency, KLConsistency, MSEConsistency
-from .pairwise import PairwiseVariance
 from .pixel_term import PixelTargets, PixelTerm
 from .supervised import BatchLovasz, BootstrappedCrossEntropy, MeanCrossEntropy
-from .weak_ce import WeakCrossEntropy
 
 __all__ = [
     'BatchLovasz',

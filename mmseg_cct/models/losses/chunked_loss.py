@@ -31,9 +31,8 @@ from mmseg_cct.models.layers.stacked_decoders import (
 )
 from mmseg_cct.models.layers.subpixel import subpixel_chunks
 
-from .consistency import mse_distance
+from .auxiliary import label_cross_entropy, mse_distance
 from .pixel_term import Distance, PixelTargets, PixelTerm
-from .weak_ce import label_cross_entropy
 
 # Distances of the native kernel, in its order.
 NATIVE_DISTANCES: tuple[Distance, ...] = (mse_distance, label_cross_entropy)

@@ -1,8 +1,8 @@
-"""Consistency losses L_u, Eq. 2: distances between auxiliary and main predictions.
+"""Losses on the auxiliary predictions: L_u, Eq. 2, L_w, section 3.3, and L_pw, supplement B.2.
 
-The distances are those of supplement B.1, the confidence masking is that of B.2.
-`p` is the main decoder's distribution at a pixel, `q` an auxiliary decoder's; every distance is a
-mean over the C classes.
+The distances of L_u are those of supplement B.1, its confidence masking is that of B.2. `p` is the
+main decoder's distribution at a pixel, `q` an auxiliary decoder's; every distance of L_u is a mean
+over the C classes.
 """
 
 from abc import abstractmethod
@@ -11,8 +11,9 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
+from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.stacked_decoders import softmax
-from mmseg_cct.utils.ranges import in_unit, one_of, optional, ranges
+from mmseg_cct.utils.ranges import at_least, finite, in_unit, one_of, optional, ranges
 
 from .pixel_term import NORMALIZERS, PixelTargets, PixelTerm
 
@@ -138,3 +139,77 @@ class JSConsistency(ConsistencyLoss):
     """L_u with the Jensen-Shannon divergence JS(p, q)/C."""
 
     distance = staticmethod(js_distance)
+
+
+def label_cross_entropy(seg_logits: Tensor, labels: Tensor) -> Tensor:
+    """-log q of the labelled class: logits `(K, C, R, Q)` and ids `(1, R, Q)` give `(K, R, Q)`."""
+    index = labels.unsqueeze(0).expand(seg_logits.shape[0], -1, -1, -1)
+    return -seg_logits.log_softmax(1).gather(1, index).squeeze(1)
+
+
+@MODELS.register_module()
+class WeakCrossEntropy(nn.Module):
+    """L_w, the mean cross-entropy over auxiliary decoders and pseudo-labelled pixels.
+
+    Args:
+        loss_weight: ω_w; a `RampUpHook` raises it during training.
+        ignore_index: Label of the pixels without a pseudo label.
+
+    Raises:
+        UserError: If the unlabelled images carry no pseudo labels when training starts.
+    """
+
+    def __init__(self, loss_weight: float = 0.4, ignore_index: int = 255) -> None:
+        super().__init__()
+        self.loss_weight = loss_weight
+        self.ignore_index = ignore_index
+
+    def term(self, targets: PixelTargets) -> PixelTerm:
+        """States L_w of one iteration, without ω_w, as a sum over decoders and pixels."""
+        if targets.labels is None:
+            raise UserError(
+                'model.auxiliary_head.loss_weak',
+                'the unlabelled samples carry no `pseudo_sem_seg`',
+                'pseudo labels, or loss_weak=None',
+            )
+        valid = targets.labels != self.ignore_index
+        return targets.term(
+            label_cross_entropy,
+            valid.to(targets.valid_pixels) * targets.valid_pixels,
+            targets.num_decoders,
+            self.loss_weight,
+            labels=targets.labels.masked_fill(~valid, 0),  # an index must exist; its weight is 0
+        )
+
+
+def variance(seg_logits: Tensor, target: Tensor) -> Tensor:
+    """(1/K) Σ_k ‖q_k - q̄‖², `(1, ...)`, of logits `(K, C, ...)`; the target is ignored."""
+    q = softmax(seg_logits)
+    return (q - q.mean(0, keepdim=True)).square().sum(1).mean(0, keepdim=True)
+
+
+@MODELS.register_module()
+class PairwiseVariance(nn.Module):
+    """L_pw of a random subset of the decoders, drawn in each iteration.
+
+    Args:
+        loss_weight: λ_pw.
+        num_decoders: Size of the subset, at least 2; a smaller bank takes part as a whole.
+    """
+
+    @ranges(loss_weight=finite, num_decoders=at_least(2))  # one prediction has no variance
+    def __init__(self, loss_weight: float = 1.0, num_decoders: int = 8) -> None:
+        super().__init__()
+        self.loss_weight = loss_weight
+        self.num_decoders = num_decoders
+
+    def term(self, targets: PixelTargets) -> PixelTerm:
+        """Draws the subset and states L_pw of one iteration as a sum over pixels."""
+        order = torch.randperm(targets.num_decoders, device=targets.seg_logits.device)
+        return targets.term(
+            variance,
+            targets.valid_pixels,
+            values_per_pixel=1,
+            loss_weight=self.loss_weight,
+            decoders=order[: self.num_decoders],
+        )

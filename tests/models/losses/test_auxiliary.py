@@ -1,13 +1,22 @@
+"""L_u, L_w and L_pw of small predictions against loops over decoders and pixels."""
+
+import itertools
 import math
 
 import pytest
 import torch
 from mmseg.registry import MODELS
 
+from mmseg_cct.errors import UserError
 from mmseg_cct.models.losses import PixelTargets
-from mmseg_cct.models.losses.consistency import js_distance, kl_distance, mse_distance
+from mmseg_cct.models.losses.auxiliary import js_distance, kl_distance, mse_distance, variance
 
 K, C, R, Q = 3, 4, 4, 5
+
+
+def evaluate(term, seg_logits, target):
+    """scale · Σ pixel_weight · distance, as the bank sums it up."""
+    return term.scale * (term.distance(seg_logits, target) * term.pixel_weight[0]).sum()
 
 
 def naive_distance(kind, q, p):
@@ -40,13 +49,6 @@ def targets_of(probabilities):
     return PixelTargets(probabilities.log()[None], None, K, stride=1)
 
 
-def evaluate(term, seg_logits, probabilities):
-    """scale · Σ pixel_weight · distance, as the bank sums it up."""
-    assert term.labels is None  # the main decoder's probabilities are the target
-    distance = term.distance(seg_logits, probabilities)
-    return term.scale * (distance * term.pixel_weight[0]).sum()
-
-
 def make_inputs(dtype=torch.float64, seed=0):
     torch.manual_seed(seed)
     seg_logits = 2 * torch.randn(K, C, R, Q, dtype=dtype)
@@ -67,7 +69,7 @@ def test_is_the_mean_over_decoders_counted_pixels_and_classes(kind, threshold):
     expected = naive(kind, seg_logits, probabilities, threshold)
     assert expected > 0
     assert evaluate(term, seg_logits, probabilities).item() == pytest.approx(expected, rel=1e-9)
-    assert term.loss_weight == 7.0 and term.decoders is None
+    assert term.loss_weight == 7.0 and term.decoders is None and term.labels is None
 
 
 @each_kind
@@ -146,3 +148,86 @@ def test_few_classes_count_in_proportion(num_classes, scale):
     plain = MODELS.build(dict(type='MSEConsistency'))(seg_logits, probabilities)
     scaled = MODELS.build(dict(type='MSEConsistency', reference_classes=21))
     torch.testing.assert_close(scaled(seg_logits, probabilities), scale * plain)
+
+
+def labelled_inputs(ignored=0.4, ignore_index=255):
+    torch.manual_seed(0)
+    seg_logits = 2 * torch.randn(K, C, R, Q, dtype=torch.float64)
+    labels = torch.randint(0, C, (1, 1, R, Q))
+    labels[torch.rand(labels.shape) < ignored] = ignore_index
+    targets = PixelTargets(torch.rand(1, C, R, Q, dtype=torch.float64), labels, K, stride=1)
+    return seg_logits, targets
+
+
+@pytest.mark.parametrize('ignore_index', [255, -1, 3])
+def test_weak_ce_is_the_mean_over_decoders_and_labelled_pixels(ignore_index):
+    seg_logits, targets = labelled_inputs(ignore_index=ignore_index)
+    loss = MODELS.build(dict(type='WeakCrossEntropy', ignore_index=ignore_index, loss_weight=0.7))
+    values = []
+    for k, r, q in itertools.product(range(K), range(R), range(Q)):
+        label = targets.labels[0, 0, r, q].item()
+        if label != ignore_index:
+            values.append(-seg_logits[k, :, r, q].softmax(0)[label].log())
+    assert 0 < len(values) < K * R * Q
+    term = loss.term(targets)
+    torch.testing.assert_close(
+        evaluate(term, seg_logits, term.labels[0]), sum(values) / len(values)
+    )
+    assert term.loss_weight == 0.7 and term.decoders is None
+
+
+def test_weak_ce_of_ignored_pixels_is_zero():
+    seg_logits, targets = labelled_inputs(ignored=1.0)
+    term = MODELS.build(dict(type='WeakCrossEntropy')).term(targets)
+    assert term.scale.isfinite()
+    assert evaluate(term, seg_logits, term.labels[0]) == 0
+
+
+def test_weak_ce_needs_pseudo_labels():
+    _, targets = labelled_inputs()
+    targets.labels = None
+    with pytest.raises(UserError, match=r'loss_weak: .* no `pseudo_sem_seg`; expected'):
+        MODELS.build(dict(type='WeakCrossEntropy')).term(targets)
+
+
+def targets_of_pairs(num_decoders=K):
+    return PixelTargets(torch.rand(1, C, R, Q, dtype=torch.float64), None, num_decoders, stride=1)
+
+
+def naive_variance(seg_logits):
+    """(1/K) Σ_k ‖q_k - q̄‖², the mean over pixels."""
+    total, pixels = 0, seg_logits.softmax(1).flatten(2).unbind(2)
+    for q in pixels:
+        mean = sum(q) / len(q)
+        total += sum(((own - mean) ** 2).sum() for own in q) / len(q)
+    return total / len(pixels)
+
+
+@pytest.mark.parametrize('num_decoders', [2, 3, 99])
+def test_pairwise_is_the_variance_of_the_chosen_predictions(num_decoders):
+    torch.manual_seed(0)
+    seg_logits = torch.randn(5, C, R, Q, dtype=torch.float64)
+    loss = MODELS.build(dict(type='PairwiseVariance', num_decoders=num_decoders, loss_weight=2.0))
+    term = loss.term(targets_of_pairs(5))
+    assert len(term.decoders) == min(num_decoders, 5) == len(set(term.decoders.tolist()))
+    chosen = seg_logits[term.decoders]
+    expected = naive_variance(chosen)
+    assert expected > 0 and term.loss_weight == 2.0
+    torch.testing.assert_close(evaluate(term, chosen, None), expected)
+
+
+def test_pairs_are_drawn_anew_and_uniformly():
+    torch.manual_seed(0)
+    loss = MODELS.build(dict(type='PairwiseVariance', num_decoders=8))
+    counts = torch.zeros(30)
+    for _ in range(600):
+        counts[loss.term(targets_of_pairs(30)).decoders] += 1
+    expected = 600 * 8 / 30
+    assert (counts - expected).abs().max() < 5 * (expected * (1 - 8 / 30)) ** 0.5
+
+
+def test_pairwise_of_agreement_and_of_a_single_decoder_is_zero():
+    seg_logits = torch.randn(1, C, R, Q, dtype=torch.float64)
+    for same in (seg_logits, seg_logits.expand(K, -1, -1, -1)):
+        zero = torch.zeros(1, R, Q, dtype=torch.float64)
+        torch.testing.assert_close(variance(same, torch.zeros(C, R, Q)), zero)
