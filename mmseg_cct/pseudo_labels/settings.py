@@ -14,6 +14,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.files import annotation_problems
+from mmseg_cct.utils.image_files import add_by_name
 from mmseg_cct.utils.palette import class_colours
 from mmseg_cct.visualization.label_maps import full_palette
 
@@ -113,15 +114,16 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
     with DefaultScope.overwrite_default_scope(scope):
         raise_problems(annotation_problems(dataset_config))
         dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
-    folder, images = os.path.abspath(dataset.img_prefix), []
+    folder, images = Path(os.path.abspath(dataset.img_prefix)), []
+    known: dict[str, Path] = {}
     for index in range(len(dataset)):
         info = dataset.get_data_info(index)
-        path = os.path.abspath(info['img_path'])
-        if not path.startswith(os.path.join(folder, '')):
+        path = Path(os.path.abspath(info['img_path']))
+        if not path.is_relative_to(folder):
             raise UserError(path, f'not in {folder}', 'an image below data_prefix')
-        name = os.path.splitext(os.path.relpath(path, folder))[0]
+        name = add_by_name(known, path, folder, path.suffix)
         ids = tuple(sorted(int(label) for label in info['gt_label']))
-        images.append(WeakImage(Path(name).as_posix(), path, ids))
+        images.append(WeakImage(name, str(path), ids))
     if not images:
         raise UserError('pseudo_labels.images', 'the set is empty', 'at least one image')
     return tuple(images), list(dataset.metainfo['classes'])

@@ -30,6 +30,7 @@ from mmseg_cct.evaluation.sureness import (
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.failures import first_image_guards
 from mmseg_cct.utils.files import read_record, write_record, write_text
+from mmseg_cct.utils.image_files import add_by_name
 from mmseg_cct.utils.images import as_rgb, check_image, read_mask, write_png
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
@@ -80,13 +81,10 @@ def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabele
     if not paths or not all(map(os.path.isfile, paths)):
         raise UserError(place, 'has images without a local file', 'files to label')
     folder = os.path.commonpath([os.path.dirname(path) for path in paths])
-    by_name: dict[str, str] = {}
-    for path in paths:
-        name = Path(os.path.relpath(path, folder)).with_suffix('').as_posix()
-        if by_name.setdefault(name, path) != path:
-            found = f'differs from {os.path.basename(by_name[name])} in its extension only'
-            raise UserError(path, found, 'one image for each name')
-    return Unlabeled(folder, by_name, classes)
+    by_name: dict[str, Path] = {}
+    for path in map(Path, paths):
+        add_by_name(by_name, path, Path(folder), path.suffix)
+    return Unlabeled(folder, {name: str(path) for name, path in by_name.items()}, classes)
 
 
 def draw_masks(

@@ -62,7 +62,7 @@ def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Pat
     masks: dict[str, Path] = {}
     for path in find_files(root):
         if path.name.lower().endswith(suffix.lower()):
-            _add_by_name(masks, path, root, suffix, 'mask')
+            add_by_name(masks, path, root, suffix, 'mask')
     return masks
 
 
@@ -87,22 +87,27 @@ def find_images(
             continue
         if path.is_symlink() and not path.exists():
             raise UserError(path, f'a link to {os.readlink(path)}, which is not there', 'an image')
-        _add_by_name(images, path, root, end, 'image')
+        add_by_name(images, path, root, end)
     if not images:
         expected = ', '.join(IMAGE_SUFFIXES) if suffix is None else f'names that end in {suffix}'
         raise UserError(folder, 'no image in this folder', expected)
     return dict(sorted(images.items()))
 
 
-def _add_by_name(found: dict[str, Path], path: Path, root: Path, end: str, kind: str) -> None:
-    name = path.relative_to(root).as_posix()[: -len(end)]
-    if name in found:
-        raise UserError(
-            path,
-            f'differs from {found[name].name} in its extension only',
-            f'one {kind} for each name',
-        )
-    found[name] = path
+def add_by_name(
+    found: dict[str, Path], path: Path, root: Path, end: str, kind: str = 'image'
+) -> str:
+    """Adds a file by its path below a folder without the `end`, which it returns.
+
+    Raises:
+        UserError: If another file has that name.
+    """
+    name = path.relative_to(root).as_posix()
+    name = name[: len(name) - len(end)]
+    if (other := found.setdefault(name, path)) != path:
+        problem = f'differs from {other.name} in its extension only'
+        raise UserError(path, problem, f'one {kind} for each name')
+    return name
 
 
 def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | None:

@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 from mmengine.config import ConfigDict
 
@@ -61,3 +63,11 @@ def test_what_the_sections_lack_is_named(weak):
     config.pop('pseudo_labels')
     with pytest.raises(UserError, match=r'cam\.py: no pseudo_labels; expected a config like'):
         read_settings(config)
+
+
+def test_images_that_would_share_their_labels_are_refused(weak):
+    listed = weak.root / 'labels.json'
+    listed.write_text(listed.read_text().replace('b.jpg', 'a.png'))
+    shutil.copy(weak.images / 'b.jpg', weak.images / 'a.png')
+    with pytest.raises(UserError, match=r'a\.png: differs from a\.jpg in its extension only; expe'):
+        read_settings(weak.load())
