@@ -138,17 +138,6 @@ def test_a_copy_encodes_with_its_own_encoder():
         assert not torch.equal(twin(images, batch, mode='tensor'), before)
 
 
-def test_weights_are_initialised_in_every_domain():
-    config = tiny.multi_domain_config()
-    config['decode_head']['init_cfg'] = dict(
-        type='Constant', val=0.5, bias=0, layer='Conv2d', override=dict(name='conv_seg')
-    )
-    model = MODELS.build(config)
-    model.init_weights()
-    for domain in model.domains.values():
-        assert (domain.decode_head.conv_seg.weight == 0.5).all()
-
-
 def test_the_adversarial_loss_sees_the_domain_and_both_branches():
     model = make_model(discriminator=DISCRIMINATOR).eval()  # the same features at each encoding
     assert model.discriminator.layers[-1].out_channels == 2
@@ -192,6 +181,11 @@ def test_prediction_takes_the_domains_decoder_classes_and_normalisation(domain, 
     twin = single_domain_twin(model, domain).eval()
     twin.test_cfg.clear()
     twin.test_cfg.update(mode)
+    images, samples = torch.randn(1, 3, *SIZES[domain]), [make_sample(domain)]
+    with torch.no_grad():
+        expected = twin(images)
+        torch.testing.assert_close(model.encode_decode(images, samples), expected)
+        torch.testing.assert_close(model(images, samples, mode='tensor'), expected)
     batch = plain_batch(domain)
     actual = model.test_step(copy.deepcopy(batch))
     for a, e in zip(actual, twin.test_step(copy.deepcopy(batch))):
@@ -213,15 +207,6 @@ def test_test_time_augmentation_takes_the_domains_decoder():
     )
     assert torch.equal(result.pred_sem_seg.data.squeeze(0), (mean / 2).argmax(0))
     assert len(mean) == 5 and result.domain == 'second'
-
-
-def test_encode_decode_and_forward_take_the_domains_decoder():
-    model = make_model().eval()
-    images, batch = torch.randn(1, 3, 24, 40), [make_sample('second')]
-    with torch.no_grad():
-        logits = model.encode_decode(images, batch)
-        assert logits.shape == (1, 5, 24, 40)
-        torch.testing.assert_close(model(images, batch, mode='tensor'), logits)
 
 
 def test_the_baseline_trains_on_labelled_images():
@@ -255,10 +240,15 @@ def test_an_unknown_setting_of_a_domain_is_an_error():
         make_model(domains=dict(first=dict(num_classes=3)))
 
 
-def test_three_domains():
-    domains = tiny.multi_domain_config()['domains']
-    domains['third'] = dict(data_preprocessor=dict(size=(32, 32)))
-    model = make_model(domains=domains, discriminator=DISCRIMINATOR)
+def test_three_domains_with_initialised_weights_in_each():
+    config = tiny.multi_domain_config(discriminator=DISCRIMINATOR)
+    config['domains']['third'] = dict(data_preprocessor=dict(size=(32, 32)))
+    constant = dict(type='Constant', val=0.5, bias=0, layer='Conv2d')
+    config['decode_head']['init_cfg'] = dict(constant, override=dict(name='conv_seg'))
+    model = MODELS.build(config)
+    model.init_weights()
     assert model.discriminator.layers[-1].out_channels == 3
     assert list(model.domains) == ['first', 'second', 'third']
     assert model.out_channels == 5
+    for domain in model.domains.values():
+        assert (domain.decode_head.conv_seg.weight == 0.5).all()
