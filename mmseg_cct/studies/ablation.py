@@ -57,42 +57,25 @@ def grid_methods(
     `<perturbation>_k<K>`, `full_k<K>` and `full_abce_k<K>`, with K decoders for each perturbation.
     `perturbations` are those to train one at a time, by default all of the config's.
     """
-    baselines = BASELINE, ABCE_BASELINE
-    methods: dict[str, Overlay] = {name: read_method(name) for name in baselines}
-    for k in num_decoders:
-        for name in perturbations or perturbations_of(config):
-            methods[f'{name}_k{k}'] = only(config, name, k)
-        methods |= {f'full_k{k}': full(config, k), f'full_abce_k{k}': full_abce(config, k)}
-    return methods
-
-
-def perturbations_of(config: Config) -> list[str]:
     bank = find_bank(config)
     if bank is None:
         raise UserError(
             config.filename, 'model.auxiliary_head has no PerturbedDecoderBank', 'a config of CCT'
         )
     fill_perturbations(bank)
-    return list(bank.perturbations)
-
-
-def only(config: Config, name: str, num_decoders: int) -> Overlay:
-    """Makes the overlay of a single perturbation with K decoders."""
-    names = perturbations_of(config)
-    if name not in names:
-        raise UserError(config.filename, f'no perturbation {name!r}', f'one of {", ".join(names)}')
-    return _decoders({each: num_decoders if each == name else 0 for each in names})
-
-
-def full(config: Config, num_decoders: int) -> Overlay:
-    """Makes the overlay of K decoders of every perturbation, the paper's "CCT full"."""
-    return _decoders(dict.fromkeys(perturbations_of(config), num_decoders))
-
-
-def full_abce(config: Config, num_decoders: int) -> Overlay:
-    """Makes the overlay of "CCT full" with the annealed bootstrapped cross-entropy."""
-    abce, bank = read_method('cct-abce'), full(config, num_decoders)
-    return {**abce, 'model': {**abce['model'], **bank['model']}}
+    names = list(bank.perturbations)
+    for name in perturbations:
+        if name not in names:
+            expected = f'one of {", ".join(names)}'
+            raise UserError(config.filename, f'no perturbation {name!r}', expected)
+    methods: dict[str, Overlay] = {name: read_method(name) for name in (BASELINE, ABCE_BASELINE)}
+    abce = read_method('cct-abce')
+    for k in num_decoders:
+        for name in perturbations or names:
+            methods[f'{name}_k{k}'] = _decoders({**dict.fromkeys(names, 0), name: k})
+        full = methods[f'full_k{k}'] = _decoders(dict.fromkeys(names, k))
+        methods[f'full_abce_k{k}'] = {**abce, 'model': {**abce['model'], **full['model']}}
+    return methods
 
 
 def _decoders(numbers: Mapping[str, int]) -> Overlay:

@@ -8,10 +8,7 @@ from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import (
     PERTURBATIONS,
-    full,
-    full_abce,
     grid_methods,
-    only,
     ordered_methods,
     plot_comparison,
     plot_perturbations,
@@ -78,34 +75,32 @@ def test_the_grid_is_the_papers_or_has_the_settings_own_perturbations(base):
 
 @pytest.mark.parametrize('name', PERTURBATIONS)
 def test_a_single_perturbation_keeps_its_decoders_alone(name, base):
-    assert changes(base, only(base, name, 5)) == {
+    assert changes(base, grid_methods(base, [5])[f'{name}_k5']) == {
         f'{BANK}perturbations.{each}.num_decoders': 5 * (each == name) for each in PERTURBATIONS
     }
 
 
-@pytest.mark.parametrize('make', [full, full_abce])
+@pytest.mark.parametrize('group', ['full', 'full_abce'])
 @pytest.mark.parametrize('file', [BASE, 'cct/cct_deeplabv3plus-r50_camvid_50'])
-def test_full_has_k_decoders_of_each(make, file):
+def test_full_has_k_decoders_of_each(group, file):
     """In DeepLabV3+ the bank is the second of a list, and leaves out the paper's perturbations."""
     config = load_config(file, {})
     heads = config.model.auxiliary_head
-    merge_method(config, make(config, 4))
+    merge_method(config, grid_methods(config, [4])[f'{group}_k4'])
     numbers = {key: p.num_decoders for key, p in find_bank(config).perturbations.items()}
     assert numbers == dict.fromkeys(PERTURBATIONS, 4)
     assert isinstance(config.model.auxiliary_head, list) == isinstance(heads, list)
     losses = config.model.decode_head.loss_decode
-    if make is full_abce:
+    if group == 'full_abce':
         assert [loss.type for loss in losses] == ['BootstrappedCrossEntropy']
-    assert ('bootstrap' in config.default_hooks) == (make is full_abce)
+    assert ('bootstrap' in config.default_hooks) == (group == 'full_abce')
 
 
 def test_no_auxiliary_decoders_and_an_unknown_perturbation_are_errors(base):
-    baseline = load_config(BASE, {'method': 'supervised'})
-    for make in (lambda: only(baseline, 'vat', 1), lambda: full(baseline, 2)):
-        with pytest.raises(UserError, match='auxiliary_head has no PerturbedDecoderBank'):
-            make()
+    with pytest.raises(UserError, match='auxiliary_head has no PerturbedDecoderBank'):
+        grid_methods(load_config(BASE, {'method': 'supervised'}), [2])
     with pytest.raises(UserError, match="no perturbation 'blur'; expected one of vat, dropout"):
-        only(base, 'blur', 2)
+        grid_methods(base, [2], ['blur'])
 
 
 def test_the_table_of_made_up_folders(out):
