@@ -7,7 +7,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -226,3 +226,12 @@ def attempt(place: str, kind: str, make: Callable[..., T], *args: Any) -> T | Us
             return make(*args)
     except UserError as error:
         return error
+
+
+def class_names(parts: Iterable[T], names_of: Callable[[T], Iterable[str]]) -> dict[str, None]:
+    """Collects and sorts class names; what is damaged is told when it is read as a whole."""
+    found: set[str] = set()
+    for part in parts:
+        with suppress(UserError), reading('', ''):
+            found.update(names_of(part))
+    return dict.fromkeys(sorted(found))

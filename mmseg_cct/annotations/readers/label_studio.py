@@ -1,6 +1,7 @@
 """Label Studio: its JSON and JSON-MIN, with polygons, boxes, ellipses and brushes."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -12,7 +13,7 @@ from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 from ..rle import brush_alpha
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
-from ..source import Source, attempt, read_part, reading
+from ..source import Source, attempt, class_names, read_part
 from .geometry import box, ellipse, extent_of, polygon
 from .geometry import region as region_of
 
@@ -27,16 +28,13 @@ def is_mine(source: Source) -> bool:
 def read(source: Source) -> Annotations:
     """Reads all JSON files; classes are sorted by name, because the export gives no order."""
     files = {name: _whole(tasks) for name, tasks in source.jsons(_is_tasks).items()}
-    found: set[str] = set()
-    for tasks in files.values():
-        for task in tasks:
-            try:
-                with reading('', TITLE):
-                    for region in _regions(task)[0]:
-                        found |= set(_labels(region))
-            except UserError:
-                continue  # `_images` reports it
-    return Annotations(dict.fromkeys(sorted(found)), _images(source, files))
+
+    def labels_of(task: dict) -> Iterator[str]:
+        for region in _regions(task)[0]:
+            yield from _labels(region)
+
+    classes = class_names(chain.from_iterable(files.values()), labels_of)
+    return Annotations(classes, _images(source, files))
 
 
 def _is_tasks(content: Any) -> bool:

@@ -5,11 +5,9 @@ import posixpath
 
 import numpy as np
 
-from mmseg_cct.errors import UserError
-
 from ..pictures import bitmap
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
-from ..source import Source, read_each, read_part
+from ..source import Source, class_names, read_each, read_part
 from .geometry import box, ellipse, extent_of, polygon, region
 
 TITLE = 'labelme'
@@ -26,18 +24,10 @@ def is_mine(source: Source) -> bool:
 def read(source: Source) -> Annotations:
     """Reads all JSON files; classes are in the order of `labels.txt`, or sorted by name."""
     names = source.ending('.json')
-    labels: dict[str, None] = {}
     if _LABELS in source.names:
         labels = dict.fromkeys(filter(None, map(str.strip, source.text(_LABELS).splitlines())))
-    else:
-        found = set()
-        for name in names:  # one at a time, because each may hold an image
-            try:
-                content = source.json(name)
-                found |= {_label(shape) for shape in content['shapes']}
-            except (UserError, LookupError, TypeError):
-                continue  # `_images` reports it
-        labels = dict.fromkeys(sorted(found))
+    else:  # one file at a time, because each may hold an image
+        labels = class_names(names, lambda name: [*map(_label, source.json(name)['shapes'])])
     labels.pop(_IGNORED, None)
     return Annotations(labels, read_each(source, names, TITLE, _image))
 
