@@ -56,8 +56,14 @@ def save(request, tmp_path, monkeypatch):
     return write
 
 
-def test_what_a_training_saves_loads(save):
-    loaded = load_data(save(good()), 'x.pth')
+def test_what_a_training_saves_loads_and_the_list_of_the_process_stays(save):
+    path, listed = save(good()), torch.serialization.get_safe_globals
+    before = set(listed())
+    loaded = load_data(path, 'x.pth')
+    assert set(listed()) == before
+    with torch.serialization.safe_globals([HistoryBuffer]):
+        load_data(path, 'x.pth')
+        assert HistoryBuffer in listed()
     assert torch.equal(loaded['state_dict']['a'], torch.arange(3.0))
     hub = loaded['message_hub']
     assert hub['log_scalars']['loss'].mean() == 1.5
@@ -101,16 +107,6 @@ def test_a_bare_pickle_is_refused(tmp_path):
     with pytest.raises(UserError, match=r'x\.pth: (refused|cannot be read)'):
         load_data(path, 'x.pth')
     assert not marker.exists()
-
-
-def test_the_list_of_the_process_stays(tmp_path):
-    before = set(torch.serialization.get_safe_globals())
-    torch.save(good(), tmp_path / 'x.pth')
-    load_data(tmp_path / 'x.pth', 'x.pth')
-    assert set(torch.serialization.get_safe_globals()) == before
-    with torch.serialization.safe_globals([HistoryBuffer]):
-        load_data(tmp_path / 'x.pth', 'x.pth')
-        assert HistoryBuffer in torch.serialization.get_safe_globals()
 
 
 def test_every_scheme_loads_data_alone(tmp_path, monkeypatch):
