@@ -44,14 +44,23 @@ def test_workers_are_no_more_than_cores_for_them(machine, workers, monkeypatch):
     assert fitted(monkeypatch, **machine) == workers
 
 
-@pytest.mark.parametrize(
-    ('device', 'expected'), [('cpu', 'CPUAmpOptimWrapper'), ('cuda', 'AmpOptimWrapper')]
-)
-def test_amp_wrapper_is_chosen_by_device(cct, monkeypatch, device, expected):
+@pytest.mark.parametrize('device', ['cpu', 'cuda'])
+def test_what_the_device_decides_unless_the_config_has_its_own_way(cct, monkeypatch, device):
     monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: device)
     wrapper = prepare_training(str(cct.file), amp=True).optim_wrapper
-    assert wrapper.type == expected
+    assert wrapper.type == dict(cpu='CPUAmpOptimWrapper', cuda='AmpOptimWrapper')[device]
     assert ('loss_scale' in wrapper) == (device == 'cuda')
+    config = fit_to_device(load_config(str(cct.file), {}), 'none')
+    assert config.train_dataloader.get('pin_memory') is (True if device == 'cuda' else None)
+    assert config.optim_wrapper.constructor == 'MergedOptimWrapperConstructor'
+    config.train_dataloader.pin_memory = False
+    config.optim_wrapper.constructor = 'DefaultOptimWrapperConstructor'
+    config = fit_to_device(config, 'none')
+    assert config.train_dataloader.pin_memory is False
+    assert config.optim_wrapper.constructor == 'DefaultOptimWrapperConstructor'
+    if device == 'cuda':  # distributed on GPUs is left to mmengine
+        config = fit_to_device(load_config(str(cct.file), {}), 'slurm')
+        assert config.sync_bn == 'torch' and 'model_wrapper_cfg' not in config
 
 
 def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(cct):
@@ -67,28 +76,6 @@ def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(cct):
         fit_to_device(config, 'mpi')
 
 
-def test_distributed_on_gpus_is_left_to_mmengine(cct, monkeypatch):
-    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: 'cuda')
-    config = fit_to_device(load_config(str(cct.file), {}), 'slurm')
-    assert config.sync_bn == 'torch' and 'model_wrapper_cfg' not in config
-
-
-@pytest.mark.parametrize(('device', 'pinned'), [('cuda', True), ('cpu', None)])
-def test_memory_is_pinned_for_a_gpu_alone(cct, monkeypatch, device, pinned):
-    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: device)
-    config = fit_to_device(load_config(str(cct.file), {}), 'none')
-    assert config.train_dataloader.get('pin_memory') is pinned
-    config.train_dataloader.pin_memory = False
-    assert fit_to_device(config, 'none').train_dataloader.pin_memory is False
-
-
-def test_parameter_groups_are_merged_unless_the_config_has_its_own_way(cct):
-    config = fit_to_device(load_config(str(cct.file), {}), 'none')
-    assert config.optim_wrapper.constructor == 'MergedOptimWrapperConstructor'
-    config.optim_wrapper.constructor = 'DefaultOptimWrapperConstructor'
-    assert fit_to_device(config, 'none').optim_wrapper.constructor.startswith('Default')
-
-
 @pytest.mark.parametrize(('visible', 'number'), [(1, '0'), (8, '3')])
 def test_the_only_gpu_that_a_task_sees_is_number_0(visible, number, monkeypatch):
     monkeypatch.setattr(torch.cuda, 'device_count', lambda: visible)
@@ -101,9 +88,7 @@ def test_the_only_gpu_that_a_task_sees_is_number_0(visible, number, monkeypatch)
 
 def test_mixed_precision_needs_mmengines_wrapper(cct):
     options = {'optim_wrapper.type': 'ApexOptimWrapper'}
-    with pytest.raises(
-        UserError, match=r'--amp: optim_wrapper\.type is ApexOptimWrapper; expected'
-    ):
+    with pytest.raises(UserError, match=r'--amp: optim_wrapper\.type is ApexOptimWrapper; exp'):
         prepare_training(str(cct.file), amp=True, options=options)
 
 
@@ -111,10 +96,7 @@ def test_mixed_precision_needs_mmengines_wrapper(cct):
     ('options', 'message'),
     [
         # torch fails an assertion of its own there
-        (
-            {'optim_wrapper.accumulative_counts': 2},
-            r'accumulative_counts: more than 1 with .*=True',
-        ),
+        ({'optim_wrapper.accumulative_counts': 2}, 'accumulative_counts: more than 1 with .*=True'),
         ({'model.domains': dict(sea={}, land={})}, 'with_cp=True: with several domains on several'),
     ],
 )

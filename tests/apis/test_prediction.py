@@ -37,9 +37,9 @@ def predict(trained, photos, out, **kwargs):
     )
 
 
-def test_masks_and_overlays_have_the_size_of_the_image(trained, photos, tmp_path):
+def test_masks_are_the_models_predictions_and_overlays_blend_them(trained, photos, tmp_path):
     out = tmp_path / 'out'
-    summary = predict(trained, photos, out)
+    summary = predict(trained, photos, out, opacity=0.25)
     assert (summary.written, summary.skipped, summary.failed) == (4, 0, [])
     for path in photos.rglob('*.*'):
         name = path.relative_to(photos).with_suffix('.png')
@@ -50,7 +50,13 @@ def test_masks_and_overlays_have_the_size_of_the_image(trained, photos, tmp_path
         overlay = Image.open(out / 'overlays' / name)
         assert overlay.mode == 'RGB' and overlay.width == image.width
         assert overlay.height > image.height  # the classes that it shows are below
+        blend = 0.75 * np.array(image.convert('RGB'), float)
+        blend += 0.25 * np.array(trained.palette)[np.array(mask)]
+        assert np.abs(np.array(overlay, float)[: image.height] - blend).max() <= 0.5
     assert Image.open(out / 'legend.png').width == 640
+    model = load_model(load_config(str(trained.file), {}), str(trained.checkpoint), 'cpu')
+    expected = inference_model(model, str(photos / 'b.png')).pred_sem_seg.data[0]
+    assert np.array_equal(np.array(Image.open(out / 'masks/b.png')), expected)
 
 
 def test_what_is_left_out_or_gone_or_normalised_otherwise_is_told(
@@ -74,18 +80,6 @@ def test_what_is_left_out_or_gone_or_normalised_otherwise_is_told(
         'model.data_preprocessor.mean=[0.0, 0.0, 0.0]: expected [120.0, 120.0, 120.0], with which '
         f'{trained.checkpoint} was trained'
     ]
-
-
-def test_the_mask_is_the_models_prediction_and_the_overlay_blends_it(trained, photos, tmp_path):
-    predict(trained, photos / 'b.png', tmp_path / 'out', opacity=0.25)
-    model = load_model(load_config(str(trained.file), {}), str(trained.checkpoint), 'cpu')
-    expected = inference_model(model, str(photos / 'b.png')).pred_sem_seg.data[0].numpy()
-    mask = np.array(Image.open(tmp_path / 'out' / 'masks' / 'b.png'))
-    assert np.array_equal(mask, expected)
-    image = np.array(Image.open(photos / 'b.png'), float)
-    blend = 0.75 * image + 0.25 * np.array(trained.palette)[mask]
-    overlay = np.array(Image.open(tmp_path / 'out' / 'overlays' / 'b.png'), float)[: len(mask)]
-    assert np.abs(overlay - blend).max() <= 0.5
 
 
 def test_a_georeferenced_image_gets_a_georeferenced_mask(trained, photos, tmp_path, capsys):

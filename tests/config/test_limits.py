@@ -20,6 +20,7 @@ from mmseg_cct.errors import UserError
             test_evaluator=[dict(type='IoUMetric'), dict(type='X')],
             custom_hooks=[dict(type='EMAHook')],
             default_scope='mmseg',
+            tta_pipeline=dict(sea=[dict(type='X')]),
         ),
     ],
 )

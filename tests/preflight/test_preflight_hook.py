@@ -17,18 +17,19 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.preflight_hook import (
     PreflightHook,
     _warn_of_leaks,
-    _warn_of_test_set,
     describe_training,
 )
 
 
 class Set(list):
-    def __init__(self, length, classes=None):
-        super().__init__(range(length))
+    """So many images, or those of these paths."""
+
+    def __init__(self, images, classes=None):
+        is_number = isinstance(images, int)
+        super().__init__([{}] * images if is_number else [dict(img_path=path) for path in images])
         self.metainfo = dict(classes=classes)
 
-    def get_data_info(self, index):
-        return {}
+    get_data_info = list.__getitem__
 
 
 def pairs(labeled, unlabeled, classes=('road', 'car')):
@@ -84,28 +85,21 @@ def test_a_missing_image_of_a_classifier_is_found_before_its_training(tmp_path):
         )
 
 
-class Images(list):
-    get_data_info = list.__getitem__
-
-    def __init__(self, paths):
-        super().__init__(dict(img_path=path) for path in paths)
-
-
 @pytest.mark.parametrize('domains', [False, True])
 def test_an_image_that_is_trained_and_validated_on_is_told(domains, messages):
-    pairs = SimpleNamespace(labeled=Images('la'), unlabeled=Images('ub'))
-    val = Images('abc')
+    pairs = SimpleNamespace(labeled=Set('la'), unlabeled=Set('ub'))
+    val = Set('abc')
     if domains:
-        supervised = SimpleNamespace(labeled=Images('x'), unlabeled=None)
+        supervised = SimpleNamespace(labeled=Set('x'), unlabeled=None)
         pairs = SimpleNamespace(domains=dict(first=supervised, second=pairs))
-        val = SimpleNamespace(datasets=[Images('y'), val])
+        val = SimpleNamespace(datasets=[Set('y'), val])
     _warn_of_leaks(pairs, val)
     assert [line.split(', the first is ')[0] for line in messages] == [
         '1 images are both labelled and validated on',
         '1 images are both unlabelled and validated on',
     ]
     messages.clear()
-    _warn_of_leaks(Images('ab'), Images('cd'))
+    _warn_of_leaks(Set('ab'), Set('cd'))
     assert not messages
 
 
@@ -191,10 +185,3 @@ def test_classes_in_another_order(domains):
     place = 'the checkpoint, domain a' if domains else 'the checkpoint'
     with pytest.raises(UserError, match=f'^{place}: class 1 is c, in the data set b; expected the'):
         load_checkpoint(('a', 'c', 'b'), ('a', 'b', 'c'), domains)
-
-
-def test_a_training_may_do_without_a_validation_set(tmp_path, messages):
-    test = dict(type='FolderDataset', data_root=str(tmp_path), image_dir='none', classes=('a',))
-    _warn_of_test_set(dict(val_dataloader=None, test_dataloader=dict(dataset=test)))
-    (line,) = messages
-    assert line.startswith('the training goes on, but tools/test.py will stop: test_dataloader.')

@@ -133,8 +133,8 @@ def test_a_bug_keeps_its_traceback(cct, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_bad_test_set_is_a_warning_while_training(cct, capfd):
-    cct.config.log_level = 'WARNING'
+def test_a_bad_test_set_is_a_warning_while_training_and_no_validation_set_is_fine(cct, capfd):
+    cct.config.update(val_dataloader=None, val_cfg=None, val_evaluator=None, log_level='WARNING')
     cct.config.test_dataloader.dataset.image_dir = 'gone'
     cct.write()
     cct.train(options={'train_cfg.max_iters': 1})
