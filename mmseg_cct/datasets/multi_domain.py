@@ -12,6 +12,7 @@ from mmseg_cct.datasets.transforms import SetDomain
 from mmseg_cct.errors import UserError
 
 from .samplers import MultiDomainDraw
+from .samplers.pair_sampler import require_draws
 from .semi_supervised import SemiSegDataset
 
 
@@ -61,18 +62,8 @@ class MultiDomainDataset(Dataset):
         return self._set_domain[domain](self.domains[domain][place])
 
     def __getitems__(self, draws: Sequence[MultiDomainDraw]) -> list[dict]:
-        """Loads a batch for a data loader.
-
-        Raises:
-            UserError: If the indices are those of another sampler.
-        """
-        for draw in draws:
-            if not isinstance(draw, MultiDomainDraw):
-                raise UserError(
-                    'train_dataloader.sampler',
-                    f'gave {draw!r} as index',
-                    "sampler=dict(type='MultiDomainSampler'), whose draws MultiDomainDataset takes",
-                )
+        """Loads a batch for a data loader."""
+        require_draws(draws, MultiDomainDraw, 'MultiDomainSampler', 'MultiDomainDataset')
         return [self[draw] for draw in draws]
 
     def _find(self, index: int) -> tuple[str, int]:

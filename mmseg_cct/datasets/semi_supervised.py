@@ -18,7 +18,7 @@ from mmseg_cct.utils.seed import seeded_random_state
 
 from .failures import explain_failed_build, failures_named
 from .leaves import image_loader, leaf_datasets
-from .samplers import PairDraw
+from .samplers.pair_sampler import PairDraw, require_draws
 
 
 @DATASETS.register_module()
@@ -151,15 +151,8 @@ class SemiSegDataset(Dataset):
         }
 
     def __getitems__(self, draws: Sequence[PairDraw]) -> list[dict]:
-        """Loads a batch for a data loader; None stands for unlabelled images that a draw lacks.
-
-        Raises:
-            UserError: If the indices are those of another sampler: every pass would augment alike.
-        """
-        for draw in draws:
-            if not isinstance(draw, PairDraw):
-                expected = "sampler=dict(type='PairSampler'), whose draws SemiSegDataset takes"
-                raise UserError('train_dataloader.sampler', f'gave {draw!r} as index', expected)
+        """Loads a batch for a data loader; None stands for unlabelled images that a draw lacks."""
+        require_draws(draws, PairDraw, 'PairSampler', 'SemiSegDataset')
         # The first draws of a batch have unlabelled images, the others labelled ones alone.
         ratio = 1 if self.unlabeled is None else self.labeled_per_unlabeled
         number = len(draws) // ratio

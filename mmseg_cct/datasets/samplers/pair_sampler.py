@@ -1,7 +1,7 @@
 """Draws pairs of a labelled and an unlabelled image."""
 
-from collections.abc import Sized
-from typing import NamedTuple
+from collections.abc import Sequence, Sized
+from typing import Any, NamedTuple
 
 from mmseg.registry import DATA_SAMPLERS
 
@@ -22,6 +22,14 @@ class PairDraw(NamedTuple):
     unlabeled_seed: int
     partner: int | None = None  # CutMix's, unlabelled; None if it is another image of the batch
     partner_seed: int = 0
+
+
+def require_draws(draws: Sequence[Any], kind: type, sampler: str, dataset: str) -> None:
+    """Rejects the indices of another sampler: every pass over the images would augment alike."""
+    for draw in draws:
+        if not isinstance(draw, kind):
+            expected = f'sampler=dict(type={sampler!r}), whose draws {dataset} takes'
+            raise UserError('train_dataloader.sampler', f'gave {draw!r} as index', expected)
 
 
 @DATA_SAMPLERS.register_module()
