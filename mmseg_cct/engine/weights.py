@@ -141,16 +141,11 @@ def _of_file_and_module(
     module: Mapping[str, Any], checkpoint: str, prefix: str = ''
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Returns a file's weights below a prefix, a module's, and a prefix that the module lacks."""
-    try:
-        content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
-        content = content.get('state_dict') or content.get('model') or content
-        found = {n: v for n, v in weights(content).items() if isinstance(v, Tensor)}
-    except UserError:
-        raise
-    except Exception as error:  # torch raises nearly anything on non-checkpoints
-        raise UserError(
-            checkpoint, f'cannot be read ({error_line(error, 120)})', 'a checkpoint'
-        ) from error
+    content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
+    content = content if isinstance(content, Mapping) else {}
+    parts = (content.get(key) for key in ('state_dict', 'model'))
+    state = next((part for part in parts if isinstance(part, Mapping) and part), content)
+    found = {n: v for n, v in weights(state).items() if isinstance(v, Tensor)}
     require_finite_weights(found, checkpoint)
     # Built without weights: only names and shapes are compared.
     bare = copy.deepcopy(dict(module))
