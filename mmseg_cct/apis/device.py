@@ -132,15 +132,11 @@ def _let_ddp_checkpoint(config: Config, setting: str) -> None:
     # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step.
     # DDP accepts that only with a static graph, as it is here, and then reduces in every step.
     if at(config, 'optim_wrapper.accumulative_counts', 1) > 1:
-        raise UserError(
-            'optim_wrapper.accumulative_counts',
-            f'more than 1 with {setting}',
-            'only one of the two, as DDP cannot do both',
-        )
+        found = f'more than 1 with {setting}'
+        expected = 'only one of the two, as DDP cannot do both'
+        raise UserError('optim_wrapper.accumulative_counts', found, expected)
     if config.model.get('domains'):
-        raise UserError(
-            setting,
-            'with several domains on several processes',
-            'it off, as DDP supports it only if every step has the same graph',
-        )
+        found = 'with several domains on several processes'
+        expected = 'it off, as DDP supports it only if every step has the same graph'
+        raise UserError(setting, found, expected)
     config.model_wrapper_cfg = {'static_graph': True, **_ddp(config)}

@@ -112,11 +112,9 @@ def _work_dir(config: Config, chosen: str | None) -> str:
 
 def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_time: float) -> None:
     if any(step.get('type') == 'LoadChannels' for step in config.get('test_pipeline') or ()):
-        raise UserError(
-            '--show-dir, --show',
-            'MMSegmentation draws on 8-bit RGB alone, and the pipeline begins with LoadChannels',
-            'tools/predict.py, which draws on all',
-        )
+        found = 'MMSegmentation draws on 8-bit RGB alone, and the pipeline begins with LoadChannels'
+        expected = 'tools/predict.py, which draws on all'
+        raise UserError('--show-dir, --show', found, expected)
     own = at(config, 'default_hooks.visualization') or {}
     hook = {'type': 'SegVisualizationHook', **own, 'draw': True, 'interval': 1}
     config.default_hooks = config.get('default_hooks') or {}

@@ -74,11 +74,9 @@ def prepare_training(
         enable_amp(config)
     if auto_scale_lr:
         if at(config, 'auto_scale_lr.base_batch_size') is None:
-            raise UserError(
-                '--auto-scale-lr',
-                f'{config_file} has no auto_scale_lr.base_batch_size',
-                'the batch size, of all processes together, that its learning rate is for',
-            )
+            found = f'{config_file} has no auto_scale_lr.base_batch_size'
+            expected = 'the batch size, of all processes together, that its learning rate is for'
+            raise UserError('--auto-scale-lr', found, expected)
         config.auto_scale_lr.enable = True
     if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks
         resume = config.get('load_from') or 'auto'
@@ -91,11 +89,9 @@ def prepare_training(
         free = next_round(Path(config.work_dir))
         while free.exists():
             free = next_round(free)
-        raise UserError(
-            f'--work-dir {config.work_dir}',
-            f'holds a training up to {os.path.basename(newest)}',
-            f'--resume, or another folder, for a next round of labels --work-dir {free}',
-        )
+        found = f'holds a training up to {os.path.basename(newest)}'
+        expected = f'--resume, or another folder, for a next round of labels --work-dir {free}'
+        raise UserError(f'--work-dir {config.work_dir}', found, expected)
     if resume is not None:
         _resume(config, resume, template)
     if config.get('load_from'):

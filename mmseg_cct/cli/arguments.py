@@ -174,11 +174,9 @@ def set_ranks(args: argparse.Namespace) -> None:
     names, starters = _LAUNCHERS[args.launcher]
     for name, source in zip(_RANKS, names):
         if source not in os.environ:
-            raise UserError(
-                f'--launcher {args.launcher}',
-                f'{source} is not set',
-                f'to be started by {starters}',
-            )
+            found = f'{source} is not set'
+            expected = f'to be started by {starters}'
+            raise UserError(f'--launcher {args.launcher}', found, expected)
         os.environ[name] = os.environ[source]
     if args.launcher == 'slurm':
         # A port for each job, so that two on one node do not clash; below the ephemeral ports.

@@ -73,11 +73,9 @@ def merge_method(config: Config, method: str | Mapping[str, Any]) -> None:
     dataset = rest.get('train_dataloader', {}).pop('dataset', {})
     bank = find_bank(config)
     if bank is None and model.get('auxiliary_head', _BANK) is not None:
-        raise UserError(
-            place,
-            f'model.auxiliary_head has no {_BANK}, so the method {name} cannot change it',
-            'a config of CCT',
-        )
+        found = f'model.auxiliary_head has no {_BANK}, so the method {name} cannot change it'
+        expected = 'a config of CCT'
+        raise UserError(place, found, expected)
     _forget_method(config)
     if config.model.get('domains'):
         _fit_to_domains(config, rest, model, name)
@@ -152,11 +150,9 @@ def _fit_to_domains(config: Config, overlay: Any, model: Any, name: str) -> None
             for each in method_names()
             if read_method(each).get('model', {}).get('type', 'EncoderDecoder') == 'EncoderDecoder'
         ]
-        raise UserError(
-            config.filename or 'the config',
-            f'trains several domains, which the method {name} does not',
-            f'one of {", ".join(fitting)}',
-        )
+        found = f'trains several domains, which the method {name} does not'
+        expected = f'one of {", ".join(fitting)}'
+        raise UserError(config.filename or 'the config', found, expected)
     if model.get('discriminator'):
         model.discriminator.setdefault('in_channels', config.model.auxiliary_head.in_channels)
     for hook in (overlay.get('default_hooks') or {}).values():

@@ -17,11 +17,8 @@ def require_domain(config: Config, domain: str | None) -> None:
     if domains is None and domain is not None:
         raise UserError(f'--domain {domain}', f'{name} has no domains', 'none')
     if domains is not None and domain not in domains:
-        raise UserError(
-            f'--domain {domain or "is missing"}',
-            '',
-            f'one of {", ".join(domains)}, as in model.domains of {name}',
-        )
+        expected = f'one of {", ".join(domains)}, as in model.domains of {name}'
+        raise UserError(f'--domain {domain or "is missing"}', '', expected)
 
 
 def require_one_domain(config: Config, name: str) -> None:

@@ -135,11 +135,9 @@ def _check_domains(config: Config) -> None:
         domains = at(config, f'{key}.dataset.domains') or {}
         for name in domains:
             if name not in known:
-                raise UserError(
-                    f'{key}.dataset.domains.{name}',
-                    'no such domain in the model',
-                    f'one of {", ".join(known)}',
-                )
+                found = 'no such domain in the model'
+                expected = f'one of {", ".join(known)}'
+                raise UserError(f'{key}.dataset.domains.{name}', found, expected)
         batch_size = at(config, f'{key}.batch_size')
         own_size = at(config, f'{key}.sampler.batch_size', batch_size)
         if own_size != batch_size:
@@ -174,11 +172,9 @@ def merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
                 if not key.startswith(f'{outer}.') or hasattr(value, 'keys'):
                     continue
                 if type(value) is not list:
-                    raise UserError(
-                        f'--cfg-options {key}',
-                        f'does not fit {file}, where {outer} is {value!r}',
-                        f'a dict, which a file can give: {outer} = dict(...)',
-                    )
+                    found = f'does not fit {file}, where {outer} is {value!r}'
+                    expected = f'a dict, which a file can give: {outer} = dict(...)'
+                    raise UserError(f'--cfg-options {key}', found, expected)
                 _require_index(key, outer, value, file)
             if not key.endswith('._delete_'):  # mmengine's word for replacing a dict
                 warn(f'--cfg-options {key}: a new key, the config has none of this name')
@@ -197,11 +193,9 @@ def _require_index(key: str, outer: str, parts: list[Any], file: str) -> None:
         f'{outer}.{index} ({part["type"]})' if at(part, 'type') else f'{outer}.{index}'
         for index, part in enumerate(parts)
     ]
-    raise UserError(
-        f'--cfg-options {key}',
-        f'does not fit {file}, where {outer} is a list of {len(parts)}',
-        ' or '.join(named) or 'an edit of the file',
-    )
+    found = f'does not fit {file}, where {outer} is a list of {len(parts)}'
+    expected = ' or '.join(named) or 'an edit of the file'
+    raise UserError(f'--cfg-options {key}', found, expected)
 
 
 def _require_effect(config: Config, config_file: str, option: str) -> None:
@@ -218,11 +212,9 @@ def _require_effect(config: Config, config_file: str, option: str) -> None:
         if key.split('.')[-1] == name and setting == value
     ]
     example = f', such as {filled[0]},' if filled else ''
-    raise UserError(
-        f'--cfg-options {option}',
-        f'sets a variable, which {config_file} has read already',
-        f'the setting that it fills{example} or an edit of the file',
-    )
+    found = f'sets a variable, which {config_file} has read already'
+    expected = f'the setting that it fills{example} or an edit of the file'
+    raise UserError(f'--cfg-options {option}', found, expected)
 
 
 def schedulers(config: Config) -> list[Any]:

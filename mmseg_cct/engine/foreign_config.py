@@ -63,11 +63,9 @@ def read_config_text(text: str, name: str) -> Config:
     try:
         return Config(dict(_assignment(statement) for statement in ast.parse(text).body))
     except (KeyError, ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
-        raise UserError(
-            name,
-            f'its config is not a list of plain settings ({one_line(error, 80)})',
-            'the text of a training, or the config by --config',
-        ) from None
+        found = f'its config is not a list of plain settings ({one_line(error, 80)})'
+        expected = 'the text of a training, or the config by --config'
+        raise UserError(name, found, expected) from None
 
 
 def _assignment(statement: ast.stmt) -> tuple[str, Any]:

@@ -89,11 +89,9 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
                 'a checkpoint of tensors, numbers and text (of a file that you trust, save its '
                 'state_dict alone)',
             ) from None
-        raise UserError(
-            name,
-            f'cannot be read ({error_line(error, 120)})',
-            'a whole file that torch.save or a training wrote',
-        ) from error
+        found = f'cannot be read ({error_line(error, 120)})'
+        expected = 'a whole file that torch.save or a training wrote'
+        raise UserError(name, found, expected) from error
 
 
 def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:

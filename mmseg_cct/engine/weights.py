@@ -30,11 +30,9 @@ def require_finite_weights(
         and not (training and name.endswith(averages))
     ]
     if wrong:
-        raise UserError(
-            checkpoint,
-            f'{len(wrong)} of its weights are NaN or infinite, the first is {wrong[0]}',
-            'finite weights',
-        )
+        found = f'{len(wrong)} of its weights are NaN or infinite, the first is {wrong[0]}'
+        expected = 'finite weights'
+        raise UserError(checkpoint, found, expected)
 
 
 def weights(content: Mapping[str, Any]) -> dict[str, Any]:

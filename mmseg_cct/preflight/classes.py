@@ -57,11 +57,9 @@ def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
         ignored = getattr(head, 'ignore_index', None)
         padded = getattr(preprocessor, 'seg_pad_val', None)
         if ignored is not None and 0 <= ignored < len(classes):
-            yield Problem(
-                f'model{place}.decode_head.ignore_index={ignored}',
-                f'class {classes[ignored]} would never be learned',
-                'a label that no class has',
-            )
+            found = f'class {classes[ignored]} would never be learned'
+            expected = 'a label that no class has'
+            yield Problem(f'model{place}.decode_head.ignore_index={ignored}', found, expected)
         if classes and ignored is not None and padded is not None and padded != ignored:
             pads = f'model{place}.data_preprocessor.seg_pad_val={padded}'
             wanted = f'{ignored}, model{place}.decode_head.ignore_index'

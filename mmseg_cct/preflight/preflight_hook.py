@@ -157,11 +157,9 @@ def _test_problems(runner: Runner) -> Problems:
     model, dataset = unwrap_model(runner.model), runner.test_dataloader.dataset
     metrics = getattr(runner.test_evaluator, 'metrics', ())
     if isinstance(model, SegTTAModel) and model.module.out_channels == 1:
-        yield Problem(
-            'tta_model',
-            'model.decode_head.out_channels=1, of which MMSeg takes the sigmoid twice',
-            'no tta_model, or a model with an output for each class',
-        )
+        found = 'model.decode_head.out_channels=1, of which MMSeg takes the sigmoid twice'
+        expected = 'no tta_model, or a model with an output for each class'
+        yield Problem('tta_model', found, expected)
     yield from metric_problems(metrics, 'test_evaluator')
     yield from file_name_problems(metrics, dataset)
     yield from output_problems(_model(runner), _meta(dataset), 'test_dataloader.dataset')

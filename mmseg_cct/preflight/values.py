@@ -55,27 +55,21 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
     ratio = dataset.get('labeled_per_unlabeled', 1)
     batch_size = at(config, 'train_dataloader.batch_size')
     if isinstance(ratio, int) and isinstance(batch_size, int) and ratio > batch_size:
-        yield Problem(
-            f'{key}.labeled_per_unlabeled={ratio}',
-            f'no unlabelled image in a batch of {batch_size}',
-            f'at most {batch_size}, or a larger train_dataloader.batch_size',
-        )
+        found = f'no unlabelled image in a batch of {batch_size}'
+        expected = f'at most {batch_size}, or a larger train_dataloader.batch_size'
+        yield Problem(f'{key}.labeled_per_unlabeled={ratio}', found, expected)
     model = config['model']
     kind = class_of(model, MODELS)
     if getattr(getattr(kind, 'loss', None), '__module__', '').startswith('mmseg.'):
-        yield Problem(
-            f'model.type={model.get("type")!r}',
-            'takes no pairs',
-            f'a model that does, such as CCTSegmentor, or {key}.unlabeled=None',
-        )
+        found = 'takes no pairs'
+        expected = f'a model that does, such as CCTSegmentor, or {key}.unlabeled=None'
+        yield Problem(f'model.type={model.get("type")!r}', found, expected)
         return
     kind = class_of(at(model, 'data_preprocessor'), MODELS)
     if getattr(kind, 'forward', None) is SegDataPreProcessor.forward:
-        yield Problem(
-            f'{key}.unlabeled',
-            f'model.data_preprocessor.type is {kind.__name__}, which takes no pairs',
-            'BranchPreprocessor, or no unlabelled set',
-        )
+        found = f'model.data_preprocessor.type is {kind.__name__}, which takes no pairs'
+        expected = 'BranchPreprocessor, or no unlabelled set'
+        yield Problem(f'{key}.unlabeled', found, expected)
 
 
 def _hook_problems(config: Any) -> Iterator[Problem]:
@@ -123,11 +117,9 @@ def _epoch_problems(config: Any) -> Iterator[Problem]:
         key = 'train_dataloader.sampler'
         sampler = at(config, key)
         if is_a(sampler, DATA_SAMPLERS, EndlessSampler, InfiniteSampler):
-            yield Problem(
-                'train_cfg',
-                f'counts epochs, and {key} {sampler["type"]} has no end',
-                'type="IterBasedTrainLoop" with max_iters',
-            )
+            found = f'counts epochs, and {key} {sampler["type"]} has no end'
+            expected = 'type="IterBasedTrainLoop" with max_iters'
+            yield Problem('train_cfg', found, expected)
         return
     counts = 'True, and train_cfg counts iterations, so'
     for index, part in enumerate(schedulers(config)):

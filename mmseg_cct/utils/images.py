@@ -92,11 +92,9 @@ def _decode_tiff(data: bytes) -> np.ndarray:
     try:
         import tifffile
     except ImportError:
-        raise UserError(
-            f'{image_format(data).describe()} in a TIFF',
-            'needs tifffile, which is missing',
-            "it: pip install 'mmseg_cct[tiff]'",
-        ) from None
+        found = 'needs tifffile, which is missing'
+        expected = "it: pip install 'mmseg_cct[tiff]'"
+        raise UserError(f'{image_format(data).describe()} in a TIFF', found, expected) from None
     with tifffile.TiffFile(io.BytesIO(data)) as file:
         page = file.pages[0]
         pixels, axes = page.asarray(), page.axes

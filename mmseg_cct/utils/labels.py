@@ -42,11 +42,9 @@ def check_classes(classes: Any) -> None:
         )
     if len(classes) > 255:
         shown = ', '.join(classes[:4])
-        raise UserError(
-            f'classes=({shown}, ...)',
-            f'{len(classes)} names',
-            'at most 255: MMSeg reads masks in 8 bits, and 255 is ignored',
-        )
+        found = f'{len(classes)} names'
+        expected = 'at most 255: MMSeg reads masks in 8 bits, and 255 is ignored'
+        raise UserError(f'classes=({shown}, ...)', found, expected)
 
 
 def check_names(names: Any, key: str) -> None:
@@ -107,11 +105,9 @@ def check_mask(
     if unknown:
         more = ' and more' if len(unknown) > 5 else ''
         mapped = ', after label_map or reduce_zero_label' if label_map or reduce_zero_label else ''
-        raise UserError(
-            str(mask),
-            f'label id {", ".join(unknown[:5])}{more} {UNKNOWN_IDS}',
-            f'0 to {num_classes - 1}, or {IGNORE_INDEX} where ignored{mapped}',
-        )
+        found = f'label id {", ".join(unknown[:5])}{more} {UNKNOWN_IDS}'
+        expected = f'0 to {num_classes - 1}, or {IGNORE_INDEX} where ignored{mapped}'
+        raise UserError(str(mask), found, expected)
     return label_of
 
 

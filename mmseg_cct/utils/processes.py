@@ -51,11 +51,9 @@ def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise UserError(
-            folder,
-            f'in use by {what}, {holder or "of unknown process"}',
-            'a folder of its own, or that one to end',
-        ) from None
+        found = f'in use by {what}, {holder or "of unknown process"}'
+        expected = 'a folder of its own, or that one to end'
+        raise UserError(folder, found, expected) from None
     except NotImplementedError:  # some network file systems have no locks
         pass
     try:

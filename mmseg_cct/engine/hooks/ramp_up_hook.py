@@ -94,21 +94,17 @@ class RampUpHook(Hook):
 
     def _number(self, owner: Any, name: str) -> float:
         if not _is_number(value := self._part(owner, name)):
-            raise UserError(
-                f'RampUpHook.attribute={self.attribute!r}',
-                '',
-                f'a number, the model has {type(value).__name__} there',
-            )
+            found = ''
+            expected = f'a number, the model has {type(value).__name__} there'
+            raise UserError(f'RampUpHook.attribute={self.attribute!r}', found, expected)
         return value
 
     def _children(self, owner: Any, part: str) -> list[Any]:
         if part != '*':
             return [self._part(owner, part)]
         if not (children := list(owner.children())):
-            raise UserError(
-                f'RampUpHook.attribute={self.attribute!r}',
-                f"'*' stands for modules, and {type(owner).__name__} has none",
-            )
+            found = f"'*' stands for modules, and {type(owner).__name__} has none"
+            raise UserError(f'RampUpHook.attribute={self.attribute!r}', found)
         return children
 
     def _part(self, owner: Any, name: str) -> Any:
@@ -119,11 +115,9 @@ class RampUpHook(Hook):
             [child for child, _ in owner.named_children()] if isinstance(owner, nn.Module) else []
         )
         names += [n for n, v in vars(owner).items() if _is_number(v) and not n.startswith('_')]
-        raise UserError(
-            f'RampUpHook.attribute={self.attribute!r}',
-            f'the model has no {name!r} there',
-            nearest(name, names, '', cutoff=0.6),
-        )
+        found = f'the model has no {name!r} there'
+        expected = nearest(name, names, '', cutoff=0.6)
+        raise UserError(f'RampUpHook.attribute={self.attribute!r}', found, expected)
 
 
 def _is_number(value: Any) -> bool:

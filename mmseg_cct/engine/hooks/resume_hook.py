@@ -139,11 +139,9 @@ def _require_same_optimizer(runner: Runner, checkpoint: dict[str, Any], name: st
 def _require_iterations_left(runner: Runner, checkpoint: dict[str, Any], name: str) -> None:
     loop, iteration = runner.train_loop, checkpoint['meta'].get('iter', 0)
     if isinstance(loop, IterBasedTrainLoop) and iteration > loop.max_iters:
-        raise UserError(
-            f'train_cfg.max_iters={loop.max_iters}',
-            f'{name} is of iteration {iteration}',
-            f'{iteration} or more',
-        )
+        found = f'{name} is of iteration {iteration}'
+        expected = f'{iteration} or more'
+        raise UserError(f'train_cfg.max_iters={loop.max_iters}', found, expected)
 
 
 def _earlier_settings(checkpoint: dict[str, Any], name: str) -> dict[str, Any]:

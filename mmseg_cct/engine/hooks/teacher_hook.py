@@ -100,11 +100,9 @@ class TeacherHook(EMAHook):
         try:
             self._load_teacher(runner, checkpoint)
         except RuntimeError as error:
-            raise UserError(
-                runner._load_from,
-                f'its teacher does not fit the model ({one_line(error, 200)})',
-                'a checkpoint of the same model',
-            ) from error
+            found = f'its teacher does not fit the model ({one_line(error, 200)})'
+            expected = 'a checkpoint of the same model'
+            raise UserError(runner._load_from, found, expected) from error
 
     def _load_teacher(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         if self.evaluate == 'teacher':

@@ -62,11 +62,9 @@ class UnlabeledVisualizationHook(Hook):
         dataset = runner.train_dataloader.dataset
         is_pairs = isinstance(dataset, SemiSegDataset) and dataset.unlabeled is not None
         if not (isinstance(bank, PerturbedDecoderBank) and is_pairs):
-            raise UserError(
-                'UnlabeledVisualizationHook',
-                'no auxiliary decoders or no unlabelled images',
-                'a model with a PerturbedDecoderBank and a SemiSegDataset of both',
-            )
+            found = 'no auxiliary decoders or no unlabelled images'
+            expected = 'a model with a PerturbedDecoderBank and a SemiSegDataset of both'
+            raise UserError('UnlabeledVisualizationHook', found, expected)
         if not is_main_process():
             return
         self.meta = dataset.metainfo
