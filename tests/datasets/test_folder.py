@@ -117,7 +117,7 @@ LISTED = dict(ann_file='bare.txt', subset='labeled')
         (dict(palette=[[0, 0, 0]]), r'FolderDataset\.palette: 1 colours; expected 2, one for each'),
         (dict(image_dir='nowhere'), 'nowhere: no such folder; expected a folder of images'),
         (dict(mask_dir='nowhere'), r'nowhere: no such folder; expected the masks \(FolderDataset'),
-        (dict(mask_dir='photos'), r'mask_dir: .*photos is or lies in image_dir .*; expected a fo'),
+        (dict(mask_dir='photos'), r'mask_dir: .*photos is or lies in .*; expected a folder'),
         (dict(mask_dir='photos/sub'), r'photos/sub is or lies in image_dir .*photos, so that'),
         (dict(mask_dir='photos', ann_file='list.txt'), 'photos is or lies in image_dir'),
         (dict(ann_file='missing.txt'), r'missing\.txt: no image z in .*photos; expected one'),

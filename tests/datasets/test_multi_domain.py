@@ -95,7 +95,7 @@ def test_domains_of_a_test_set_may_differ_in_their_classes(tree):
     [
         ({}, ': empty; expected a SemiSegDataset'),
         (dict(b=scenes((9, 9), 0, 2)), r'\.b: a ShapesDataset; expected a SemiSegDataset'),
-        (dict(a=pairs(), b=pairs(unlabeled=False)), r'\.b\.unlabeled: missing; expected one, as i'),
+        (dict(a=pairs(), b=pairs(unlabeled=False)), r'\.b\.unlabeled: missing; expected one, as'),
         (dict(b=dict(pairs(), unlabeled=scenes((9, 9), 0, 0))), r'\.b\.unlabeled: .*\.count=0'),
         (dict(b=pairs(labeled_per_unlabeled=2)), r'\.b\.labeled_per_unlabeled=2: expected 1 for'),
     ],

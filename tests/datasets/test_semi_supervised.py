@@ -227,10 +227,10 @@ class TestErrors:
         ('branch', 'change', 'message'),
         [
             ('labeled', dict(metainfo=None), r'\.metainfo: no class names; expected'),
-            ('labeled', dict(ann_file='twice.txt'), r': .*twice\.txt: l1 is listed twice; exp'),
+            ('labeled', dict(ann_file='twice.txt'), r': .*twice\.txt: l1 is listed twice'),
             ('labeled', GONE, r': \S*/set/gone\.txt: no such file; expected a text file w'),
             ('unlabeled', GONE, r': \S*gone\.txt: no such file; .* makes such lists\)$'),
-            ('unlabeled', dict(GONE, type='CamVidDataset'), r': \S*gone\.txt: no such file; exp'),
+            ('unlabeled', dict(GONE, type='CamVidDataset'), r': \S*gone\.txt: no such file'),
             ('labeled', dict(pipeline=LABELED_PIPELINE[:-1]), r'\.pipeline: .* expected PackS'),
             ('unlabeled', dict(pipeline=UNLABELED_PIPELINE[:-1]), r'\.pipeline: .* expected P'),
             ('labeled', dict(pipeline=UNLABELED_PIPELINE), r'\.pipeline: gives no ground truth'),

@@ -57,7 +57,7 @@ def test_a_class_without_activation_stays_zero():
 @pytest.mark.parametrize(
     ('head', 'message'),
     [
-        (dict(type='MultiLabelClsHead', _delete_=True), r'model\.head has no linear layer `fc`; e'),
+        (dict(type='MultiLabelClsHead', _delete_=True), r'model\.head has no linear layer `fc`'),
         (dict(num_classes=5), r'cam\.pth: does not fit .*cam\.py: .*head\.fc'),
     ],
 )

@@ -189,7 +189,7 @@ PREPROCESSOR = "model.data_preprocessor.type='Mine'; expected SegDataPreProcesso
         ('model = dict(', "_base_ = './gone.py'\nmodel = dict(", 'this config does not load: '),
         ("backbone=dict(type='ResNet'", "spine=dict(type='ResNet'", 'own.py: no model.backbone'),
         ('decode_head=dict(', 'head=dict(', 'own.py: no model.decode_head'),
-        ("type='RepeatDataset',", PAIRS, 'train_dataloader.dataset has a labelled set in it; exp'),
+        ("type='RepeatDataset',", PAIRS, 'train_dataloader.dataset has a labelled set in it'),
         ("type='BaseSegDataset',", '', 'train_dataloader.dataset: a set without type'),
     ],
 )
