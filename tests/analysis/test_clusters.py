@@ -1,5 +1,6 @@
 """The cluster assumption: distances and regions by hand and by naive loops, then the report."""
 
+import dataclasses
 import math
 import re
 
@@ -201,6 +202,9 @@ def test_without_a_checkpoint_it_is_the_pretrained_backbone(trained, tmp_path):
     request = ClusterRequest(str(trained.file), None, str(tmp_path / 'out'), num_images=1)
     _, page = write_cluster_report(request)
     assert {name for _, name in read_ratios(page)} == {PATCHES, 'backbone'}
+    options = dict(test_dataloader=None, test_cfg=None, test_evaluator=None)
+    with pytest.raises(UserError, match=r'tiny.py: no test_dataloader.dataset; expected labelled'):
+        write_cluster_report(dataclasses.replace(request, cfg_options=options))
 
 
 @pytest.mark.parametrize(
@@ -216,10 +220,3 @@ def test_a_layer_without_a_map_is_named(trained, tmp_path, layer, match):
     run = str(trained.file), str(trained.checkpoint), str(tmp_path)
     with pytest.raises(UserError, match=match):
         write_cluster_report(ClusterRequest(*run, layers=[layer]))
-
-
-def test_a_missing_test_set_is_named(trained, tmp_path):
-    options = dict(test_dataloader=None, test_cfg=None, test_evaluator=None)
-    request = ClusterRequest(str(trained.file), None, str(tmp_path), cfg_options=options)
-    with pytest.raises(UserError, match=r'tiny.py: no test_dataloader.dataset; expected labelled'):
-        write_cluster_report(request)

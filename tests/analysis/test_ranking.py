@@ -51,9 +51,10 @@ def test_a_score_is_the_images_own(trained, model, tmp_path):
         assert getattr(second, attribute) == getattr(expected, attribute)
 
 
-def test_an_image_that_was_replaced_is_scored_again(trained, model, tmp_path):
-    folder = tmp_path / 'images'
-    shutil.copytree(trained.images, folder)
+def test_an_image_that_was_replaced_is_scored_again_and_a_corrupt_one_told(
+    trained, model, tmp_path
+):
+    folder = shutil.copytree(trained.images, tmp_path / 'images')
     first = rank_images(model, images_in(str(folder)), tmp_path / 'a')
     scores = {Path(image.name).name: image.score for image in first.images}
     shutil.copy(folder / 'u1.png', folder / 'u2.png')
@@ -62,6 +63,11 @@ def test_an_image_that_was_replaced_is_scored_again(trained, model, tmp_path):
     changed = {Path(image.name).name: image.score for image in again.images}
     assert changed == {**scores, 'u2.png': scores['u1.png']}
     assert scores['u1.png'] != scores['u2.png']
+    (folder / 'bad.png').write_bytes(b'no image')
+    found = rank_images(model, images_in(str(folder)), tmp_path / 'a')
+    assert len(found.images) == 8
+    (line,) = found.failed
+    assert line.startswith(f'{folder}/bad.png: cannot be read (') and '\n' not in line
 
 
 EDITED = dict(
@@ -90,15 +96,6 @@ def test_torn_foreign_and_edited_scores_are_made_again(trained, model, tmp_path,
         damage = json.dumps({**asdict(expected.images[0]), **damage})
     file.write_bytes(b'\xff\n' + damage.encode(errors='surrogatepass'))
     assert rank_images(model, images, tmp_path) == expected
-
-
-def test_corrupt_images_are_reported(trained, model, tmp_path):
-    folder = shutil.copytree(trained.images, tmp_path / 'images')
-    (folder / 'bad.png').write_bytes(b'no image')
-    found = rank_images(model, images_in(str(folder)), tmp_path / 'out')
-    assert len(found.images) == 8
-    (line,) = found.failed
-    assert line.startswith(f'{folder}/bad.png: cannot be read (') and '\n' not in line
 
 
 def test_a_published_checkpoint_cannot_rank(trained, tmp_path):

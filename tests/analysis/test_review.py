@@ -115,9 +115,8 @@ def test_keys_show_other_images_and_fade_the_overlay(browse):
 @pytest.mark.slow
 def test_marks_survive_a_reload_and_are_those_of_a_batch(browse):
     def marks(text, *keys):
-        return re.search('>1 of . · (.*)</span>', browse(text + PRESS % list(keys), '--dump-dom'))[
-            1
-        ]
+        shown = browse(text + PRESS % list(keys), '--dump-dom')
+        return re.search('>1 of . · (.*)</span>', shown)[1]
 
     assert marks(page(), 's', 'ArrowRight', 'd', 'ArrowRight', 'd', 'Home') == '2 done, 1 skipped'
     assert marks(page(), 's') == '2 done, 0 skipped'
