@@ -165,19 +165,13 @@ def test_the_end_tells_of_classes_at_0_and_of_a_rising_curve(runner, messages):
     assert rising.startswith('Note: mIoU rose by 3.0 points in the last third')
 
 
-def test_a_training_without_validation_ends_without_a_word(runner, messages):
-    runner.message_hub = MessageHub('nothing')
-    FindingsHook().after_train(runner)
-    assert not messages
-
-
 def test_the_end_names_the_next_commands(runner, messages, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     runner.message_hub = MessageHub('next')
     runner.work_dir = str(tmp_path)
     (tmp_path / 'cct_tiny.py').touch()
     FindingsHook().after_train(runner)
-    assert not messages  # no checkpoint
+    assert not messages  # no validation, no checkpoint
     (tmp_path / 'iter_4.pth').touch()
     (tmp_path / 'best_mIoU_iter_2.pth').touch()
     FindingsHook().after_train(runner)
