@@ -23,19 +23,12 @@ _RESIZABLE = 'expected sides that the test pipeline can resize'
 
 
 class Segmented(NamedTuple):
-    """An image and its classes, or why it could not be read.
+    """An image and its classes, or why it could not be read."""
 
-    Attributes:
-        key: The key by which the caller knows the image.
-        image: The image as it was read, `(H, W, C)`.
-        labels: Class ids, `(H, W)` uint8.
-        error: What reading it raised, if anything; then there is neither image nor labels.
-    """
-
-    key: Any
-    image: Any = None
-    labels: Any = None
-    error: Exception | None = None
+    key: Any  # by which the caller knows the image
+    image: Any = None  # as it was read, `(H, W, C)`
+    labels: Any = None  # class ids, `(H, W)` uint8
+    error: Exception | None = None  # what reading it raised; then there is neither of these two
 
 
 def segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> Iterator[Segmented]:

@@ -120,18 +120,16 @@ def failed_component(config: Mapping[str, Any], error: BaseException) -> Failed 
         same = [(key, part) for key, part in components if part['type'] == kind]
         if kind is None or not same:  # a component builds parts that the config does not name
             continue
-        key, part = max(same, key=lambda each: _common(each[1], settings))
+        # builders complete the settings that a config gives: the most arguments are equal
+        key, part = max(
+            same, key=lambda each: sum(str(settings.get(k)) == str(v) for k, v in each[1].items())
+        )
         built = class_of(part, registry)
         is_set = isinstance(built, type) and issubclass(built, BaseDataset)
         is_wrapper = registry.name == DATASETS.name and built is not None and not is_set
         is_loop = registry.name == LOOPS.name and built is not None
         return None if is_loop or is_wrapper else Failed(key, part, registry)
     return None
-
-
-def _common(settings: Mapping[str, Any], built: Mapping[str, Any]) -> int:
-    """Counts equal arguments, because builders complete the settings that a config gives."""
-    return sum(str(built.get(name)) == str(value) for name, value in settings.items())
 
 
 def refusal(component: Failed, error: Exception) -> Problem:
