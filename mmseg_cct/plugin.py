@@ -15,7 +15,7 @@ try:
 
     silence_misleading_lines()
     from . import datasets, engine, evaluation, models, preflight, visualization
-    from .config.mmengine_config import dump_configs_whole, register_packages
+    from .config.load import dump_configs_whole, register_packages
     from .engine.safe_loading import register_safe_loaders
     from .utils.images import set_up_pillow
     from .utils.processes import end_workers_that_lose_a_batch

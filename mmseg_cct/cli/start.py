@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mmseg_cct.config.config_file import find_config, require_bases
+from mmseg_cct.config.shipped import find_config, require_bases
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.processes import choose_threads
 

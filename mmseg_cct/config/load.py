@@ -1,23 +1,24 @@
-"""Loads configs and applies overrides."""
+"""Loads configs and applies overrides, and how mmengine finds and dumps them."""
 
 import inspect
 import os
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
+from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.runner import Runner
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import part_of
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import error_line, one_line
 
 from .compose import forget_own_scope, merge_method, remove_hooks, set_labels
-from .config_file import find_config
 from .limits import check_sections, check_values
-from .mmengine_config import register_packages
-from .shipped import CONFIGS, PLAIN, composed_name, method_names
+from .shipped import CONFIGS, PLAIN, SCOPE, composed_name, find_config, method_names
 from .walk import at, listed, settings_of
 
 # Names for the last iteration in mmengine's schedulers, their arguments and their states.
@@ -33,6 +34,7 @@ READ_KEYS = {
     *('test_pipeline', 'tta_model', 'tta_pipeline', 'pseudo_labels'),
 }
 _ABSENT = object()
+_dump = Config.dump
 
 
 def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
@@ -231,3 +233,29 @@ def move_scheduler_ends(config: Config, old_max_iters: int | None) -> None:
         for key in SCHEDULER_ENDS:
             if scheduler.get(key) == old_max_iters:
                 scheduler[key] = new_max_iters
+
+
+def register_packages() -> None:
+    """Lets `_base_ = 'mmseg_cct::…'` and `'mmseg::…'`, and `mmengine.hub`, find installed configs.
+
+    mmengine's table has MMSegmentation's old name, so mmengine would install that distribution over
+    the maintained one. A second call changes nothing.
+    """
+    MODULE2PACKAGE[SCOPE] = SCOPE
+    try:
+        metadata.version('onedl-mmsegmentation')
+    except metadata.PackageNotFoundError:  # the original distribution, under the name in the table
+        return
+    MODULE2PACKAGE['mmseg'] = 'onedl-mmsegmentation'
+
+
+def dump_configs_whole() -> None:
+    """Makes `Config.dump` atomic: after a full disk, no later start reads an empty config."""
+    Config.dump = _dump_whole  # type: ignore[method-assign]
+
+
+def _dump_whole(config: Config, file: str | Path | None = None) -> Any:
+    if file is None:
+        return _dump(config)
+    with part_of(file, Path(file).suffix) as part:
+        return _dump(config, str(part))
