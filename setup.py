@@ -106,7 +106,6 @@ setup(
             'mypy',
             'hypothesis>=6',
             'pydoclint',
-            'hypothesis',
             'pytest>=8',
             'pytest-xdist>=3',
             'setuptools>=77',

@@ -97,7 +97,8 @@ def run(config: Config, what: str) -> Any:
             with config_errors_as_one_line(config, first.failure):
                 raise
         raise
-    if own_group:  # after an error the process ends, and its message needs the group's store
+    # after an error the process ends, and its message needs the group's store
+    if config.launcher != 'none':
         # The distributed model holds the group. If it lived until the interpreter ends, a thread of
         # the group that releases a tensor then would abort the process (pytorch#190489).
         # The loaders go first: if they are collected in a cycle with their queues, they cannot tell

@@ -2,10 +2,13 @@
 
 import os
 import re
+import site
 import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
@@ -14,9 +17,6 @@ from .processes import is_out_of_memory, lacking
 from .text import error_line
 
 _PACKAGE = Path(__file__).parents[1].resolve()
-_LIBRARIES = tuple(
-    Path(sysconfig.get_paths()[name]).resolve() for name in ('stdlib', 'purelib', 'platlib')
-)
 _IN_WORKER = re.compile(r'File "([^"<]+)", line (\d+)')
 
 
@@ -74,6 +74,17 @@ def library_place(error: BaseException) -> str | None:
         return None
     file, line = files[-1]
     parents = file.resolve().parents
-    if _PACKAGE in parents or not any(folder in parents for folder in _LIBRARIES):
+    if _PACKAGE in parents or not any(folder in parents for folder in _libraries()):
         return None
     return f'{"/".join(file.parts[-3:])}:{line}'
+
+
+@cache
+def _libraries() -> tuple[Path, ...]:
+    """Lists the folders of libraries; OpenMMLab's are often installed from a clone."""
+    paths = sysconfig.get_paths()
+    folders = [paths['stdlib'], paths['purelib'], paths['platlib'], site.getusersitepackages()]
+    for name in ('mmengine', 'mmcv', 'mmseg', 'mmpretrain'):
+        spec = find_spec(name)
+        folders += spec.submodule_search_locations if spec else []
+    return tuple(Path(folder).resolve() for folder in folders)

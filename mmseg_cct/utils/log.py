@@ -12,11 +12,13 @@ from mmengine.logging import MMLogger, print_log
 from mmseg_cct.errors import printable
 
 # Warnings of mmcv and mmseg: installing the other mmcv would break the stack, every config without
-# --show has an idle hook, and two classes have two channels here.
+# --show has an idle hook, and two classes have two channels here. And one of torch.compile: TF32 is
+# for the user to choose.
 _WARNINGS = (
     'Fail to import ``MultiScaleDeformableAttention``',
     'The draw is False',
     'For binary segmentation, we suggest',
+    'TensorFloat32 tensor cores for float32',
 )
 
 

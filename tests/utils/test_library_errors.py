@@ -1,14 +1,18 @@
 """Whose exception it is decides whether its traceback is shown."""
 
 import json
+import sysconfig
+from collections import defaultdict
 
 import pytest
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from mmseg.registry import MODELS
 from torch.utils.data import DataLoader
 
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils import library_errors
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.library_errors import library_errors_as_one_line, library_place, original_error
 
@@ -48,6 +52,16 @@ def test_other_errors_stay(error):
     with pytest.raises(AttributeError) as caught, one_line():  # of this package
         find_images('.', suffix=3)
     assert library_place(caught.value) is None
+
+
+def test_openmmlab_s_libraries_may_be_installed_from_a_clone(monkeypatch, tmp_path):
+    monkeypatch.setattr(sysconfig, 'get_paths', lambda: defaultdict(lambda: str(tmp_path)))
+    library_errors._libraries.cache_clear()
+    try:
+        with pytest.raises(UserError, match=r'KeyError.* in mmengine/registry'), one_line():
+            MODELS.build(dict(type='Unheard'))
+    finally:
+        library_errors._libraries.cache_clear()
 
 
 @pytest.mark.parametrize('workers', [0, 1])

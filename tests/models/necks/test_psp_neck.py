@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.necks.psp_neck import _interpolate
 
 B, D, H, W = 8, 4, 7, 9
 
@@ -41,6 +42,18 @@ def test_is_pyramid_pooling(pool_scales):
     (z,) = neck((None, x))
     assert z.shape == (3, D, H, W)
     torch.testing.assert_close(z, naive(neck, x, pool_scales), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('align_corners', [False, True])
+@pytest.mark.parametrize('side', [1, 2, 3, 6, (6, 2)])
+def test_matrices_interpolate_as_torch_does(side, align_corners):
+    x = torch.randn(2, 3, *(side if isinstance(side, tuple) else (side, side)), requires_grad=True)
+    resized = F.interpolate(x, (7, 11), mode='bilinear', align_corners=align_corners)
+    product = _interpolate(x, (7, 11), align_corners)
+    torch.testing.assert_close(product, resized)
+    weight = torch.randn_like(resized)
+    gradients = [torch.autograd.grad((y * weight).sum(), x)[0] for y in (product, resized)]
+    torch.testing.assert_close(*gradients)
 
 
 def test_picks_its_feature_by_index_and_has_no_bias_before_a_norm():
