@@ -1,7 +1,7 @@
 """Cross-consistency training on several domains, section 3.4 and supplement E of the paper."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmengine.model import BaseModel, ModuleDict
@@ -70,7 +70,7 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
         pretrained: None = None,
         init_cfg: dict | list | None = None,
     ) -> None:
-        check_domain_names(domains, 'model.domains')
+        check_domain_names(domains)
         # a domain's own settings over the common ones
         common = dict(
             data_preprocessor=data_preprocessor,
@@ -134,8 +134,11 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
         # the shared encoder, then Algorithm 1 with this domain's decoders
         branches = [branch for branch in ('labeled', 'unlabeled') if branch in inputs]
         features = {branch: self.extract_feat(inputs[branch]) for branch in branches}
-        with domain_named_in_errors(name):
+        try:
             losses = self.domains[name].loss_by_feat(inputs, features, data_samples)
+        except UserError as error:  # a part does not know whose it is
+            own = f'model.domains.{name}.'
+            raise error.renamed(lambda key: re.sub(r'^model\.', own, key)) from None
 
         # which domain is it? the encoder learns to hide it: L_adv
         if self.discriminator is not None:
@@ -203,35 +206,16 @@ class _DomainSegmentor(CCTSegmentor):
         return super().loss_by_feat(inputs, features, data_samples)
 
 
-@contextmanager
-def domain_named_in_errors(name: str | None) -> Iterator[None]:
-    """Adds the domain, if any, to the key in the body's errors, which are raised without it.
-
-    `model.auxiliary_head`, for example, becomes `model.domains.NAME.auxiliary_head`.
-    """
-    try:
-        yield
-    except UserError as error:
-        if name is None or not all(str(each.key).startswith('model.') for each in error.problems):
-            raise
-        raise error.renamed(
-            lambda key: f'model.domains.{name}.{key.removeprefix("model.")}'
-        ) from None
-
-
-def check_domain_names(domains: Mapping[str, Any], key: str) -> None:
-    """Checks that there are domains and that their names can be keys of weights and losses.
-
-    `key` is their place in the config, for the message.
-    """
+def check_domain_names(domains: Mapping[str, Any]) -> None:
+    """Checks that there are domains and that their names can be keys of weights and losses."""
     if not domains:
-        raise UserError(key, 'empty', 'an entry for each domain')
+        raise UserError('model.domains', 'empty', 'an entry for each domain')
     for name in domains:
         # ModuleDict refuses the names of its own methods, and mmengine sums every logged value
         # whose name contains "loss".
         if not name.isidentifier() or hasattr(ModuleDict, name) or 'loss' in name:
             raise UserError(
-                key,
+                'model.domains',
                 f'a domain named {name!r}',
                 'letters, digits and _, not first a digit, and no word like keys, train or loss',
             )

@@ -39,10 +39,10 @@ def test_a_batch_of_no_one_known_domain_is_an_error(data_samples, match):
 
 @pytest.mark.parametrize('name', ['a.b', 'a/b', '1st', '', 'keys', 'train', 'items', 'glossy'])
 def test_a_name_that_does_not_fit_is_an_error_and_no_domain_too(name):
-    with pytest.raises(UserError, match=r'key: a domain named .*expected letters'):
-        check_domain_names({name: 1}, 'key')
-    with pytest.raises(UserError, match='key: empty; expected an entry for each domain'):
-        check_domain_names({}, 'key')
+    with pytest.raises(UserError, match=r'model.domains: a domain named .*expected letters'):
+        check_domain_names({name: 1})
+    with pytest.raises(UserError, match=r'model\.domains: empty; expected an entry for each'):
+        check_domain_names({})
 
 
 def test_each_domain_has_its_own_normalisation_and_size():
