@@ -13,7 +13,7 @@ from .cam import load_classifier
 from .labels_from_maps import require_pydensecrf
 from .report import check_truths, write_report
 from .settings import read_settings
-from .writer import LABELS, RECORD, write_pseudo_labels
+from .writer import LABELS, RECORD, LabelWriter, write_pseudo_labels
 
 
 def make_pseudo_labels(
@@ -50,9 +50,9 @@ def make_pseudo_labels(
         names = set(folder.remaining(made_of, LABELS))
         todo = [image for image in settings.images if image.name in names]
         share = SharedImages(todo, len(settings.images) - len(todo))
-        write_pseudo_labels(
-            model, settings, share, out, with_crf=with_crf, workers=workers, batch_size=batch_size
-        )
+        crf = settings.crf if with_crf else None
+        writer = LabelWriter(settings.background, settings.thresholds, crf, settings.colours, out)
+        write_pseudo_labels(model, settings, share, writer, workers, batch_size)
         counts = share.total()
         if get_rank() == 0:
             write_report(model, settings, out, num_pictures)

@@ -65,15 +65,11 @@ def write_pseudo_labels(
     model: Any,
     settings: PseudoLabelSettings,
     share: SharedImages[WeakImage],
-    out: str,
-    *,
-    with_crf: bool = True,
-    workers: int = 1,
-    batch_size: int = 8,
+    writer: LabelWriter,
+    workers: int,
+    batch_size: int,
 ) -> None:
-    """Labels a share of images with a progress bar; the last four as in `make_pseudo_labels`."""
-    crf = settings.crf if with_crf else None
-    writer = LabelWriter(settings.background, settings.thresholds, crf, settings.colours, out)
+    """Labels a share of images with a progress bar; the last two as in `make_pseudo_labels`."""
     pool = _start_workers(workers)
     pending: deque[Future] = deque()
 
