@@ -134,12 +134,9 @@ def test_a_bad_mask_ends_a_training_before_it_starts(folder, mmseg_tool):
     assert not list(folder.glob('bad/*.pth'))
 
 
-def test_amp_is_for_gpus(mmseg_tool):
+def test_amp_is_for_gpus_and_a_hook_of_none_for_the_tools_of_this_package(mmseg_tool):
     with pytest.raises(AssertionError, match='only available training on gpu'):
         mmseg_tool('train', 'demo.py', '--work-dir', 'amp', '--amp')
-
-
-def test_a_hook_of_none_is_for_the_tools_of_this_package(mmseg_tool):
     with pytest.raises(AssertionError) as caught:
         mmseg_tool('train', 'demo.py', '--work-dir', 'none', options=['default_hooks.teacher=None'])
     assert 'assert hook is not None' in str(caught.traceback[-1].statement)  # mmengine's

@@ -32,8 +32,6 @@ def test_other_scenes_are_none(others):
     images = {str(seed): fingerprint(scene(seed)) for seed in range(20, 40)}
     assert find_twins(images, others) == {}
     assert find_twins(images, {}) == find_twins({}, others) == {}
-
-
-def test_twins_differ_in_40_bits_at_most():
+    # twins differ in 40 bits at most
     first, twin, other = (np.packbits(np.arange(256) < n).tobytes().hex() for n in (0, 40, 41))
     assert find_twins(dict(a=twin, b=other), dict(val=first)) == dict(a='val')

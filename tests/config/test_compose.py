@@ -47,14 +47,11 @@ def own(tmp_path):
     return str(file), str(method)
 
 
-def test_a_method_has_a_name_or_is_a_file(own):
+def test_a_method_has_a_name_or_is_a_file_that_may_build_on_a_shipped_one(own, tmp_path):
     assert read_method(PLAIN) == {}
     assert read_method(own[1]) == dict(optim_wrapper=dict(optimizer=dict(lr=0.5)))
     assert read_method('supervised')['model']['auxiliary_head'] is None
-
-
-def test_a_method_of_ones_own_may_build_on_a_shipped_one(tmp_path):
-    """mmengine marks what comes from there with its scope, in which no component is found."""
+    # mmengine marks what comes from there with its scope, in which no component is found
     (tmp_path / 'mine.py').write_text("_base_ = 'mmseg_cct::methods/supervised.py'\n")
     assert read_method(str(tmp_path / 'mine.py')) == read_method('supervised')
 

@@ -110,25 +110,18 @@ class TestRecords:
         assert [*read_lines(tmp_path / 'lines', Record)] == [RECORD]
 
 
-class TestPlaces:
-    def test_data_is_refused_with_all_below_it_even_if_empty(self, tmp_path):
-        for below in ('', 'a', 'a/b'):
-            with pytest.raises(UserError, match=r'lies in the folder .* which is read'):
-                require_outside(tmp_path / below, {tmp_path}, '--out')
-        require_outside(tmp_path, {tmp_path / 'a'}, '--out')
-
-    def test_links_are_followed(self, tmp_path):
-        (tmp_path / 'images').mkdir()
-        (tmp_path / 'link').symlink_to(tmp_path / 'images')
-        with pytest.raises(UserError, match='lies in the folder'):
-            require_outside(tmp_path / 'link/out', {tmp_path / 'images'}, '--out')
-
-    def test_circles_of_links_and_zero_bytes_are_no_bug(self, tmp_path):
-        (tmp_path / 'loop').symlink_to('loop')
-        require_outside(tmp_path / 'loop', {tmp_path / 'loop/a'}, '--out')
-        for paths in (('a\0b', {tmp_path}), (tmp_path, {Path('a\0b')})):
-            with pytest.raises(UserError, match=r"'a\\x00b': embedded null byte; expected"):
-                require_outside(*paths, '--out')
+def test_data_are_refused_with_all_below_them_even_if_empty_and_by_links(tmp_path):
+    (tmp_path / 'images').mkdir()
+    (tmp_path / 'link').symlink_to(tmp_path / 'images')
+    for place in ('images', 'images/a', 'images/a/b', 'link/out'):
+        with pytest.raises(UserError, match=r'lies in the folder .* which is read'):
+            require_outside(tmp_path / place, {tmp_path / 'images'}, '--out')
+    require_outside(tmp_path, {tmp_path / 'images'}, '--out')
+    (tmp_path / 'loop').symlink_to('loop')
+    require_outside(tmp_path / 'loop', {tmp_path / 'loop/a'}, '--out')
+    for paths in (('a\0b', {tmp_path}), (tmp_path, {Path('a\0b')})):
+        with pytest.raises(UserError, match=r"'a\\x00b': embedded null byte; expected"):
+            require_outside(*paths, '--out')
 
 
 class TestFiles:
@@ -143,23 +136,20 @@ class TestFiles:
 
     def test_what_the_tool_did_not_write_is_never_replaced(self, tmp_path):
         (tmp_path / 'photo').write_bytes(b'\x89PNG')
+        for name in ('iter_1.pth', 'last_checkpoint'):  # of a training
+            (tmp_path / name).write_bytes(b'own')
         (tmp_path / 'link').symlink_to('photo')
         (tmp_path / 'dangling').symlink_to('nothing')
         os.mkfifo(tmp_path / 'pipe')
         for name, found in (
             ('photo', 'no earlier output of this tool'),
+            ('iter_1.pth', 'no earlier output of this tool'),
             ('link', 'is a link or a device'),
             ('dangling', 'is a link or a device'),
             ('pipe', 'is a link or a device'),
         ):
             with pytest.raises(UserError, match=f'{name}: {found}; expected'):
                 output_file(tmp_path / name, begins=b'own', overwrite=True)
-
-    def test_a_checkpoint_of_a_training_is_never_replaced(self, tmp_path):
-        for name in ('iter_1.pth', 'last_checkpoint'):
-            (tmp_path / name).write_bytes(b'PK')
-        with pytest.raises(UserError, match='no earlier output of this tool'):
-            output_file(tmp_path / 'iter_1.pth', begins=b'PK', overwrite=True)
 
     def test_an_input_is_never_replaced(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

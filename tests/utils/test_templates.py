@@ -23,13 +23,10 @@ def test_blocks_that_are_left_out_leave_no_empty_lines():
     assert page.endswith('\n\n| in % |\n| --- |\n')
 
 
-def test_values_of_html_pages_are_text():
+def test_values_of_html_pages_are_text_and_one_that_is_missing_an_error():
     given = dict(title='<b>', notes=[], highest=1.0, cases=[], candidates=0, key='</script>')
     page = render('analysis/review.html.jinja', **given)
     assert '<title>&lt;b&gt;</title>' in page
-
-
-def test_a_value_that_is_missing_is_an_error():
     with pytest.raises(jinja2.UndefinedError, match="'ratios' is undefined"):
         render('analysis/clusters.md.jinja')
 

@@ -8,12 +8,9 @@ def test_lines_become_one_which_is_cut_and_an_error_names_its_type():
     assert error_line(KeyError('a')) == "KeyError: 'a'"
 
 
-def test_what_rounds_to_nothing_has_no_minus():
+def test_what_rounds_to_nothing_has_no_minus_and_one_is_singular():
     assert [signed(x) for x in (-0.04, 0.04, -0.06, 12)] == ['+0.0', '+0.0', '−0.1', '+12.0']
     assert signed(float('nan')) == '+nan'
-
-
-def test_one_is_singular():
     assert [counted(n, 'label') for n in (0, 1, 2)] == ['0 labels', '1 label', '2 labels']
 
 
