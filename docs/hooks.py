@@ -82,13 +82,12 @@ def members() -> dict[str, Member]:
     return found
 
 
-def _defined(package: griffe.Module) -> list[griffe.Class]:
-    """Lists the documented classes of a package that is not one of `PUBLIC` itself."""
-    own = []
-    for module in package.modules.values():
-        if module.path.partition('.')[2] not in PUBLIC:
-            own += [each for each in module.classes.values() if _is_public(each)]
-            own += _defined(module)
+def _defined(module: griffe.Module) -> list[griffe.Class]:
+    """Lists the documented classes of a module and of those below it, other than `PUBLIC`."""
+    own = [each for each in module.classes.values() if _is_public(each)]
+    for part in module.modules.values():
+        if part.path.partition('.')[2] not in PUBLIC:
+            own += _defined(part)
     return own
 
 
