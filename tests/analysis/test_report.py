@@ -30,12 +30,6 @@ def test_classes_are_sorted_by_the_difference_and_those_at_0_are_folded():
         np.testing.assert_allclose(dots.get_offsets().filled(np.nan)[:, 0], expected)
 
 
-def test_hard_images_are_those_of_the_lowest_mean_over_the_runs():
-    a = Evaluation(np.ones(1), np.array([0.9, 0.1, 0.5, 0.2]), np.ones((3, 1)))
-    b = Evaluation(np.ones(1), np.array([0.9, 0.6, 0.1, 0.2]), np.ones((3, 1)))
-    assert hardest([a, b], 2) == [3, 2]
-
-
 def test_report_of_two_trainings(compared, tmp_path, checkpoints_read):
     work_dirs = dict(supervised=compared / 'supervised', CCT=compared / 'cct')
     out = tmp_path / 'out'
@@ -110,10 +104,13 @@ def test_runs_with_different_test_sets_are_refused(compared, changed, tmp_path):
         write_report(dict(a=compared / 'cct', b=other), tmp_path / 'out')
 
 
-def test_pictures_of_the_page_keep_their_colours():
+def test_pictures_keep_their_colours_and_hard_images_have_the_lowest_mean_over_the_runs():
     url = _shown(np.full((2, 3, 3), (200, 100, 50), np.uint8))
     png = np.frombuffer(base64.b64decode(url.partition(',')[2]), np.uint8)
     assert cv2.imdecode(png, cv2.IMREAD_COLOR)[0, 0].tolist() == [50, 100, 200]  # BGR
+    a = Evaluation(np.ones(1), np.array([0.9, 0.1, 0.5, 0.2]), np.ones((3, 1)))
+    b = Evaluation(np.ones(1), np.array([0.9, 0.6, 0.1, 0.2]), np.ones((3, 1)))
+    assert hardest([a, b], 2) == [3, 2]
 
 
 def test_a_run_whose_config_has_lost_its_training_is_reported(changed, tmp_path):

@@ -16,13 +16,9 @@ def finished(cct, trained):
     return shutil.copytree(trained.work_dir, cct.folder / 'work')
 
 
-def test_work_dir_is_named_after_the_config(cct):
-    config = prepare_training(str(cct.file))
-    assert config.work_dir == 'work_dirs/tiny'
-    assert not config.get('resume')
-
-
 def test_resume_goes_on_from_the_latest_checkpoint(cct, finished):
+    config = prepare_training(str(cct.file))
+    assert config.work_dir == 'work_dirs/tiny' and not config.get('resume')
     options = {'train_cfg.max_iters': 7, 'experiment_name': 'resumed'}
     config = prepare_training(str(cct.file), work_dir='work', resume='auto', options=options)
     assert (config.load_from, config.resume) == (None, True)

@@ -62,11 +62,17 @@ def test_scripts_and_configs_that_are_named_exist(pages, project_root):
     assert not missing
 
 
-def test_local_links_of_the_readme_exist(pages, project_root):
+def test_what_readme_contributing_and_citation_name_exists(pages, project_root):
+    citation = yaml.safe_load((project_root / 'CITATION.cff').read_text(encoding='utf-8'))
+    assert citation['version'] == mmseg_cct.__version__
     links = re.findall(r'\]\(([^)#]+)[^)]*\)', pages[project_root / 'README.md'])
     local = [link for link in links if '://' not in link]
     assert local
-    assert all((project_root / link).exists() for link in local)
+    text = (project_root / 'CONTRIBUTING.md').read_text(encoding='utf-8')
+    roots = 'mmseg_cct|tests|tools|benchmarks|configs|docs|\\.ci'
+    named = set(re.findall(rf'(?<![\w/])(?:{roots})/[\w/.-]*\w', text))
+    assert len(named) > 15
+    assert not [name for name in (*local, *named) if not (project_root / name).exists()]
 
 
 def test_the_config_of_the_page_on_own_data_loads_and_has_a_baseline(pages, project_root, tmp_path):
@@ -109,16 +115,3 @@ def test_files_and_trials_of_the_recipes_run(pages, project_root, tmp_path, monk
     names: dict[str, object] = {}
     for code in trials:  # one after the other: later ones go on with what earlier ones made
         exec(compile(code, 'docs/recipes.md', 'exec'), names)
-
-
-def test_the_citation_names_this_version(project_root):
-    citation = yaml.safe_load((project_root / 'CITATION.cff').read_text(encoding='utf-8'))
-    assert citation['version'] == mmseg_cct.__version__
-
-
-def test_the_page_for_contributors_names_what_exists(project_root):
-    text = (project_root / 'CONTRIBUTING.md').read_text(encoding='utf-8')
-    roots = 'mmseg_cct|tests|tools|benchmarks|configs|docs|\\.ci'
-    named = set(re.findall(rf'(?<![\w/])(?:{roots})/[\w/.-]*\w', text))
-    assert len(named) > 15
-    assert not [name for name in named if not (project_root / name).exists()]

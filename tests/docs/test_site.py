@@ -44,14 +44,11 @@ def test_the_home_page_is_the_readme_and_leads_to_pages_of_the_site(site, projec
     assert 'href="own_data.html"' in shown and '/blob/main/CONTRIBUTING.md"' in shown
 
 
-def test_symbols_and_formulas_are_typeset_but_not_in_code(site):
+def test_symbols_are_typeset_but_not_in_code_and_the_search_finds_them_outside_the_api(site):
     shown = (site / 'cct_plus.html').read_text(encoding='utf-8')
     assert '<i>λ</i><sub>s</sub>' in shown and '<math' in shown and '$$' not in shown
     options = (site / 'how_a_run_is_put_together.html').read_text(encoding='utf-8')
     assert 'λ_u, at the end of its ramp' in options
-
-
-def test_the_search_finds_the_symbols_and_leaves_out_the_api(site):
     index = json.loads((site / 'search' / 'search_index.json').read_text(encoding='utf-8'))
     places = {entry['location'].partition('#')[0] for entry in index['docs']}
     assert 'configuration.html' in places and 'api/PSPNeck.html' not in places

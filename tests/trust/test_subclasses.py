@@ -122,13 +122,10 @@ def test_a_subclass_of_a_perturbation_has_its_decoders(cct, runs, kind):
     assert 0 < first['aux.loss'] < 10 * expected['aux.loss']
 
 
-def test_a_prediction_leaves_out_a_subclass_that_loads_masks():
+def test_a_prediction_and_a_study_know_a_subclass(cct):
     load, pack = dict(type='LoadImageFromFile'), dict(type='PackSegInputs')
     masks = dict(type=registered(TRANSFORMS, LoadAnnotations))
     assert without_annotations([load, masks, pack]) == [load, pack]
-
-
-def test_a_study_refuses_a_subclass_that_stops_early(cct):
     name = registered(HOOKS, EarlyStoppingHook)
     cct.config.custom_hooks.append(dict(type=name, monitor='mIoU'))
     cct.write()
