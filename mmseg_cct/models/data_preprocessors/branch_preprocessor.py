@@ -7,7 +7,6 @@ import torch
 from mmengine.structures import BaseDataElement, PixelData
 from mmseg.models import SegDataPreProcessor
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -94,9 +93,13 @@ class BranchPreprocessor(SegDataPreProcessor):
         for name, branch in branches.items():
             size = branch['inputs'].shape[-2:]
             for image, sample in zip(data['inputs'][name], branch['data_samples']):
-                pad_pseudo_labels(sample, size, self.seg_pad_val)
+                if 'pseudo_sem_seg' in sample:
+                    labels = sample.pseudo_sem_seg.data
+                    sample.pseudo_sem_seg = _padded(labels, size, self.seg_pad_val)
                 if name.startswith('unlabeled'):
-                    mark_valid_pixels(sample, image.shape[-2:], size, branch['inputs'].device)
+                    own = branch['inputs'].new_ones((1, *image.shape[-2:]), dtype=torch.bool)
+                    valid = sample.valid_mask.data if 'valid_mask' in sample else own
+                    sample.valid_mask = _padded(valid, size, False)
         return {
             key: {name: branch[key] for name, branch in branches.items()}
             for key in ('inputs', 'data_samples')
@@ -124,27 +127,7 @@ class BranchPreprocessor(SegDataPreProcessor):
                 )
 
 
-def pad_pseudo_labels(sample: SegDataSample, size: tuple[int, int], value: int = 255) -> None:
-    """Pads a sample's pseudo labels, if any, at the right and bottom to the size of its batch."""
-    if 'pseudo_sem_seg' not in sample:
-        return
-    labels = sample.pseudo_sem_seg.data
-    right, below = size[1] - labels.shape[-1], size[0] - labels.shape[-2]
-    sample.pseudo_sem_seg = PixelData(data=pad(labels, (0, right, 0, below), value=value))
-
-
-def mark_valid_pixels(
-    sample: SegDataSample,
-    image_size: tuple[int, int],
-    size: tuple[int, int],
-    device: torch.device | str = 'cpu',
-) -> None:
-    """Marks the own pixels of a padded image by a `valid_mask`, `(1, H, W)` bool.
-
-    `image_size` is height and width before the padding, `size` those of the batch. A mask that the
-    sample already has is padded with False at the right and bottom.
-    """
-    valid = torch.zeros((1, *size), dtype=torch.bool, device=device)
-    own = sample.valid_mask.data if 'valid_mask' in sample else True
-    valid[:, : image_size[0], : image_size[1]] = own
-    sample.valid_mask = PixelData(data=valid)
+def _padded(values: Tensor, size: tuple[int, int], value: int) -> PixelData:
+    """Pads values `(1, ·, ·)` at the right and bottom to the size of their batch, `(1, H, W)`."""
+    right, below = size[1] - values.shape[-1], size[0] - values.shape[-2]
+    return PixelData(data=pad(values, (0, right, 0, below), value=value))
