@@ -8,7 +8,7 @@ import numpy as np
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_format import ImageFormat, image_format
-from mmseg_cct.utils.images import decode_channels, explain_unreadable, require_channels
+from mmseg_cct.utils.images import decode_channels, named_if_unreadable, require_channels
 from mmseg_cct.utils.log import warn
 
 _PIXELS = 10_000  # sampled from an image, roughly
@@ -82,11 +82,8 @@ def measure_images(
 
 
 def _format_of(path: Path) -> ImageFormat:
-    try:
-        with path.open('rb') as file:
-            return image_format(file)
-    except Exception as error:  # Pillow raises nearly anything on a corrupt file
-        raise UserError(explain_unreadable(path, 'image', error)) from None
+    with named_if_unreadable(path, 'image'), path.open('rb') as file:
+        return image_format(file)
 
 
 def _warn_of_lone_value(values: np.ndarray, highest: int) -> None:
@@ -102,11 +99,9 @@ def _warn_of_lone_value(values: np.ndarray, highest: int) -> None:
 
 def _pixels_of(path: Path, chosen: tuple[int, ...], nodata: float | None) -> np.ndarray:
     """Reads the chosen channels of evenly spaced pixels with data, `(P, C)`."""
-    try:
+    with named_if_unreadable(path, 'image'):
         pixels = decode_channels(path.read_bytes())
         require_channels(pixels, chosen)  # a grey JPEG among others has one
-    except Exception as error:  # decoders raise nearly anything on a corrupt file
-        raise UserError(explain_unreadable(path, 'image', error)) from None
     flat = pixels.reshape(-1, pixels.shape[2])
     flat = flat[:: max(len(flat) // _PIXELS, 1)]
     return flat[(flat != nodata).any(1)][:, chosen]

@@ -2,8 +2,8 @@
 
 import io
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +161,7 @@ def read_mask(
     `backend_args` are those of mmengine's file backend, `backend` is the `imdecode_backend` of the
     pipeline's `LoadAnnotations`, which must see the same ids.
     """
-    try:
+    with named_if_unreadable(path, 'mask'):
         with open_image(path, backend_args) as image:
             image.load()
             ids, mode, kind = np.array(image), image.mode, image.format
@@ -171,8 +171,6 @@ def read_mask(
         if backend in ('cv2', None):  # these scale low bit depths and turn palettes into colours
             data = fileio.get(path, backend_args)
             loaded = mmcv.imfrombytes(data, flag='unchanged', backend=backend)
-    except Exception as error:  # Pillow may raise nearly anything on a corrupt file
-        raise UserError(explain_unreadable(path, 'mask', error)) from None
     if ids.ndim != 2 or ids.dtype.kind not in 'uib':
         way = _way_from_colours(ids) if mode in ('RGB', 'RGBA') else ''
         expected = f'one channel of integer class ids (a grey or palette PNG){way}'
@@ -220,6 +218,15 @@ def set_up_pillow() -> None:
 
 def _open(file: str | os.PathLike | io.BytesIO) -> Image.Image:
     return Image.open(file, formats=_FORMATS)
+
+
+@contextmanager
+def named_if_unreadable(path: str | os.PathLike, kind: str) -> Iterator[None]:
+    """Names a file that the body cannot read: decoders raise nearly anything on a corrupt one."""
+    try:
+        yield
+    except Exception as error:
+        raise UserError(explain_unreadable(path, kind, error)) from None
 
 
 def explain_unreadable(path: str | os.PathLike, kind: str, reason: object) -> str:
@@ -272,7 +279,7 @@ def image_size(
     the decoder, or decodes by itself (`LoadChannels`); OpenCV decodes by default.
     """
     backend_args = getattr(loader, 'backend_args', None) or backend_args
-    try:
+    with named_if_unreadable(path, 'image'):
         require_file(path)
         if not decode:
             # OpenCV may know what Pillow does not
@@ -285,8 +292,6 @@ def image_size(
                         return image.size
         height, width = decoder_of(loader)(fileio.get(path, backend_args)).shape[:2]
         return width, height
-    except Exception as error:
-        raise UserError(explain_unreadable(path, 'image', error)) from None
 
 
 def check_image(info: dict[str, Any], loader: LoadImageFromFile | None) -> dict[str, Any]:

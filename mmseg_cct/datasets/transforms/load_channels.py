@@ -9,7 +9,7 @@ from mmseg.registry import TRANSFORMS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_format import image_format
-from mmseg_cct.utils.images import decode_channels, explain_unreadable, select_channels
+from mmseg_cct.utils.images import decode_channels, named_if_unreadable, select_channels
 
 
 @TRANSFORMS.register_module()
@@ -67,13 +67,11 @@ class LoadChannels(LoadImageFromFile):
             UserError: If the file is unreadable or lacks the channels.
         """
         path = results['img_path']
-        try:
+        with named_if_unreadable(path, 'image'):
             data = fileio.get(path, backend_args=self.backend_args)
             image = self.decode(data)
             if (nodata := image_format(data).nodata) is not None:
                 results['nodata'] = (decode_channels(data) == nodata).all(-1)
-        except Exception as error:  # decoders raise nearly anything on a corrupt file
-            raise UserError(explain_unreadable(path, 'image', error)) from None
         return {**results, 'img': image, 'img_shape': image.shape[:2], 'ori_shape': image.shape[:2]}
 
 
