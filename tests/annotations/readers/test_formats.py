@@ -1,6 +1,7 @@
 """What is particular to a format, beside the scene that all of them export."""
 
 import base64
+import json
 import re
 import zlib
 
@@ -22,6 +23,8 @@ HUGE = dict(geometryType='rectangle', points=dict(exterior=[[0, 0], [1e8, 1e8]])
 OTHER_SIZE = dict(segmentation=dict(size=[5, 6], counts=[20, 10]))
 OTHER_CLASS = dict(segmentation=[BOX], category_id=3)
 NO_PICTURE = dict(shape_type='mask', mask='%', points=[[0, 0]])
+_STRAY = dict(id=5, image_id=7, category_id=1)
+STRAY = json.dumps(dict(images=[], categories=[], annotations=[_STRAY]))
 HALF = dict(value=dict(x=1, height=1, labels=['car']))
 
 
@@ -34,6 +37,7 @@ HALF = dict(value=dict(x=1, height=1, labels=['car']))
         (of_cvat, '<box label="car" xtl="x"/>', r'box car: damaged \(ValueE'),
         (of_cvat, '<mask label="car" rle="1"/>', r'mask car: damaged \(KeyE'),
         (of_labelme, NO_PICTURE, r'shapes\[0\]: (picture: no image|damaged)'),
+        (of_label_studio, dict(HALF, image_rotation=90), r'rotation=90: expected the image as it'),
         (of_label_studio, HALF, r"result\[0\]: damaged \(KeyError: 'y'\)"),
         (of_supervisely, bomb, r'objects\[0\]: picture: no image'),
         (of_supervisely, HUGE, 'polygon: 100000001×100000001 pixels'),
@@ -53,6 +57,7 @@ def test_what_is_damaged_in_an_image_is_told_in_a_line(tmp_path, form, part, mes
         ('x.json', '[' * 200_000 + ']' * 200_000, 'not JSON'),
         ('x.json', '[]', 'no known format; expected COCO, CV'),
         ('x.json', '{"images": [], "annotations": [{}], "categories": []}', r'damaged \(KeyErr'),
+        ('x.json', STRAY, 'annotation 5: image_id=7: expected the id of an image'),
         ('x.xml', '<annotations><image', 'cannot be read'),
         ('x.xml', '<!DOCTYPE x [<!ENTITY a "b">]><annotations/>', 'XML with a DTD; expected'),
         ('x.xml', '<annotations><track/></annotations>', 'tracks of a video; expected'),
