@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 import tiny
 import torch
-from mmengine.hooks import Hook
 from mmengine.model import MomentumAnnealingEMA
 from mmengine.optim import OptimWrapper
 from mmseg.registry import MODELS
@@ -106,17 +105,28 @@ def test_ranks_whose_statistics_differ_have_the_same_teacher(tmp_path):
         assert torch.equal(second[name], value), name
 
 
-@pytest.mark.parametrize('evaluate', ['student', 'teacher'])
-@pytest.mark.parametrize('loads', [False, True])
-def test_at_the_first_iteration_it_is_the_student_as_initialised(evaluate, loads):
+@pytest.mark.parametrize(
+    ('evaluate', 'loads', 'resume'),
+    [
+        ('student', False, False),
+        ('teacher', False, False),
+        ('student', True, False),
+        ('teacher', True, False),
+        ('student', True, True),
+    ],
+)
+def test_at_first_it_is_the_student_as_initialised_loaded_or_resumed_without_one(
+    evaluate, loads, resume, messages
+):
     def initialise(runner):
         if loads:  # weights without some of the layers
             hook.after_load_checkpoint(runner, dict(state_dict={'norm.bias': torch.ones(1)}))
         nn.init.constant_(runner.model.norm.weight, 5.0)
 
     hook, model = TeacherHook(evaluate=evaluate), Student()
-    started(hook, model, initialise)
+    started(hook, model, initialise, _resume=resume)
     assert model.teacher.norm.weight.item() == 5
+    assert len(messages) == resume and all('no teacher_state_dict' in line for line in messages)
 
 
 def test_another_model_is_an_error():
@@ -126,19 +136,6 @@ def test_another_model_is_an_error():
 
 STUDENT = dict(type='TeacherHook', decay=0.9)
 TEACHER = dict(STUDENT, evaluate='teacher', batch_statistics=True)
-
-
-class StartOfTheTeacher(Hook):
-    """Keeps student and teacher as they are before the first iteration."""
-
-    priority = 'LOWEST'
-
-    def before_train(self, runner):
-        (teacher,) = runner.model._teacher
-        self.student, self.teacher = (
-            {name: value.clone() for name, value in model.state_dict().items()}
-            for model in (runner.model, teacher)
-        )
 
 
 def load(path):
@@ -213,20 +210,6 @@ def test_a_resumed_training_is_the_one_that_was_never_killed(evaluate, averaged,
     for key in ('state_dict', averaged):
         for name, value in expected[key].items():
             torch.testing.assert_close(actual[key][name], value, msg=name)
-
-
-def test_without_a_teacher_in_the_checkpoint_it_starts_as_the_student(of_student, tmp_path):
-    work_dir, _, _ = of_student
-    checkpoint = load(work_dir / 'iter_2.pth')
-    del checkpoint['teacher_state_dict']
-    torch.save(checkpoint, tmp_path / 'iter_2.pth')
-    (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'iter_2.pth'))
-    start = StartOfTheTeacher()
-    recorder, _ = train(tmp_path, STUDENT, resume=True, hooks=[start])
-    assert len(recorder.outputs) == 2
-    for name, value in checkpoint['state_dict'].items():
-        assert torch.equal(start.student[name], value), name
-        assert torch.equal(start.teacher[name], value), name
 
 
 def test_the_checkpoint_is_the_teacher_for_a_plain_encoder_decoder(of_teacher):
