@@ -42,51 +42,18 @@ PAIRS = dict(
         ),
         ({'train_cfg.type': 'EpochBasedTrainLoop', 'train_dataloader.sampler.type': 'X'}, None),
         (
-            {'train_dataloader.dataset.labeled': None},
-            'train_dataloader.dataset.labeled: missing; expected a labelled set',
-        ),
-        (
-            {'val_evaluator': None},
-            'val_evaluator: missing; expected one, because there is a val_dataloader',
-        ),
-        (
-            {'optim_wrapper.optimizer': None},
-            'optim_wrapper.optimizer: missing; expected one, as in dict(type="SGD", ...)',
-        ),
-        (
-            {'optim_wrapper.clip_grad.max_nrm': 1},
-            'optim_wrapper.clip_grad.max_nrm: unknown; expected max_norm, ',
-        ),
-        (
             {'model.data_preprocessor.type': 'SegDataPreProcessor'},
             'train_dataloader.dataset.unlabeled: model.data_preprocessor.type is '
             'SegDataPreProcessor, which takes no pairs; expected BranchPreprocessor, or ',
         ),
         (
-            {'train_dataloader.dataset.labeled_per_unlabeled': 9},
-            'train_dataloader.dataset.labeled_per_unlabeled=9: no unlabelled image in a batch of '
-            '4; expected at most 4, or a larger train_dataloader.batch_size',
-        ),
-        (
-            {'model.type': 'EncoderDecoder'},
-            "model.type='EncoderDecoder': takes no pairs; expected a model that does, such as CCT",
-        ),
-        (
             {'train_cfg.type': 'EpochBasedTrainLoop'},
             'train_cfg: counts epochs, and train_dataloader.sampler PairSampler has no end; ',
-        ),
-        (
-            {'param_scheduler.0.by_epoch': True},
-            'param_scheduler.0.by_epoch: True, and train_cfg counts iterations, so it would never',
         ),
         ({'param_scheduler.0': dict(_PLATEAU, by_epoch=True)}, None),
         (
             {'param_scheduler.0': dict(_PLATEAU, by_epoch=False)},
             'param_scheduler.0.by_epoch: False, so it would never get a metric; expected by_epoch',
-        ),
-        (
-            {'default_hooks.checkpoint.by_epoch': True},
-            'default_hooks.checkpoint.by_epoch: True, and train_cfg counts iterations, so nothing',
         ),
         (
             {'default_hooks.teacher': _TEACHER, 'custom_hooks': [_TEACHER]},
@@ -114,3 +81,32 @@ def test_parts_of_a_training_go_together(changes, expected):
     found = [str(problem) for problem in training_problems(config)]
     assert len(found) == (expected is not None)
     assert not expected or found[0].startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ('key', 'value', 'said'),
+    [
+        ('train_dataloader.dataset.labeled', None, ': missing; expected a labelled set'),
+        ('val_evaluator', None, ': missing; expected one, because there is a val_dataloader'),
+        ('optim_wrapper.optimizer', None, ': missing; expected one, as in dict(type="SGD", ...)'),
+        ('optim_wrapper.clip_grad.max_nrm', 1, ': unknown; expected max_norm, '),
+        (
+            'model.type',
+            'EncoderDecoder',
+            "='EncoderDecoder': takes no pairs; expected a model that",
+        ),
+        (
+            'param_scheduler.0.by_epoch',
+            True,
+            ': True, and train_cfg counts iterations, so it would',
+        ),
+        (f'{CHECKPOINT}.by_epoch', True, ': True, and train_cfg counts iterations, so nothing'),
+        (
+            'train_dataloader.dataset.labeled_per_unlabeled',
+            9,
+            '=9: no unlabelled image in a batch of 4; expected at most 4, or a larger train_data',
+        ),
+    ],
+)
+def test_a_setting_that_does_not_do_is_named(key, value, said):
+    test_parts_of_a_training_go_together({key: value}, f'{key}{said}')
