@@ -86,5 +86,5 @@ def _libraries() -> tuple[Path, ...]:
     folders = [paths['stdlib'], paths['purelib'], paths['platlib'], site.getusersitepackages()]
     for name in ('mmengine', 'mmcv', 'mmseg', 'mmpretrain'):
         spec = find_spec(name)
-        folders += spec.submodule_search_locations if spec else []
+        folders += (spec and spec.submodule_search_locations) or []
     return tuple(Path(folder).resolve() for folder in folders)
