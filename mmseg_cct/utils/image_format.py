@@ -64,7 +64,10 @@ def image_format(file: BinaryIO | bytes) -> ImageFormat:
         if start[4:8] == _JP2 or start.startswith(_SIZE):
             return _of_jp2(start + file.read(_HEADER))
         if start.startswith(_PNG) and len(start) == 26:
-            return _of_png(bits=start[24], colour=start[25])
+            bits, colour = start[24], start[25]
+            # OpenCV drops the opacity of an 8-bit PNG and keeps the colours
+            opacity, plain = colour in (4, 6), bits <= 8
+            return ImageFormat(_PNG_CHANNELS.get(colour, 3), bits, 'integers', opacity, plain)
         if _PNM.match(start):
             return _of_pnm(start + file.read(_HEADER))
         return ImageFormat(3, 8)
@@ -79,13 +82,6 @@ def require_plain(found: ImageFormat) -> None:
             f'{found.describe()}, which LoadImageFromFile would change; expected 8-bit RGB or grey,'
             ' or LoadChannels in its place, as tools/new_config.py writes it for such images'
         )
-
-
-def _of_png(bits: int, colour: int) -> ImageFormat:
-    # OpenCV drops the opacity of an 8-bit PNG and keeps the colours
-    return ImageFormat(
-        _PNG_CHANNELS.get(colour, 3), bits, has_opacity=colour in (4, 6), is_plain=bits <= 8
-    )
 
 
 def _of_pnm(header: bytes) -> ImageFormat:

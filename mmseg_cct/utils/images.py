@@ -180,17 +180,13 @@ def read_mask(
     if pages != 1:
         raise UserError(path, f'{pages} pages, one is read', 'a mask with one page')
     if orientation != 1:
-        raise UserError(
-            path,
-            f'EXIF orientation {orientation}, which turns images but not masks',
-            'a mask without it, turned as its image is shown',
-        )
+        found = f'EXIF orientation {orientation}, which turns images but not masks'
+        expected = 'a mask without it, turned as its image is shown'
+        raise UserError(path, found, expected)
     if not np.array_equal(ids.squeeze(), loaded.squeeze()):
-        raise UserError(
-            path,
-            f'imdecode_backend={backend!r} reads other ids than are in it (Pillow mode {mode})',
-            "LoadAnnotations(imdecode_backend='pillow')",
-        )
+        found = f'imdecode_backend={backend!r} reads other ids than are in it (Pillow mode {mode})'
+        expected = "LoadAnnotations(imdecode_backend='pillow')"
+        raise UserError(path, found, expected)
     return ids
 
 

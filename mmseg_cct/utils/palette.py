@@ -28,12 +28,17 @@ _OTHER_NAMES = dict(
 )  # fmt: skip
 
 
-def distinct_colours(count: int, taken: Sequence[Colour] = ()) -> list[Colour]:
+@cache
+def distinct_colours(count: int, taken: tuple[Colour, ...] = ()) -> tuple[Colour, ...]:
     """Returns at most 1000 RGB colours in [0, 255], each the farthest in CIELAB from all before it.
 
     A larger count keeps the first colours. All are far from those `taken`.
     """
-    return list(_distinct(count, tuple(taken)))
+    if not taken and count:
+        return _FIRST, *distinct_colours(count - 1, (_FIRST,))
+    rgb = np.stack(np.meshgrid(_LEVELS, _LEVELS, _LEVELS, indexing='ij'), -1).reshape(-1, 3)
+    given = _lab(np.array(taken)) if taken else None
+    return tuple(map(tuple, rgb[farthest_first(_lab(rgb), count, given)].tolist()))
 
 
 def class_colours(
@@ -45,7 +50,7 @@ def class_colours(
         colour = (chosen or {}).get(name) or known.get(_plain(name))
         if colour is not None and colour not in own.values():
             own[name] = colour
-    rest = iter(distinct_colours(len(classes) - len(own), list(own.values())))
+    rest = iter(distinct_colours(len(classes) - len(own), tuple(own.values())))
     return [own[name] if name in own else next(rest) for name in classes]
 
 
@@ -71,11 +76,9 @@ def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
     if isinstance(content, list) and len(content) == len(classes):
         content = dict(zip(classes, content))
     if not isinstance(content, dict) or not set(content) & set(classes):
-        raise UserError(
-            palette,
-            f'no colours of the classes ({", ".join(classes)})',
-            f'them by name, or a list of {len(classes)}',
-        )
+        found = f'no colours of the classes ({", ".join(classes)})'
+        expected = f'them by name, or a list of {len(classes)}'
+        raise UserError(palette, found, expected)
     chosen = {name: _colour(content[name], f'{palette}: {name}') for name in content}
     return class_colours(classes, chosen)
 
@@ -101,15 +104,6 @@ def _colour(value: Any, place: str) -> Colour:
         if all(isinstance(part, int) and 0 <= part <= 255 for part in value):
             return red, green, blue
     raise UserError(place, f'{value!r}', "[r, g, b] from 0 to 255, or '#rrggbb'")
-
-
-@cache
-def _distinct(count: int, taken: tuple[Colour, ...]) -> tuple[Colour, ...]:
-    if not taken and count:
-        return _FIRST, *_distinct(count - 1, (_FIRST,))
-    rgb = np.stack(np.meshgrid(_LEVELS, _LEVELS, _LEVELS, indexing='ij'), -1).reshape(-1, 3)
-    given = _lab(np.array(taken)) if taken else None
-    return tuple(map(tuple, rgb[farthest_first(_lab(rgb), count, given)].tolist()))
 
 
 def _lab(rgb: np.ndarray) -> np.ndarray:

@@ -129,11 +129,9 @@ def _require_same_optimizer(runner: Runner, checkpoint: dict[str, Any], name: st
         if key not in known and not (value is None or isinstance(value, bool))
     }
     if sizes[0] != sizes[1] or unknown - {'initial_lr', 'initial_momentum'}:
-        raise UserError(
-            '--resume',
-            f'{name} holds the state of another optimizer or model than optim_wrapper makes',
-            f'the same (to start from its weights alone: --cfg-options load_from={name})',
-        )
+        found = f'{name} holds the state of another optimizer or model than optim_wrapper makes'
+        expected = f'the same (to start from its weights alone: --cfg-options load_from={name})'
+        raise UserError('--resume', found, expected)
 
 
 def _require_iterations_left(runner: Runner, checkpoint: dict[str, Any], name: str) -> None:
