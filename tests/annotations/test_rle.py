@@ -7,13 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from mmseg_cct.annotations.rle import (
-    brush_alpha,
-    brush_of_mask,
-    coco_counts,
-    mask_of_runs,
-    runs_of_mask,
-)
+from mmseg_cct.annotations import rle
 from mmseg_cct.errors import UserError
 
 MASKS = arrays(bool, array_shapes(min_dims=2, max_dims=2, max_side=40))
@@ -22,15 +16,15 @@ MASK = np.random.default_rng(0).random((7, 5)) > 0.6
 
 @given(MASKS, st.sampled_from('CF'))
 def test_runs_along_rows_or_columns_are_unpacked_as_they_were_packed(mask, order):
-    packed = runs_of_mask(mask, order)
+    packed = rle.runs_of_mask(mask, order)
     assert packed == runs(mask.reshape(-1, order=order))
-    assert np.array_equal(mask_of_runs(packed, mask.shape[::-1], order), mask)
+    assert np.array_equal(rle.mask_of_runs(packed, mask.shape[::-1], order), mask)
 
 
-@given(MASKS, st.sampled_from([brush_of_mask, brush]))
-@example(np.ones((300, 300), bool), brush_of_mask)  # longer than the longest run
+@given(MASKS, st.sampled_from([rle.brush_of_mask, brush]))
+@example(np.ones((300, 300), bool), rle.brush_of_mask)  # longer than the longest run
 def test_a_brush_is_unpacked_as_it_was_packed(mask, pack):
-    assert np.array_equal(brush_alpha(pack(mask), mask.shape[::-1]), mask)
+    assert np.array_equal(rle.brush_alpha(pack(mask), mask.shape[::-1]), mask)
 
 
 def test_compressed_runs_are_those_of_pycocotools():
@@ -38,25 +32,25 @@ def test_compressed_runs_are_those_of_pycocotools():
     disc = (x - 20) ** 2 + (y - 25) ** 2 < 180
     # encode(disc)['counts'] of pycocotools 2.0.11
     text = 'd;7Y14L4M2N2N2N2O0O2O0O2O000000000001N101N101N2N2N2N3L4Lh8'
-    assert np.array_equal(mask_of_runs(coco_counts(text), (40, 50), 'F'), disc)
+    assert np.array_equal(rle.mask_of_runs(rle.coco_counts(text), (40, 50), 'F'), disc)
 
 
 @pytest.mark.parametrize(
     ('call', 'message'),
     [
-        (lambda: mask_of_runs([3, 3], (5, 7), 'C'), 'RLE: 6 pixels; expected 5×7'),
-        (lambda: mask_of_runs([-1, 36], (5, 7), 'C'), 'runs that are no numbers'),
-        (lambda: mask_of_runs([2**63 - 1, 36], (5, 7), 'C'), 'RLE: .* pixels; expected 5×7'),
-        (lambda: mask_of_runs([1.5, 33.5], (5, 7), 'C'), 'runs that are no numbers'),
-        (lambda: mask_of_runs([35], (10**9, 10**9), 'C'), 'size: .*; expected pixels, at most'),
-        (lambda: mask_of_runs([35], (-5, -7), 'C'), 'size: -5×-7; expected pixels'),
-        (lambda: mask_of_runs([35], ('5', 7), 'C'), 'size: 5×7; expected pixels'),
-        (lambda: coco_counts('a€'), "character 'â'; expected COCO's alphabet"),
-        (lambda: coco_counts('o' * 99), "RLE: character 'o'"),
-        (lambda: brush_alpha(brush(MASK), (5, 8)), '140 values of 8 bits; expected 5×8'),
-        (lambda: brush_alpha(brush(MASK)[:40], (5, 7)), 'the end of the RLE amid a run'),
-        (lambda: brush_alpha([0], (5, 7)), 'the end of the RLE amid a run'),
-        (lambda: brush_alpha(brush(MASK), (10**9, 1)), 'size: .*; expected pixels, at most'),
+        (lambda: rle.mask_of_runs([3, 3], (5, 7), 'C'), 'RLE: 6 pixels; expected 5×7'),
+        (lambda: rle.mask_of_runs([-1, 36], (5, 7), 'C'), 'runs that are no numbers'),
+        (lambda: rle.mask_of_runs([2**63 - 1, 36], (5, 7), 'C'), 'RLE: .* pixels; expected 5×7'),
+        (lambda: rle.mask_of_runs([1.5, 33.5], (5, 7), 'C'), 'runs that are no numbers'),
+        (lambda: rle.mask_of_runs([35], (10**9, 10**9), 'C'), 'size: .*; expected pixels, at most'),
+        (lambda: rle.mask_of_runs([35], (-5, -7), 'C'), 'size: -5×-7; expected pixels'),
+        (lambda: rle.mask_of_runs([35], ('5', 7), 'C'), 'size: 5×7; expected pixels'),
+        (lambda: rle.coco_counts('a€'), "character 'â'; expected COCO's alphabet"),
+        (lambda: rle.coco_counts('o' * 99), "RLE: character 'o'"),
+        (lambda: rle.brush_alpha(brush(MASK), (5, 8)), '140 values of 8 bits; expected 5×8'),
+        (lambda: rle.brush_alpha(brush(MASK)[:40], (5, 7)), 'the end of the RLE amid a run'),
+        (lambda: rle.brush_alpha([0], (5, 7)), 'the end of the RLE amid a run'),
+        (lambda: rle.brush_alpha(brush(MASK), (10**9, 1)), 'size: .*; expected pixels, at most'),
     ],
 )
 def test_damaged_runs_are_refused(call, message):
