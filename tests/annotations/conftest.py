@@ -4,8 +4,8 @@ import exports
 import numpy as np
 import pytest
 from drawing import drawn
+from folders import save
 from hypothesis import settings
-from PIL import Image
 
 # the same inputs in every run, however slow the machine
 settings.register_profile('mmseg_cct', derandomize=True, deadline=None)
@@ -24,9 +24,7 @@ def masks(tmp_path):
     noise = rng.integers(0, 4, (9, 13), np.uint8).repeat(3, 0).repeat(3, 1)
     masks = {}
     for name, mask in (('a.jpg', drawn()), ('sub dir/ä & b.png', noise)):
-        for kind, pixels in (('photos', mask[..., None].repeat(3, 2)), ('true', mask)):
-            path = tmp_path / kind / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(pixels).save(path.with_suffix('.png') if kind == 'true' else path)
         masks[name] = (tmp_path / 'true' / name).with_suffix('.png')
+        save(masks[name], mask)
+        save(tmp_path / 'photos' / name, mask[..., None].repeat(3, 2))
     return masks
