@@ -25,12 +25,15 @@ def test_coco_parts_of_an_object_add_up_and_crowds_are_ignored(tmp_path):
     assert (drawn(coco.read(Source(source.path)))[:, 2:] == 0).all()
 
 
-@pytest.mark.parametrize('parts', [[BOX, None], [BOX, []], list(map(str, BOX)), [BOX, [1, 2, 3]]])
+@pytest.mark.parametrize(
+    'parts', [[BOX, None], [BOX, []], BOX, list(map(str, BOX)), [BOX, [1, 2, 3]]]
+)
 def test_a_part_that_is_no_polygon_leaves_the_others(tmp_path, parts):
     (image,) = coco.read(of_coco(tmp_path, dict(segmentation=parts))).images
     assert np.array_equal(image.shapes[0].polygons[0].reshape(-1), BOX)
     faults = [part.fault for part in image.left_out if part.fault]
     assert all('3 numbers; expected x and y of each point' in fault for fault in faults)
+    assert bool(image.left_out) == (len(parts) == 2)
 
 
 def test_coco_of_roboflow_is_several_files_and_a_category_that_groups(tmp_path):

@@ -13,7 +13,8 @@ def test_labelme_circles_rectangles_and_what_is_ignored(tmp_path):
     source = of_labelme(tmp_path, dict(shape_type='circle', points=[[5, 5], [5, 8]]))
     disc = drawn(labelme.read(source)) == 0
     assert disc.sum() == pytest.approx(np.pi * 9, abs=4) and disc[2:8, 5].all()
-    for kind, points in ('rectangle', [[8, 6], [2, 2]]), ('quadrilateral', CORNERS):
+    turned = 'quadrilateral', 'rotation'  # the latter of X-AnyLabeling
+    for kind, points in ('rectangle', [[8, 6], [2, 2]]), *((kind, CORNERS) for kind in turned):
         source = of_labelme(tmp_path, dict(shape_type=kind, points=points))
         assert (drawn(labelme.read(source)) == 0).sum() == 24
     mask = base64_of(png(np.full((2, 2), 255, np.uint8)))
