@@ -142,11 +142,9 @@ class Reading(NamedTuple):
 
 
 class Watch:
-    """Watches the cores that this process may use.
+    """Watches the cores that this process may use, and measures with some threads.
 
-    Args:
-        threads: Threads that this process measures with.
-        allow_busy: Whether to print figures taken beside other processes, with a mark.
+    With `allow_busy`, figures taken beside other processes are printed, with a mark.
     """
 
     def __init__(self, threads: int, allow_busy: bool) -> None:

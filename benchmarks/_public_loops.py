@@ -62,11 +62,9 @@ UNIMATCH_MENDS = {'unimatch.py': _UNIMATCH_LOOP, 'supervised.py': _UNIMATCH_LOOP
 
 
 class Notes:
-    """Records the CPU time of each step and validation of this process.
+    """Records the CPU time of each step and validation of this process in a JSON file.
 
-    Args:
-        file: JSON file, written after each validation and at the end.
-        stop: Steps after which the process ends; None trains to the end.
+    It is written after each validation and at the end; after `stop` steps the process ends.
     """
 
     def __init__(self, file: Path, stop: int | None) -> None:

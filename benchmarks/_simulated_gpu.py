@@ -75,10 +75,7 @@ class _Shapes(FakeTensorMode):
 class SimulatedGPU(TorchDispatchMode):
     """Runs what is in its context on a simulated GPU.
 
-    Attributes:
-        waits: What the host waited for since `reset`, as (kind, place).
-        operations: How often each operation but views ran on the GPU since `reset`.
-        peak: Largest sum of the memory of all tensors on the GPU, in bytes.
+    `peak` is the largest sum of the memory of all tensors on the GPU, in bytes.
     """
 
     def __init__(self) -> None:
@@ -90,8 +87,8 @@ class SimulatedGPU(TorchDispatchMode):
 
     def reset(self) -> None:
         """Forgets waits and operations, as at the beginning of a step."""
-        self.waits: list[tuple[str, str]] = []
-        self.operations: Counter[str] = Counter()
+        self.waits: list[tuple[str, str]] = []  # what the host waited for: kind and place
+        self.operations: Counter[str] = Counter()  # on the GPU, without views
 
     def __enter__(self) -> 'SimulatedGPU':
         global _current

@@ -58,27 +58,16 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One size of the problem.
+    """One size of the problem."""
 
-    Attributes:
-        images: N.
-        channels: D.
-        height: h, of z.
-        width: w, of z.
-        classes: C.
-        stride: s.
-        decoders: Number of decoders by perturbation.
-        position_fraction: Share of the feature positions that the losses use.
-    """
-
-    images: int
-    channels: int
-    height: int
-    width: int
-    classes: int
-    stride: int
-    decoders: tuple[tuple[str, int], ...]
-    position_fraction: float = 1.0
+    images: int  # N
+    channels: int  # D
+    height: int  # h, of z
+    width: int  # w, of z
+    classes: int  # C
+    stride: int  # s
+    decoders: tuple[tuple[str, int], ...]  # number of decoders by perturbation
+    position_fraction: float = 1.0  # share of the feature positions that the losses use
 
     @property
     def num_decoders(self) -> int:
@@ -108,10 +97,6 @@ class Branch:
 
     The main prediction is smooth with a few objects on a background of class 0, so that masks and
     cut-outs have something to do.
-
-    Args:
-        case: The size.
-        options: The command line: device, dtype, reference.
     """
 
     def __init__(self, case: Case, options: argparse.Namespace) -> None:
@@ -125,13 +110,9 @@ class Branch:
         self.seg_logits = F.interpolate(coarse.to(options.device), size, mode='bilinear')
 
     def make(self, name: str) -> Step:
-        """Builds an implementation.
+        """Builds the step, forward and backward, of an implementation; it returns the loss.
 
-        Args:
-            name: 'bank', 'bank torch.compile', 'bank eager', 'plain', 'public', 'main decoder'.
-
-        Returns:
-            Its step, forward and backward; it returns the loss.
+        They are 'bank', 'bank torch.compile', 'bank eager', 'plain', 'public' and 'main decoder'.
         """
         if name.startswith('bank'):
             ways: dict[str, bool | str] = {'bank': 'auto', 'bank torch.compile': True}

@@ -133,19 +133,9 @@ def _config(options: argparse.Namespace, method: str | None = None) -> Config:
 
 
 def _plugin_step(
-    config: Config,
-    batch: dict,
-    options: argparse.Namespace,
-    settings: frozenset[str] = frozenset(),
+    config: Config, batch: dict, options: argparse.Namespace, settings: frozenset[str] = frozenset()
 ) -> Step:
-    """Builds a model and its optimizer, and returns their step on a batch.
-
-    Args:
-        config: The config.
-        batch: Batch as a data loader gives it.
-        options: The command line.
-        settings: Names of `VARIANTS`.
-    """
+    """Builds a model and its optimizer, with some `VARIANTS`; returns their step on a batch."""
     torch.manual_seed(0)
     model = MODELS.build(copy.deepcopy(config.model)).to(options.device).train()
     optim_cfg = copy.deepcopy(config.optim_wrapper)
@@ -255,11 +245,7 @@ def parse_args() -> argparse.Namespace:
         help=f'settings to measure as well: {", ".join(VARIANTS)}, or several joined by +',
     )
     parser.add_argument(
-        '--method',
-        nargs='+',
-        default=[],
-        choices=method_names(),
-        help='methods to measure as well',
+        '--method', nargs='+', default=[], choices=method_names(), help='methods to measure as well'
     )
     parser.add_argument(
         '--labeled-per-unlabeled',
