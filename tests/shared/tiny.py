@@ -155,8 +155,7 @@ def mean_teacher_config(**kwargs):
 
 def mean_teacher(seed=0, **kwargs):
     """A tiny student that learns from a teacher."""
-    torch.manual_seed(seed)
-    return MODELS.build(mean_teacher_config(**kwargs))
+    return build(seed, **mean_teacher_config(**kwargs))
 
 
 def taught(batch_statistics=True, **kwargs):

@@ -10,7 +10,6 @@ import tiny
 import torch
 import world
 from mmengine.config import Config
-from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
 from mmseg_cct.engine.hooks import UnlabeledVisualizationHook, unlabeled_visualization_hook
@@ -88,28 +87,19 @@ def test_other_ranks_draw_nothing(trained, tmp_path, monkeypatch):
     assert not list(tmp_path.rglob('*.png'))
 
 
-def make_model():
-    torch.manual_seed(0)
-    return MODELS.build(tiny.model_config())
-
-
-def make_item(size=(37, 45)):
-    torch.manual_seed(1)
-    return dict(
+def test_predictions_have_the_images_size_whatever_its_padding():
+    model, size = tiny.build(), (37, 45)
+    item = dict(
         inputs=torch.randint(0, 256, (3, *size), dtype=torch.uint8),
         data_samples=SegDataSample(metainfo=dict(img_shape=size)),
     )
-
-
-def test_predictions_have_the_images_size_whatever_its_padding():
-    model = make_model()
     with undisturbed(model, 0):
-        image, main, auxiliary = predict(model, make_item())
-        again = predict(model, make_item())[2]
-    assert image.shape == (37, 45, 3) and main.shape == (37, 45)
-    assert np.array_equal(image[..., 0], make_item()['inputs'][2])  # RGB
+        image, main, auxiliary = predict(model, item)
+        again = predict(model, item)[2]
+    assert image.shape == (*size, 3) and main.shape == size
+    assert np.array_equal(image[..., 0], item['inputs'][2])  # RGB
     assert list(auxiliary) == list(model.auxiliary_head.perturbations)
-    assert all(ids.shape == (1, 37, 45) for ids in auxiliary.values())
+    assert all(ids.shape == (1, *size) for ids in auxiliary.values())
     assert np.array_equal(auxiliary['ObjectMasking'], again['ObjectMasking'])
 
 
@@ -137,7 +127,7 @@ def test_colours_and_disagreement(height, width):
 
 @pytest.mark.parametrize('bank', [True, False])
 def test_without_decoders_or_unlabelled_images_there_is_nothing_to_draw(bank):
-    model = make_model() if bank else torch.nn.Linear(1, 1)
+    model = tiny.build() if bank else torch.nn.Linear(1, 1)
     loader = SimpleNamespace(dataset=[])
     runner = SimpleNamespace(model=torch.nn.DataParallel(model), train_dataloader=loader)
     with pytest.raises(UserError, match='no auxiliary decoders or no unlabelled images; expected'):
