@@ -7,31 +7,17 @@ from mmengine.registry import MODEL_WRAPPERS
 
 
 def assert_same_under_ddp(model, alone, step, folder, lr=0.1):
-    """Trains a model under DDP and its twin without, and compares the weights.
+    """Trains a model under DDP and its twin without, by `step(model, optim_wrapper)`.
 
     DDP does not look for unused parameters: the second iteration fails if a parameter got no
     gradient in the first.
-
-    Args:
-        model: The model to wrap.
-        alone: Another one with the same weights.
-        step: `step(model, optim_wrapper)` trains an iteration.
-        folder: Where the process group of one rank meets.
-        lr: Learning rate.
     """
     torch.distributed.init_process_group(
         'gloo', init_method=f'file://{folder}/rendezvous', rank=0, world_size=1
     )
     try:
-        wrapped = MODEL_WRAPPERS.build(
-            dict(
-                type='MMDistributedDataParallel',
-                module=model,
-                device_ids=None,
-                broadcast_buffers=False,
-                find_unused_parameters=False,
-            )
-        )
+        ddp = dict(type='MMDistributedDataParallel', device_ids=None, broadcast_buffers=False)
+        wrapped = MODEL_WRAPPERS.build(dict(ddp, module=model, find_unused_parameters=False))
         for each in (wrapped, alone):
             wrapper = OptimWrapper(torch.optim.SGD(each.parameters(), lr))
             for _ in range(2):

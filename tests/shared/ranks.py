@@ -15,15 +15,7 @@ without_cuda = pytest.mark.skipif(
 
 
 def on_two_ranks(function, folder):
-    """Calls `function(rank)` in two forks of this process and gives both results.
-
-    Args:
-        function: What each rank computes; its result is saved by torch.
-        folder: Where the ranks meet and leave their results.
-
-    Returns:
-        The results of rank 0 and 1.
-    """
+    """Calls `function(rank)` in two forks of this process, which meet in a folder; both results."""
 
     def run(rank):
         torch.distributed.init_process_group(

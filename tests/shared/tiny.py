@@ -60,15 +60,8 @@ def perturb(perturbation, shared, group=None, seed=5):
 
 def model_config(**kwargs):
     """A CCT model of a few thousand parameters: 3 classes, stride 8, z of 6 channels."""
-    names = (
-        'IntermediateVAT',
-        'SpatialDropout',
-        'GuidedCutout',
-        'ContextMasking',
-        'ObjectMasking',
-        'FeatureDrop',
-        'FeatureNoise',
-    )
+    names = ['IntermediateVAT', 'SpatialDropout', 'GuidedCutout', 'ContextMasking', 'ObjectMasking']
+    names += ['FeatureDrop', 'FeatureNoise']
     config = ConfigDict(
         type='CCTSegmentor',
         data_preprocessor=dict(

@@ -46,18 +46,12 @@ def make_weak(tmp_path):
     for name, size in SIZES.items():
         image = cv2.resize(rng.integers(0, 256, (4, 5, 3), np.uint8), size[::-1])
         cv2.imwrite(str(tmp_path / f'images/{name}.jpg'), image)
-        mask = cv2.resize(
-            rng.integers(0, 3, (4, 5), np.uint8), size[::-1], interpolation=cv2.INTER_NEAREST
-        )
+        ids = rng.integers(0, 3, (4, 5), np.uint8)
+        mask = cv2.resize(ids, size[::-1], interpolation=cv2.INTER_NEAREST)
         cv2.imwrite(str(tmp_path / f'masks/{name}.png'), mask)
-    (tmp_path / 'labels.json').write_text(
-        json.dumps(
-            dict(
-                metainfo=dict(classes=CLASSES[1:]),
-                data_list=[dict(img_path=f'{n}.jpg', gt_label=ids) for n, ids in LABELS.items()],
-            )
-        )
-    )
+    listed = [dict(img_path=f'{name}.jpg', gt_label=ids) for name, ids in LABELS.items()]
+    labels = dict(metainfo=dict(classes=CLASSES[1:]), data_list=listed)
+    (tmp_path / 'labels.json').write_text(json.dumps(labels))
     text = CONFIG.replace('ROOT', str(tmp_path))
     text = text.replace('=CLASSES', f'={CLASSES}').replace('=PALETTE', f'={PALETTE}')
     config = tmp_path / 'cam.py'
