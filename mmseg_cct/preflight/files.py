@@ -35,12 +35,7 @@ from mmseg_cct.utils.shares import on_first_process
 from mmseg_cct.utils.text import one_line
 
 from .components import class_of
-from .pipelines import (
-    check_unlabeled_pipeline,
-    cropping_problems,
-    loads_masks,
-    mask_loading_problems,
-)
+from .pipelines import check_unlabeled_pipeline, cropping_problems, has, mask_loading_problems
 
 # A waiting task of a thread pool takes 1.7 KiB: gigabytes for a million files.
 _FILES_AT_ONCE = 4096
@@ -116,7 +111,7 @@ def look_at_evaluation_data(dataset: Any, key: str) -> list[str]:
     check_pair = functools.partial(_check_labeled_image, turned=turned)
     try:
         for leaf in leaf_datasets(dataset):
-            has_masks = loads_masks(leaf)
+            has_masks = has(leaf, LoadAnnotations)
             raise_problems(cropping_problems(leaf) if has_masks else ())
             check = check_pair if has_masks else _check_unlabeled_image
             classes = tuple((getattr(leaf, 'metainfo', None) or {}).get('classes') or ())

@@ -34,11 +34,6 @@ _MIXED = (
 )
 
 
-def loads_masks(dataset: Any) -> bool:
-    """Tells whether a set's pipeline loads masks."""
-    return has(dataset, _LOADING_MASKS)
-
-
 def has(dataset: Any, *kinds: type) -> bool:
     """Tells whether a set's pipeline has a transform of one of some kinds."""
     return any(isinstance(transform, kinds) for transform in transforms_of(dataset))

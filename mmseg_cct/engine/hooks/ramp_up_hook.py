@@ -63,15 +63,9 @@ class RampUpHook(Hook):
 
     def value_at(self, iteration: int, max_iters: int, built: float) -> float:
         """Returns the value at an iteration of `max_iters`; `built` is that in the built model."""
-        start, end = self.ends(built)
+        start = built if self.start is None else self.start
+        end = built if self.end is None else self.end
         return start + (end - start) * self.schedule(iteration, self.fraction * max_iters)
-
-    def ends(self, built: float) -> tuple[float, float]:
-        """Returns start and end; where one is None, it is `built`, the value in the built model."""
-        return (
-            built if self.start is None else self.start,
-            built if self.end is None else self.end,
-        )
 
     def find(self, model: nn.Module) -> list[tuple[Any, str, float]]:
         """Finds every object that has the attribute, with its name and value, a number."""
@@ -94,9 +88,8 @@ class RampUpHook(Hook):
 
     def _number(self, owner: Any, name: str) -> float:
         if not _is_number(value := self._part(owner, name)):
-            found = ''
             expected = f'a number, the model has {type(value).__name__} there'
-            raise UserError(f'RampUpHook.attribute={self.attribute!r}', found, expected)
+            raise UserError(f'RampUpHook.attribute={self.attribute!r}', '', expected)
         return value
 
     def _children(self, owner: Any, part: str) -> list[Any]:
@@ -111,9 +104,8 @@ class RampUpHook(Hook):
         if hasattr(owner, name):
             return getattr(owner, name)
         # what a path may contain: child modules and public numbers
-        names = (
-            [child for child, _ in owner.named_children()] if isinstance(owner, nn.Module) else []
-        )
+        children = owner.named_children() if isinstance(owner, nn.Module) else ()
+        names = [child for child, _ in children]
         names += [n for n, v in vars(owner).items() if _is_number(v) and not n.startswith('_')]
         found = f'the model has no {name!r} there'
         expected = nearest(name, names, '', cutoff=0.6)
