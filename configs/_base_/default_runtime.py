@@ -29,7 +29,7 @@ default_hooks = dict(
     # BatchNorm over the ranks of a distributed training without SyncBN
     statistics=dict(type='SyncStatisticsHook'),
     sampler_seed=dict(type='DistSamplerSeedHook'),
-    # faster depthwise convolutions on a CPU; untried on a GPU, where it stays off
+    # faster depthwise convolutions on a CPU; not measured on a GPU, where it stays off
     memory_format=dict(type='ChannelsLastHook', enabled=None),
     # halves the time of validation and test on a CPU
     fuse_conv_bn=dict(type='FuseConvBNHook', enabled=None),
