@@ -38,8 +38,7 @@ ROOMS = {
     },
     # A trained network labels images, as `predict` does: by `apis` and its config.
     'pseudo_labels': {
-        *('errors', 'utils', 'config', 'datasets', 'engine', 'evaluation', 'preflight'),
-        *('visualization', 'apis'),
+        *('errors', 'utils', 'config', 'datasets', 'engine', 'preflight', 'visualization', 'apis'),
     },
     'analysis': {
         *('errors', 'version', 'utils', 'config', 'models', 'datasets', 'engine', 'evaluation'),

@@ -22,6 +22,7 @@ from mmseg_cct.visualization.label_maps import class_legend
 
 from .labels_from_maps import strongest
 from .settings import PseudoLabelSettings, WeakImage
+from .sureness import ratio
 from .writer import BEFORE_CRF, LABELS, maps_of
 
 T = TypeVar('T')
@@ -56,7 +57,7 @@ class LabelStatistics(NamedTuple):
     @property
     def precision(self) -> np.ndarray:
         """`(C,)` share of correct pixels among those labelled with the class."""
-        return _ratio(self.confusion.diagonal(), self.confusion[:-1].sum(1))
+        return ratio(self.confusion.diagonal(), self.confusion[:-1].sum(1))
 
 
 def write_report(model: Any, settings: PseudoLabelSettings, out: str, num_pictures: int) -> None:
@@ -211,8 +212,4 @@ def _mean(values: np.ndarray) -> str:
 def _iou(confusion: np.ndarray) -> np.ndarray:
     """IoU `(C,)` of pixels by label and true class, `(C, C)` or `(C + 1, C)`."""
     right, predicted = confusion.diagonal(), confusion[: confusion.shape[1]].sum(1)
-    return _ratio(right, predicted + confusion.sum(0) - right)
-
-
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+    return ratio(right, predicted + confusion.sum(0) - right)

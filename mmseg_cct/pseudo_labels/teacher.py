@@ -13,9 +13,10 @@ from mmseg_cct.apis.test import follow_test_size
 from mmseg_cct.config.domains import pipeline_for_tests
 from mmseg_cct.engine.prediction import fused_test_step
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.sureness import levels_of
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.images import loader_in, read_image
+
+from .sureness import levels_of
 
 
 class Teacher:

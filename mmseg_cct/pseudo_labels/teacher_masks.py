@@ -19,14 +19,6 @@ from PIL import Image
 from mmseg_cct.apis.inference import model_origin
 from mmseg_cct.datasets.leaves import data_folders, infos_of, read_truth
 from mmseg_cct.errors import UserError, raise_problems
-from mmseg_cct.evaluation.sureness import (
-    LEVELS,
-    count_levels,
-    count_right,
-    cuts_by_share,
-    masks_of,
-    precision_table,
-)
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.failures import first_image_guards
 from mmseg_cct.utils.files import read_record, write_record, write_text
@@ -40,6 +32,7 @@ from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.label_maps import full_palette
 
 from .report import Rows, spread, write_pictures
+from .sureness import LEVELS, count_levels, count_right, cuts_by_share, masks_of, precision_table
 from .teacher import Teacher
 from .writer import LABELS
 

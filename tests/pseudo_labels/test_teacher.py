@@ -5,7 +5,7 @@ import torch
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 
-from mmseg_cct.evaluation.sureness import levels_of
+from mmseg_cct.pseudo_labels.sureness import levels_of
 from mmseg_cct.pseudo_labels.teacher import Teacher, _probabilities
 
 

@@ -90,5 +90,9 @@ def _teaching(cuts: np.ndarray) -> np.ndarray:
 
 
 def _share(counts: np.ndarray, part: np.ndarray) -> np.ndarray:
-    total = counts.sum(1)
-    return np.divide(part.sum(1), total, out=np.full(len(total), np.nan), where=total > 0)
+    return ratio(part.sum(1), counts.sum(1))
+
+
+def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Divides numbers of pixels `(C,)`; NaN where there are none."""
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mmseg_cct.evaluation import sureness
+from mmseg_cct.pseudo_labels import sureness
 
 
 def test_levels_keep_the_order_of_confidences_close_to_one():
