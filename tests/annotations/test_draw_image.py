@@ -337,20 +337,14 @@ def box(left, top, right, bottom, label='car', **more):
     ],
 )
 def test_a_box_bounds_what_has_its_extent_or_group(drawn, bounds):
-    group = 2 if getattr(drawn, 'group', None) == 2 else 1
-    objects = [Shape('car', [ring], group=group) for ring in (TRIANGLE, OTHER)]
-    if group == 1:
-        objects = [objects[0], Shape('car', [OTHER])]
+    groups = (2, 2) if getattr(drawn, 'group', None) == 2 else (1, None)
+    objects = [Shape('car', [ring], group=g) for ring, g in zip((TRIANGLE, OTHER), groups)]
     assert bounding_boxes([drawn, *objects]) == ([drawn] if bounds else [])
 
 
-def test_boxes_alone_and_empty_masks_bound_nothing():
-    empty = Shape('car', mask=np.zeros((30, 40), bool), offset=(10, 10))
-    assert bounding_boxes([box(10, 10, 50, 40), box(10, 10, 50, 40), empty]) == []
-
-
-def test_the_parts_of_a_shape_count_together():
-    mask = np.zeros((30, 40), bool)
+def test_the_parts_of_a_shape_count_together_and_empty_ones_bound_nothing():
+    around, mask = box(10, 10, 50, 40), np.zeros((30, 40), bool)
+    empty = Shape('car', mask=mask.copy(), offset=(10, 10))
+    assert bounding_boxes([around, box(10, 10, 50, 40), empty]) == []
     mask[0, 0] = mask[-1, -1] = True
-    around = box(10, 10, 50, 40)
     assert bounding_boxes([around, Shape('car', mask=mask, offset=(10, 10))]) == [around]
