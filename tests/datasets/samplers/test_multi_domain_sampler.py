@@ -95,16 +95,6 @@ def test_ranks_are_on_one_domain_and_share_its_stream(monkeypatch, world_size, s
         assert together == expected[len(expected) - len(together) :]
 
 
-def test_the_labelled_stream_does_not_depend_on_the_unlabelled_sets():
-    baseline = Domains()
-    for part in baseline.domains.values():
-        part.unlabeled = None
-    sampler = MultiDomainSampler(baseline, batch_size=BATCH, seed=3)
-    for draw, alone in zip(draws(30), sampler):
-        assert alone.domain == draw.domain and alone.pair.unlabeled is None
-        assert alone.pair == draw.pair._replace(unlabeled=None)
-
-
 @pytest.mark.parametrize(
     ('weights', 'match'),
     [
