@@ -30,9 +30,15 @@ from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import read_config
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.execution import read_metrics
-from mmseg_cct.studies.holm import holm, p_value, verdict
-from mmseg_cct.studies.study import collect, interval
-from mmseg_cct.studies.validation_curves import Curves, plot_validations
+from mmseg_cct.studies.results import (
+    Curves,
+    collect,
+    holm,
+    interval,
+    p_value,
+    plot_validations,
+    verdict,
+)
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.templates import markdown_table
 from mmseg_cct.utils.text import signed

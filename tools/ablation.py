@@ -70,8 +70,7 @@ def parse_args() -> argparse.Namespace:
 def prepare(args: argparse.Namespace) -> list[StudyRun]:
     """Writes the configs of all runs."""
     from mmseg_cct.studies.ablation import grid_methods
-    from mmseg_cct.studies.study import Overlay, lists_of, prepare_study
-    from mmseg_cct.studies.study_config import study_config
+    from mmseg_cct.studies.study import Overlay, lists_of, prepare_study, study_config
 
     options = args.cfg_options
     methods: dict[str, str | Overlay | None] = {}

@@ -20,19 +20,20 @@ from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.templates import render
 from mmseg_cct.visualization.figures import outer_legend, png_bytes
 
-from .study import (
-    Overlay,
+from .results import (
     Result,
     collect,
     collect_domains,
     gains_table,
     label_sets,
+    plot_validations,
+    read_validations,
     results_table,
     select,
     title_of_labels,
     write_csv,
 )
-from .validation_curves import plot_validations, read_validations
+from .study import Overlay
 
 BASELINE, ABCE_BASELINE = 'supervised', 'supervised-abce'
 # Labels of Figures 5 and 6, by the perturbation's name in configs.

@@ -22,10 +22,17 @@ from mmseg_cct.utils.templates import render
 from mmseg_cct.utils.text import counted, signed
 from mmseg_cct.visualization.figures import png_bytes
 
-from .holm import MIN_PAIRS
-from .study import Labels, Result, collect, interval, results_table, write_csv
-from .study_config import require_one_domain, study_config
-from .validation_curves import Curves, read_validations
+from .results import (
+    MIN_PAIRS,
+    Curves,
+    Result,
+    collect,
+    interval,
+    read_validations,
+    results_table,
+    write_csv,
+)
+from .study import Labels, require_one_domain, study_config
 
 BASELINE = 'supervised'
 PAYS, COSTS = 'pays', 'costs'

@@ -36,7 +36,7 @@ from mmseg_cct.utils.shares import ImageCounts, on_first_process
 from mmseg_cct.utils.templates import Table, render
 
 from .execution import StudyRun, prepare_runs, read_metrics
-from .study_config import keep_last_checkpoint, study_config
+from .study import keep_last_checkpoint, study_config
 
 METHOD, RECORD = 'self-train', 'self_train.json'
 

@@ -1,55 +1,96 @@
-"""Studies: runs over methods, numbers of labels and seeds, and tables of their results.
+"""Studies: the config that their runs have in common, and runs over methods, labels and seeds.
 
 The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read only from there.
 """
 
 import copy
-import csv
-import io
 import itertools
-import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
-from typing import Any, NamedTuple
+from typing import Any
 
 from mmengine.config import Config, ConfigDict
-from scipy.stats import t as student
+from mmengine.hooks import EarlyStoppingHook
+from mmengine.registry import HOOKS, DefaultScope
+from mmseg.evaluation import IoUMetric
+from mmseg.registry import METRICS
 
 from mmseg_cct.config.compose import find_bank, read_method, training_sets
+from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import PLAIN
-from mmseg_cct.config.walk import leaves
+from mmseg_cct.config.walk import at, leaves, listed
 from mmseg_cct.datasets.leaves import data_folders
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.preflight.components import is_a
 from mmseg_cct.preflight.failures import require_buildable
 from mmseg_cct.preflight.labeled_record import Labels as Labeled
 from mmseg_cct.preflight.labeled_record import read_labels
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
-from mmseg_cct.utils.files import require_outside, write_atomic
-from mmseg_cct.utils.templates import Table
-from mmseg_cct.utils.text import counted, signed
+from mmseg_cct.preflight.values import hooks_of, training_problems
+from mmseg_cct.utils.files import require_outside
 
-from .execution import StudyRun, prepare_runs, read_metrics
-from .holm import verdicts
-from .study_config import keep_last_checkpoint, study_config
+from .execution import StudyRun, prepare_runs
+from .results import title_of_labels
 
 # Merged into a config, as a method is.
 Overlay = Mapping[str, Any]
 # Sets the labelled images of a config for a seed, in place.
 Labels = Callable[[Config, int], None]
+# Settings that a study changes or needs, and what is expected there.
+_LABELED = 'train_dataloader.dataset.labeled'
+_EXPECTED = {
+    _LABELED: 'a SemiSegDataset, whose labelled images a study chooses',
+    'train_cfg.max_iters': 'a training that counts iterations',
+    'optim_wrapper': 'a config for training',
+    'test_dataloader': 'images to test on',
+    'default_hooks.checkpoint': 'a CheckpointHook, whose last checkpoint a study tests',
+}
 
 
-class Result(NamedTuple):
-    """mIoU of one run on the test set, in %; of several domains the average.
+def study_config(base: str, options: dict[str, Any]) -> Config:
+    """Loads the config of a study, and checks it before any run is prepared."""
+    config = load_config(base, options)
+    has_labels = all(part.get('labeled') is not None for part in training_sets(config))
+    raise_problems(
+        Problem(base, f'no {key}', expected)
+        for key, expected in _EXPECTED.items()
+        if (not has_labels if key == _LABELED else at(config, key) is None)
+    )
+    for key, hook in hooks_of(config):
+        if is_a(hook, HOOKS, EarlyStoppingHook):
+            found = f'{hook.type} ends runs at different lengths'
+            raise UserError(f'{base}: {key}', found, 'none: a study compares equal ones')
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        raise_problems(training_problems(config))
+        if not any(map(_may_give_miou, listed(config.test_evaluator))):
+            raise UserError(
+                base,
+                'test_evaluator: gives no mIoU, which a study collects',
+                "an IoUMetric with 'mIoU' among its iou_metrics, without prefix and format_only",
+            )
+    return config
 
-    `labels` is the number of labelled images, or 'config' for the config's own.
-    """
 
-    method: str
-    labels: str
-    seed: int
-    miou: float
+def require_one_domain(config: Config, base: str) -> None:
+    """Rejects a config of several domains, for studies that choose images of one."""
+    if at(config, _LABELED) is None:
+        found = f'no {_LABELED}, but several domains'
+        raise UserError(base, found, 'one data set; tools/ablation.py takes several')
+
+
+def keep_last_checkpoint(config: Config) -> None:
+    """Keeps only the last checkpoint, where a study looks for it."""
+    config.default_hooks.checkpoint.update(max_keep_ckpts=1, save_best=None)
+    for key in ('save_last', 'out_dir', 'filename_tmpl'):  # by default it is saved, in work_dir
+        config.default_hooks.checkpoint.pop(key, None)
+
+
+def _may_give_miou(settings: Mapping[str, Any]) -> bool:
+    kind = METRICS.get(settings['type']) if isinstance(settings['type'], str) else settings['type']
+    if not issubclass(kind, IoUMetric):
+        return not kind.__module__.startswith('mmseg.')  # a custom metric may
+    named = 'mIoU' in settings.get('iou_metrics', ['mIoU'])
+    return named and not settings.get('prefix') and not settings.get('format_only')
 
 
 def prepare_study(
@@ -171,41 +212,6 @@ def _sets_by_domain(config: Config) -> dict[str, ConfigDict]:
     return dict(zip(config.model.get('domains') or [''], training_sets(config), strict=True))
 
 
-def collect(out: Path) -> list[Result]:
-    """Reads the results of all finished runs, sorted by method, number of labels and seed."""
-    results = []
-    for folder, run, metrics in _finished(out):
-        if 'mIoU' not in metrics:
-            raise UserError(folder, f'its test gave {", ".join(metrics)}', 'mIoU')
-        if not math.isfinite(metrics['mIoU']):
-            expected = 'a number, of a test set with labelled pixels'
-            raise UserError(folder, f'its test gave mIoU {metrics["mIoU"]}', expected)
-        results.append(Result(*run, metrics['mIoU']))
-    return sorted(
-        results, key=lambda result: (result.method, *label_order(result.labels), result.seed)
-    )
-
-
-def collect_domains(out: Path) -> dict[str, list[Result]]:
-    """Reads the results of each domain; empty for a study of one data set."""
-    results: dict[str, list[Result]] = {}
-    for _, run, metrics in _finished(out):
-        for key, value in metrics.items():
-            domain, _, metric = key.rpartition('/')
-            if domain and metric == 'mIoU':
-                results.setdefault(domain, []).append(Result(*run, value))
-    return results
-
-
-def _finished(out: Path) -> Iterator[tuple[Path, tuple[str, str, int], dict[str, float]]]:
-    """Yields the folder, (method, labels, seed) and metrics of each finished run."""
-    for folder in out.glob('*/*/seed*'):
-        seed = re.fullmatch(r'seed(\d+)', folder.name)
-        if seed is not None and (metrics := read_metrics(folder)) is not None:
-            method, labels = folder.parts[-3:-1]
-            yield folder, (method, labels, int(seed[1])), metrics
-
-
 def changed_data(out: Path) -> str:
     """Names data that changed between two trainings of a study with the same labelled images."""
     first: dict[tuple[str, ...], Labeled] = {}
@@ -215,89 +221,3 @@ def changed_data(out: Path) -> str:
             if changed := earlier.changes(record):
                 return f'{folder}: {changed} changed since an earlier run'
     return ''
-
-
-def label_order(labels: str) -> tuple[int, str]:
-    """Sort key of labelled sets: 'config', then ascending numbers."""
-    return (int(labels) if labels.isdigit() else -1, labels)
-
-
-def label_sets(results: Iterable[Result]) -> list[str]:
-    """Lists the labelled sets of results in their order."""
-    return sorted({result.labels for result in results}, key=label_order)
-
-
-def title_of_labels(labels: str) -> str:
-    """Titles a panel by its number of labelled images; the config's own set needs no title."""
-    return counted(int(labels), 'labelled image') if labels.isdigit() else ''
-
-
-def select(results: Iterable[Result], method: str, labels: str) -> list[float]:
-    """Selects the mIoU of every seed for one method and labelled set."""
-    return [r.miou for r in results if (r.method, r.labels) == (method, labels)]
-
-
-def write_csv(results: Sequence[Result], file: Path) -> None:
-    """Writes a CSV file with a line per run."""
-    stream = io.StringIO(newline='')
-    writer = csv.writer(stream)
-    writer.writerow(Result._fields)
-    writer.writerows(results)
-    write_atomic(file, stream.getvalue().encode())
-
-
-def results_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
-    """Lists mean ± standard deviation over seeds, a row per method and a column per set.
-
-    A cell with fewer seeds than the study says how many. Methods without a result are left out.
-    """
-    columns = label_sets(results)
-    most = len({result.seed for result in results})
-    titles = [f'n={column}' if column.isdigit() else 'mIoU' for column in columns]
-    rows = []
-    for method in methods:
-        cells = [_cell(select(results, method, column), most) for column in columns]
-        if any(cells):
-            rows.append([method, *cells])
-    return Table(['method', *titles], rows)
-
-
-def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> Table | None:
-    """Lists what methods gain over a reference, from the pairs of runs with the same seed.
-
-    A row has the labelled set, the mean gain in mIoU, half the width of its 95 % interval by
-    Student's t, the gains by seed, and a verdict in words, corrected for the number of rows.
-    Returns None if there are no pairs.
-    """
-    before = {(r.labels, r.seed): r.miou for r in results if r.method == reference}
-    pairs: dict[tuple[str, str], list[float]] = {}
-    for labels in label_sets(results):
-        for method in methods:
-            own = {r.seed: r.miou for r in results if (r.method, r.labels) == (method, labels)}
-            gains = [own[n] - before[labels, n] for n in sorted(own) if (labels, n) in before]
-            if gains and method != reference:
-                pairs[method, labels] = gains
-    rows = []
-    for (place, gains), verdict in zip(pairs.items(), verdicts(list(pairs.values()))):
-        half = f'±{interval(gains):.1f}' if len(gains) > 1 else ''
-        rows.append([*place, signed(mean(gains)), half, ' '.join(map(signed, gains)), verdict])
-    header = ['method', 'labels', 'mean gain', '95 %', 'by seed', 'verdict by Holm']
-    return Table(header, rows, 'lrrrll') if rows else None
-
-
-def interval(values: Sequence[float]) -> float:
-    """Half the width of the 95 % interval of a mean by Student's t; infinity for one value."""
-    if len(values) < 2:
-        return math.inf
-    return float(student.ppf(0.975, len(values) - 1) * stdev(values) / math.sqrt(len(values)))
-
-
-def _cell(values: Sequence[float], most: int) -> str:
-    if not values:
-        return ''
-    text = f'{mean(values):.1f}'
-    if len(values) > 1:
-        text += f' ± {stdev(values):.1f}'
-    if len(values) < most:
-        text += f' ({counted(len(values), "seed")})'
-    return text

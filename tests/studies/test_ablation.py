@@ -14,7 +14,7 @@ from mmseg_cct.studies.ablation import (
     plot_perturbations,
     write_ablation,
 )
-from mmseg_cct.studies.study import Result, collect, results_table
+from mmseg_cct.studies.results import Result, collect, results_table
 
 BASE = 'cct/cct_r50_camvid_50'
 DEMO = 'demo/cct_shapes'  # the student itself is the teacher, in eval mode

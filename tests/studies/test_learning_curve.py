@@ -15,7 +15,7 @@ from mmseg_cct.studies.learning_curve import (
     plot_learning_curve,
     write_learning_curve,
 )
-from mmseg_cct.studies.study import Result
+from mmseg_cct.studies.results import Result
 
 NUMBERS, MIOU = [10, 20, 80], [30.0, 40.0, 50.0]
 

@@ -1,4 +1,4 @@
-"""Studies: their runs, and their results from made-up folders."""
+"""Studies: their runs, the lists that they train on, and what they ask of a config."""
 
 import json
 from pathlib import Path
@@ -13,8 +13,8 @@ from mmseg_cct.config.shipped import METHODS_HELP
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import write_ablation
-from mmseg_cct.studies.study import Result, collect, gains_table, lists_of, prepare_study
-from mmseg_cct.studies.study_config import keep_last_checkpoint
+from mmseg_cct.studies.learning_curve import nested_subsets
+from mmseg_cct.studies.study import keep_last_checkpoint, lists_of, prepare_study, study_config
 
 OPTIONS = {'train_cfg.max_iters': 7, 'model.backbone.init_cfg': None}
 DOMAINS = 'configs/multi_domain/cct_mbv2-jpu_camvid-idd_20.py'
@@ -145,44 +145,6 @@ def test_a_seed_has_its_own_lists(base, tmp_path):
         prepare(tmp_path / 'out', base, [20], [0, 1, 2], lists=lists)
 
 
-def test_gains_are_those_of_pairs():
-    """By hand: mean of 2, 4 and 3, standard deviation 1, t of two degrees of freedom 4.303."""
-    results = [
-        *(Result('supervised', '20', seed, miou) for seed, miou in enumerate([40.0, 30.0, 35.0])),
-        *(Result('cct', '20', seed, miou) for seed, miou in enumerate([42.0, 34.0, 38.0, 99.0])),
-        *(Result('kl', '20', seed, miou) for seed, miou in enumerate([38.0, 31.0, 35.0])),
-        *(Result('js', '20', seed, miou) for seed, miou in enumerate([38.0, 28.5])),
-        Result('cct-abce', '20', 1, 33.0),
-        Result('cct-abce', '50', 1, 33.0),
-    ]
-    methods = ['supervised', 'cct', 'kl', 'js', 'cct-abce']
-    rows = gains_table(results, methods, 'supervised').rows
-    assert rows == [
-        ['cct', '20', '+3.0', '±2.5', '+2.0 +4.0 +3.0', 'no difference shown, 3 pairs'],
-        ['kl', '20', '−0.3', '±3.8', '−2.0 +1.0 +0.0', 'no difference shown, 3 pairs'],
-        ['js', '20', '−1.8', '±3.2', '−2.0 −1.5', 'fewer than 3 pairs'],
-        ['cct-abce', '20', '+3.0', '', '+3.0', 'fewer than 3 pairs'],
-    ]
-    alone = gains_table(results, ['cct'], 'supervised')  # the only comparison
-    assert alone.rows[0][-2:] == ['+2.0 +4.0 +3.0', 'ahead, 3 pairs']
-    assert gains_table(results[:3], methods, 'supervised') is None
-
-
-@pytest.mark.parametrize(
-    ('metrics', 'message'),
-    [
-        ('{"mDice": 3}', 'its test gave mDice; expected mIoU'),
-        ('{"mIoU": NaN}', 'seed0: its test gave mIoU nan; expected a number, of a test set with'),
-    ],
-)
-def test_a_test_without_miou_is_an_error(tmp_path, metrics, message):
-    folder = tmp_path / 'a' / '20' / 'seed0' / 'test' / '1'
-    folder.mkdir(parents=True)
-    (folder / '1.json').write_text(metrics)
-    with pytest.raises(UserError, match=message):
-        collect(tmp_path)
-
-
 def test_runs_of_several_domains_have_their_lists_and_are_judged_by_the_average(tmp_path, base):
     with pytest.raises(UserError, match=r'lists/idd/3/50_labeled\.txt: no such list'):
         (tmp_path / 'lists/camvid/3').mkdir(parents=True)
@@ -203,3 +165,93 @@ def test_runs_of_several_domains_have_their_lists_and_are_judged_by_the_average(
     for part, values in ((average, (40.0, 44.0)), (camvid, (30.0, 36.0)), (idd, (50.0, 52.0))):
         assert [f'| {each} |' in part for each in values] == [True, True]
     assert '| cct | 50 | +4.0 |' in text
+
+
+CCT = 'cct/cct_mbv2_camvid_50.py'
+EPOCHS = """
+_base_ = {base!r}
+train_cfg = dict(_delete_=True, type='EpochBasedTrainLoop', max_epochs=1)
+"""
+UNPAIRED = """
+_base_ = {base!r}
+train_dataloader = dict(
+    dataset=dict(_delete_=True, type='FolderDataset', image_dir='a', classes=('a', 'b'))
+)
+"""
+
+
+@pytest.fixture
+def own(project_root, tmp_path, monkeypatch):
+    """Writes a config of one's own on top of a shipped one; gives its path."""
+    monkeypatch.chdir(project_root)
+
+    def write(text):
+        path = tmp_path / 'own.py'
+        path.write_text(text.format(base=str(project_root / 'configs' / CCT)))
+        return str(path)
+
+    return write
+
+
+MISTAKES = [
+    (UNPAIRED, {}, r'own\.py: no train_dataloader\.dataset\.labeled; expected a SemiSegDataset'),
+    (EPOCHS, {}, r'own\.py: no train_cfg\.max_iters; expected a training that counts iterations'),
+    ('_base_ = {base!r}\noptim_wrapper = None', {}, r'own\.py: no optim_wrapper; expected'),
+    ('_base_ = {base!r}\ntest_dataloader = None', {}, r'own\.py: no test_dataloader; expected'),
+    (
+        "_base_ = {base!r}\ncustom_hooks = [dict(type='EarlyStoppingHook', monitor='mIoU')]",
+        {},
+        r'own\.py: custom_hooks\.0: EarlyStoppingHook ends runs at different lengths; expected',
+    ),
+    ('_base_ = {base!r}', {'train_cfg.max_iters': 'abc'}, r"max_iters='abc': expected a whole"),
+    ('_base_ = {base!r}', {'test_evaluator': None}, r'test_evaluator: missing; expected one'),
+    (
+        '_base_ = {base!r}\ndefault_hooks = dict(checkpoint=None)',
+        {},
+        r'own\.py: no default_hooks\.checkpoint; expected a CheckpointHook, whose last checkpoint',
+    ),
+    *(
+        (
+            f'_base_ = {{base!r}}\ntest_evaluator = {evaluator}',
+            {},
+            r'own\.py: test_evaluator: gives no mIoU, which a study collects; expected an IoU',
+        )
+        for evaluator in (
+            "dict(iou_metrics=['mDice'])",
+            "dict(prefix='test')",
+            'dict(format_only=True)',
+            "[dict(type='CityscapesMetric', output_dir='x')]",
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(('text', 'options', 'message'), MISTAKES)
+def test_a_mistake_is_told_before_anything_is_written(own, tmp_path, text, options, message):
+    base, out = own(text), tmp_path / 'out'
+    for start in (
+        lambda: study_config(base, options),
+        lambda: nested_subsets(base, options, [20]),
+        lambda: lists_of(base, options, [20]),
+        lambda: prepare_study(out, base, {'cct': {}}, {'config': lambda *_: None}, [0], options),
+    ):
+        with pytest.raises(UserError, match=message):
+            start()
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    'evaluator',
+    [
+        "[dict(type='DepthMetric'), dict(type='ClassIoUMetric', iou_metrics=['mDice', 'mIoU'])]",
+        "dict(_delete_=True, type='DumpResults', out_file_path='x.pkl')",
+    ],
+)
+def test_a_test_that_may_give_miou_is_taken(own, evaluator):
+    study_config(own(f'_base_ = {{base!r}}\ntest_evaluator = {evaluator}'), {})
+
+
+def test_a_learning_curve_takes_one_domain():
+    base = 'configs/multi_domain/cct_mbv2-jpu_camvid-idd_20.py'
+    with pytest.raises(UserError, match=r'no train_dataloader\.dataset\.labeled, but several dom'):
+        nested_subsets(base, {}, [20])

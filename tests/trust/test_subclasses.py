@@ -25,7 +25,7 @@ from mmseg_cct.models import (
 )
 from mmseg_cct.models.losses import ConfidentMSE, MSEConsistency
 from mmseg_cct.models.perturbations import FeatureDrop, IntermediateVAT, ObjectMasking
-from mmseg_cct.studies.study_config import study_config
+from mmseg_cct.studies.study import study_config
 
 BANK = 'model.auxiliary_head'
 PAIRS = 'train_dataloader.dataset'

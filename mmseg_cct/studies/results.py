@@ -1,0 +1,251 @@
+"""Results of a study: their tables, verdicts on gains, and the validations of their runs.
+
+Verdicts are by Student's t, corrected for multiple comparisons by Holm.
+"""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+from scipy.stats import t as student
+
+from mmseg_cct.analysis.finished_runs import read_scalars
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.templates import Table
+from mmseg_cct.utils.text import counted, signed
+from mmseg_cct.visualization.figures import LINE_STYLES, outer_legend
+
+from .execution import read_metrics
+
+LEVEL = 0.05
+MIN_PAIRS = 3  # fewer can agree by chance
+# Figures are kept to a tenth, so equal gains of two pairs do not show that they never vary.
+ROUNDING = 0.1 / math.sqrt(6)  # standard deviation of the difference of two rounded figures
+# By method and labelled set: for each seed the (iteration, mIoU in %) of its validations.
+Curves = dict[tuple[str, str], list[list[tuple[int, float]]]]
+
+
+class Result(NamedTuple):
+    """mIoU of one run on the test set, in %; of several domains the average.
+
+    `labels` is the number of labelled images, or 'config' for the config's own.
+    """
+
+    method: str
+    labels: str
+    seed: int
+    miou: float
+
+
+def collect(out: Path) -> list[Result]:
+    """Reads the results of all finished runs, sorted by method, number of labels and seed."""
+    results = []
+    for folder, run, metrics in _finished(out):
+        if 'mIoU' not in metrics:
+            raise UserError(folder, f'its test gave {", ".join(metrics)}', 'mIoU')
+        if not math.isfinite(metrics['mIoU']):
+            expected = 'a number, of a test set with labelled pixels'
+            raise UserError(folder, f'its test gave mIoU {metrics["mIoU"]}', expected)
+        results.append(Result(*run, metrics['mIoU']))
+    return sorted(
+        results, key=lambda result: (result.method, *label_order(result.labels), result.seed)
+    )
+
+
+def collect_domains(out: Path) -> dict[str, list[Result]]:
+    """Reads the results of each domain; empty for a study of one data set."""
+    results: dict[str, list[Result]] = {}
+    for _, run, metrics in _finished(out):
+        for key, value in metrics.items():
+            domain, _, metric = key.rpartition('/')
+            if domain and metric == 'mIoU':
+                results.setdefault(domain, []).append(Result(*run, value))
+    return results
+
+
+def _finished(out: Path) -> Iterator[tuple[Path, tuple[str, str, int], dict[str, float]]]:
+    """Yields the folder, (method, labels, seed) and metrics of each finished run."""
+    for folder in out.glob('*/*/seed*'):
+        seed = re.fullmatch(r'seed(\d+)', folder.name)
+        if seed is not None and (metrics := read_metrics(folder)) is not None:
+            method, labels = folder.parts[-3:-1]
+            yield folder, (method, labels, int(seed[1])), metrics
+
+
+def label_order(labels: str) -> tuple[int, str]:
+    """Sort key of labelled sets: 'config', then ascending numbers."""
+    return (int(labels) if labels.isdigit() else -1, labels)
+
+
+def label_sets(results: Iterable[Result]) -> list[str]:
+    """Lists the labelled sets of results in their order."""
+    return sorted({result.labels for result in results}, key=label_order)
+
+
+def title_of_labels(labels: str) -> str:
+    """Titles a panel by its number of labelled images; the config's own set needs no title."""
+    return counted(int(labels), 'labelled image') if labels.isdigit() else ''
+
+
+def select(results: Iterable[Result], method: str, labels: str) -> list[float]:
+    """Selects the mIoU of every seed for one method and labelled set."""
+    return [r.miou for r in results if (r.method, r.labels) == (method, labels)]
+
+
+def write_csv(results: Sequence[Result], file: Path) -> None:
+    """Writes a CSV file with a line per run."""
+    stream = io.StringIO(newline='')
+    writer = csv.writer(stream)
+    writer.writerow(Result._fields)
+    writer.writerows(results)
+    write_atomic(file, stream.getvalue().encode())
+
+
+def results_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
+    """Lists mean ± standard deviation over seeds, a row per method and a column per set.
+
+    A cell with fewer seeds than the study says how many. Methods without a result are left out.
+    """
+    columns = label_sets(results)
+    most = len({result.seed for result in results})
+    titles = [f'n={column}' if column.isdigit() else 'mIoU' for column in columns]
+    rows = []
+    for method in methods:
+        cells = [_cell(select(results, method, column), most) for column in columns]
+        if any(cells):
+            rows.append([method, *cells])
+    return Table(['method', *titles], rows)
+
+
+def _cell(values: Sequence[float], most: int) -> str:
+    if not values:
+        return ''
+    text = f'{mean(values):.1f}'
+    if len(values) > 1:
+        text += f' ± {stdev(values):.1f}'
+    if len(values) < most:
+        text += f' ({counted(len(values), "seed")})'
+    return text
+
+
+def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> Table | None:
+    """Lists what methods gain over a reference, from the pairs of runs with the same seed.
+
+    A row has the labelled set, the mean gain in mIoU, half the width of its 95 % interval by
+    Student's t, the gains by seed, and a verdict in words, corrected for the number of rows.
+    Returns None if there are no pairs.
+    """
+    before = {(r.labels, r.seed): r.miou for r in results if r.method == reference}
+    pairs: dict[tuple[str, str], list[float]] = {}
+    for labels in label_sets(results):
+        for method in methods:
+            own = {r.seed: r.miou for r in results if (r.method, r.labels) == (method, labels)}
+            gains = [own[n] - before[labels, n] for n in sorted(own) if (labels, n) in before]
+            if gains and method != reference:
+                pairs[method, labels] = gains
+    rows = []
+    for (place, gains), verdict in zip(pairs.items(), verdicts(list(pairs.values()))):
+        half = f'±{interval(gains):.1f}' if len(gains) > 1 else ''
+        rows.append([*place, signed(mean(gains)), half, ' '.join(map(signed, gains)), verdict])
+    header = ['method', 'labels', 'mean gain', '95 %', 'by seed', 'verdict by Holm']
+    return Table(header, rows, 'lrrrll') if rows else None
+
+
+def interval(values: Sequence[float]) -> float:
+    """Half the width of the 95 % interval of a mean by Student's t; infinity for one value."""
+    if len(values) < 2:
+        return math.inf
+    return float(student.ppf(0.975, len(values) - 1) * stdev(values) / math.sqrt(len(values)))
+
+
+def p_value(gains: Sequence[float]) -> float:
+    """Two-sided p of a mean gain of 0 by Student's t; 1 for a single gain, which shows nothing."""
+    if len(gains) < 2:
+        return 1.0
+    error = max(stdev(gains), ROUNDING) / math.sqrt(len(gains))
+    return float(2 * student.sf(abs(mean(gains)) / error, len(gains) - 1))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Corrects p for the number of comparisons (Holm, 1979).
+
+    The chance of any false verdict among them is at most the level that p is compared with.
+    """
+    corrected = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = highest
+    return corrected
+
+
+def verdicts(comparisons: Sequence[Sequence[float]]) -> list[str]:
+    """Says whether each list of gains is ahead or behind, corrected for the number of lists.
+
+    Fewer than `MIN_PAIRS` gains are no comparison: they get no verdict and do not count.
+    """
+    several = [gains for gains in comparisons if len(gains) >= MIN_PAIRS]
+    corrected = iter(holm([p_value(gains) for gains in several]))
+    return [
+        f'{verdict(gains, next(corrected))}, {len(gains)} pairs'
+        if len(gains) >= MIN_PAIRS
+        else f'fewer than {MIN_PAIRS} pairs'
+        for gains in comparisons
+    ]
+
+
+def verdict(gains: Sequence[float], corrected: float) -> str:
+    """Puts the verdict of a corrected p into words."""
+    if corrected < LEVEL:
+        return 'ahead' if mean(gains) > 0 else 'behind'
+    return 'no difference shown'
+
+
+def read_validations(out: Path, results: Sequence[Result]) -> Curves:
+    """Reads validation curves from the logs of the finished runs that validated at least once."""
+    curves: Curves = {}
+    for run in results:
+        log = read_scalars(out / run.method / run.labels / f'seed{run.seed}' / 'train')
+        scores = [(values['step'], values.get('mIoU', values.get('mIoU_avg'))) for values in log]
+        if validations := [(step, miou) for step, miou in scores if miou is not None]:
+            curves.setdefault((run.method, run.labels), []).append(validations)
+    return curves
+
+
+def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
+    """Plots runs as thin lines, means over seeds as thick ones; one panel per labelled set.
+
+    The legend lists the methods in the order of `titles`.
+    """
+    panels = sorted({labels for _, labels in curves}, key=label_order)
+    figure = Figure(figsize=(3.2 * len(panels) + 1.2, 3.4), layout='constrained')
+    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False, sharey=True)[0], panels):
+        for index, (method, title) in enumerate(titles.items()):
+            seeds = curves.get((method, panel), [])
+            style = LINE_STYLES[index // 10 % len(LINE_STYLES)]  # a new style every ten colours
+            look = dict(color=f'C{index}', linestyle=style)
+            for validations in seeds if len(seeds) > 1 else []:
+                axes.plot(*zip(*validations), **look, alpha=0.35, linewidth=0.8)
+            # the mean covers the iterations at which all seeds validated
+            runs = list(map(dict, seeds))
+            shared = sorted(set.intersection(*map(set, runs))) if runs else []
+            axes.plot(
+                shared,
+                [mean(run[step] for run in runs) for step in shared],
+                **look,
+                marker='.',
+                label=title,
+            )
+        axes.set_title(title_of_labels(panel), fontsize=9)
+        axes.set_xlabel('iteration', fontsize=8)
+        axes.tick_params(labelsize=8)
+    figure.supylabel('mIoU on the validation set, %', fontsize=8)
+    outer_legend(figure, axes.get_legend_handles_labels()[0])
+    return figure
