@@ -4,14 +4,13 @@ import logging
 import re
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from mmengine.dataset import BaseDataset
 from mmengine.fileio import BaseStorageBackend, register_backend
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
-from PIL import Image
+from trees import UNLABELED_PIPELINE
 from web import serve
 
 from mmseg_cct.cli.start import _read_settings
@@ -21,79 +20,61 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.files import check_pairs
 
 
-@pytest.fixture
-def served(tmp_path):
-    """A folder with an image `a.jpg` and its mask, and the address of a server that shows it."""
-    Image.fromarray(np.zeros((6, 8, 3), np.uint8)).save(tmp_path / 'a.jpg')
-    Image.fromarray(np.zeros((6, 8), np.uint8)).save(tmp_path / 'a.png')
-    (tmp_path / 'list.txt').write_text('a\n')
-    with serve(tmp_path) as address:
-        yield tmp_path, address
+def half(tree, branch, root=None, **more):
+    """A half whose images, and masks if it is labelled, lie in a folder or at an address."""
+    prefix = dict(img_path=f'{root or tree.root}/images')
+    if branch == 'labeled':
+        prefix['seg_map_path'] = f'{root or tree.root}/masks'
+    file = str(tree.root / f'{branch}.txt')
+    settings = dict(data_root='', ann_file=file, data_prefix=prefix, serialize_data=True)
+    return tree.config(branch, **{**settings, **more})
 
 
-def half(folder, root, labeled):
-    prefix = dict(img_path=str(root), **(dict(seg_map_path=str(root)) if labeled else {}))
-    load = [dict(type='LoadImageFromFile'), *[dict(type='LoadAnnotations')] * labeled]
-    return dict(
-        type='BaseSegDataset',
-        ann_file=str(folder / 'list.txt'),
-        data_prefix=prefix,
-        metainfo=dict(classes=('nothing',)),
-        pipeline=[*load, dict(type='PackSegInputs')],
-    )
-
-
-def test_images_behind_an_address_are_checked_and_loaded(served):
-    folder, address = served
-    dataset = SemiSegDataset(half(folder, address, True), half(folder, address, False))
-    check_pairs(dataset)
-    item = dataset[PairSampler(dataset, seed=0).draw(0)]
-    assert item['data_samples']['unlabeled'].img_path == f'{address}/a.jpg'
-    assert item['inputs']['labeled'].shape == item['inputs']['unlabeled'].shape == (3, 6, 8)
-
-    (folder / 'a.jpg').unlink()
-    with pytest.raises(UserError, match=rf'{address}/a\.jpg: cannot be read \(.*404'):
+def test_images_behind_an_address_are_checked_and_loaded(tree):
+    with serve(tree.root) as address:
+        halves = [half(tree, branch, address) for branch in ('labeled', 'unlabeled')]
+        dataset = SemiSegDataset(*halves)
         check_pairs(dataset)
+        item = dataset[PairSampler(dataset, seed=0).draw(0)]
+        assert item['data_samples']['unlabeled'].img_path.startswith(f'{address}/images/u')
+        assert item['inputs']['labeled'].shape == item['inputs']['unlabeled'].shape == (3, 12, 12)
+
+        tree.image('u0').unlink()
+        with pytest.raises(UserError, match=rf'{address}/images/u0\.jpg: cannot be read \(.*404'):
+            check_pairs(dataset)
 
 
-def test_images_that_the_transform_reads_from_a_backend_are_checked_and_loaded(served):
-    folder, _ = served
-    image = (folder / 'a.jpg').read_bytes()
-    stored = {'a.jpg': image}
-    register_backend(
-        'stored',
-        type(
-            'Stored', (BaseStorageBackend,), dict(get=lambda _, path: stored[path], get_text=None)
-        ),
-        force=True,
-    )
-    unlabeled = dict(half(folder, '', False), data_prefix=dict(img_path=''))
-    unlabeled['pipeline'][0]['backend_args'] = dict(backend='stored')
-    dataset = SemiSegDataset(half(folder, folder, True), unlabeled)
+def test_images_that_the_transform_reads_from_a_backend_are_checked_and_loaded(tree):
+    stored = {f'{name}.jpg': tree.image(name).read_bytes() for name in tree.unlabeled_names}
+    gives = dict(get=lambda _, path: stored[path], get_text=None)
+    register_backend('stored', type('Stored', (BaseStorageBackend,), gives), force=True)
+    load = dict(type='LoadImageFromFile', backend_args=dict(backend='stored'))
+    pipeline = [load, *UNLABELED_PIPELINE[1:]]
+    unlabeled = half(tree, 'unlabeled', data_prefix=dict(img_path=''), pipeline=pipeline)
+    dataset = SemiSegDataset(half(tree, 'labeled'), unlabeled)
     check_pairs(dataset)
     draw = PairSampler(dataset, seed=0).draw(0)
-    assert dataset[draw]['inputs']['unlabeled'].shape == (3, 6, 8)
+    assert dataset[draw]['inputs']['unlabeled'].shape == (3, 12, 12)
 
     dataset.unlabeled.pipeline.transforms.insert(1, lambda results: results['mine'])
     with pytest.raises(KeyError, match='mine'):  # not for want of the image
         dataset[draw]
 
-    stored['a.jpg'] = image[:-9]
-    with pytest.raises(UserError, match=r'^a\.jpg: cannot be read \('):
+    stored['u0.jpg'] = stored['u0.jpg'][:-9]
+    with pytest.raises(UserError, match=r'^u0\.jpg: cannot be read \('):
         check_pairs(dataset)
 
 
-def test_a_list_without_masks_is_made_once(served, monkeypatch):
-    folder, _ = served
+def test_a_list_without_masks_is_made_once(tree, monkeypatch):
     calls = []
     serialise = BaseDataset._serialize_data
     monkeypatch.setattr(
         BaseDataset, '_serialize_data', lambda self: calls.append(self) or serialise(self)
     )
-    SemiSegDataset(half(folder, folder, True), half(folder, folder, False))
+    SemiSegDataset(half(tree, 'labeled'), half(tree, 'unlabeled'))
     assert len(calls) == 2  # each half once
-    with_masks = dict(half(folder, folder, False), data_prefix=dict(img_path='', seg_map_path=''))
-    dataset = SemiSegDataset(half(folder, folder, True), with_masks)
+    with_masks = half(tree, 'unlabeled', data_prefix=dict(img_path='', seg_map_path=''))
+    dataset = SemiSegDataset(half(tree, 'labeled'), with_masks)
     assert len(calls) == 5  # again without the paths
     assert 'seg_map_path' not in dataset.unlabeled.get_data_info(0)
 

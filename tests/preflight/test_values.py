@@ -1,9 +1,7 @@
 """What a training needs as a whole."""
 
-import copy
-
 import pytest
-from mmengine.config import Config
+import world
 
 from mmseg_cct.preflight.values import training_problems
 
@@ -12,22 +10,6 @@ _EMA = dict(type='EMAHook')
 _RAMP = dict(type='RampUpHook', attribute='x.loss_weight')
 _PLATEAU = dict(type='ReduceOnPlateauLR', monitor='mIoU', rule='greater')
 CHECKPOINT = 'default_hooks.checkpoint'
-PAIRS = dict(
-    default_scope='mmseg',
-    model=dict(type='CCTSegmentor', data_preprocessor=dict(type='BranchPreprocessor')),
-    train_dataloader=dict(
-        batch_size=4,
-        sampler=dict(type='PairSampler'),
-        dataset=dict(type='SemiSegDataset', labeled=dict(), unlabeled=dict()),
-    ),
-    train_cfg=dict(type='IterBasedTrainLoop', max_iters=6),
-    optim_wrapper=dict(optimizer=dict(type='SGD'), clip_grad=dict(max_norm=1)),
-    param_scheduler=[dict(type='PolyLR', by_epoch=False)],
-    default_hooks=dict(checkpoint=dict(interval=3, by_epoch=False)),
-    val_dataloader=dict(),
-    val_cfg=dict(),
-    val_evaluator=dict(),
-)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +58,8 @@ PAIRS = dict(
     ],
 )
 def test_parts_of_a_training_go_together(changes, expected):
-    config = Config(copy.deepcopy(PAIRS))
+    config = world.cct_config('')
+    config.optim_wrapper.clip_grad = dict(max_norm=1)
     config.merge_from_dict(changes)
     found = [str(problem) for problem in training_problems(config)]
     assert len(found) == (expected is not None)
@@ -93,18 +76,18 @@ def test_parts_of_a_training_go_together(changes, expected):
         (
             'model.type',
             'EncoderDecoder',
-            "='EncoderDecoder': takes no pairs; expected a model that",
+            "='EncoderDecoder': takes no pairs; expected a model t",
         ),
         (
             'param_scheduler.0.by_epoch',
             True,
-            ': True, and train_cfg counts iterations, so it would',
+            ': True, and train_cfg counts iterations, so it w',
         ),
         (f'{CHECKPOINT}.by_epoch', True, ': True, and train_cfg counts iterations, so nothing'),
         (
             'train_dataloader.dataset.labeled_per_unlabeled',
             9,
-            '=9: no unlabelled image in a batch of 4; expected at most 4, or a larger train_data',
+            '=9: no unlabelled image in a batch of 2; expected at most 2, or a larger train_data',
         ),
     ],
 )

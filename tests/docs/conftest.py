@@ -1,0 +1,3 @@
+"""Tiny data sets on disk."""
+
+from trees import tree  # noqa: F401
