@@ -76,12 +76,14 @@ class TestBestCheckpoint:
     def best(self, cct, name):
         return [p.name for p in (cct.folder / name).glob('best_*')]
 
-    def test_that_of_the_first_training_stays(self, cct):
+    def test_that_of_the_first_training_stays_and_its_validation_is_not_repeated(self, cct):
         cct.train('first', options={**self.OPTIONS, 'train_cfg.max_iters': 2})
         first = cct.folder / 'first/iter_2.pth'
         cct.train('second', options=self.OPTIONS, resume=str(first))
         assert self.best(cct, 'first') == ['best_mIoU_iter_2.pth']
         assert self.best(cct, 'second') == ['best_mIoU_iter_6.pth']
+        hub = cct.load(cct.folder / 'second/iter_6.pth')['message_hub']
+        assert len(hub['log_scalars']['val/mIoU'].data[0]) == 3  # of 2, which it knew, 4 and 6
 
     def test_that_of_a_repeated_validation_stays(self, cct):
         options = {**self.OPTIONS, 'train_cfg.max_iters': 2}
@@ -92,12 +94,6 @@ class TestBestCheckpoint:
         torch.save(content, file)
         cct.train(options=options, resume='auto')
         assert self.best(cct, 'work') == ['best_mIoU_iter_2.pth']
-
-    def test_a_validation_that_the_checkpoint_knows_is_not_repeated(self, cct):
-        for end, resume in ((2, None), (4, 'auto')):
-            cct.train(options={**self.OPTIONS, 'train_cfg.max_iters': end}, resume=resume)
-        hub = cct.load(cct.folder / 'work/iter_4.pth')['message_hub']
-        assert len(hub['log_scalars']['val/mIoU'].data[0]) == 2
 
     @pytest.mark.parametrize('hook', ['DurableCheckpointHook', 'CheckpointHook'])
     def test_no_other_file_is_removed(self, cct, hook):

@@ -42,8 +42,6 @@ def test_pretrained_filters_come_in_turn_and_keep_their_sum(pretrained, channels
         torch.testing.assert_close(weight[:, index], body.conv1.weight[:, index % 3] * 3 / channels)
     # the rest is as it was pretrained
     torch.testing.assert_close(backbone.backbone.layer1.state_dict(), body.layer1.state_dict())
-    images = torch.rand(2, channels, 16, 16)
-    assert evaluated(backbone, images).shape[0] == 2
 
 
 @pytest.mark.parametrize('channels', [1, 9])
