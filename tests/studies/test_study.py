@@ -252,6 +252,5 @@ def test_a_test_that_may_give_miou_is_taken(own, evaluator):
 
 
 def test_a_learning_curve_takes_one_domain():
-    base = 'configs/multi_domain/cct_mbv2-jpu_camvid-idd_20.py'
     with pytest.raises(UserError, match=r'no train_dataloader\.dataset\.labeled, but several dom'):
-        nested_subsets(base, {}, [20])
+        nested_subsets(DOMAINS, {}, [20])
