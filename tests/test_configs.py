@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
+import tiny
 import torch
 from mmengine.config import Config
 from mmengine.dataset import Compose
@@ -324,27 +325,20 @@ def test_heads_of_mmseg_beside_the_bank_learn_as_fast_as_the_main_one(name):
     assert main == beside and len(main) == 1
 
 
-def random_batch(classes, num_views=0, is_baseline=False, **metainfo):
+def random_batch(classes, num_views=0, is_baseline=False, **meta):
     """Two images of each branch as the data loader gives them; the unlabelled ones are padded."""
-    branches = {}
-    for branch in ['labeled', 'unlabeled', *(f'unlabeled_strong_{i}' for i in range(num_views))]:
-        size = (CROP, CROP - 16 * (branch != 'labeled'))
-        samples = []
-        for _ in range(2):
-            meta = dict(ori_shape=size, img_shape=size, classes=classes, **metainfo)
-            sample = SegDataSample(metainfo=meta)
-            labels = PixelData(data=torch.randint(0, len(classes), (1, *size)))
-            if branch == 'labeled':
-                sample.gt_sem_seg = labels
-            else:  # L_w and the student of self-training read them
-                sample.pseudo_sem_seg = labels
-            samples.append(sample)
-        images = [torch.randint(0, 256, (3, *size), dtype=torch.uint8) for _ in samples]
-        branches[branch] = dict(inputs=images, data_samples=samples)
+    views = ['unlabeled', *(f'unlabeled_strong_{i}' for i in range(num_views))]
+    meta = dict(meta, classes=classes, num_classes=len(classes))
+    batch = tiny.raw_batch(('labeled', *views), size=(CROP, CROP - 16), **meta)
+    for key, value in tiny.raw_batch(('labeled',), size=(CROP, CROP), **meta).items():
+        batch[key].update(value)
     if is_baseline:
-        return branches['labeled']
-    keys = ('inputs', 'data_samples')
-    return {key: {name: branch[key] for name, branch in branches.items()} for key in keys}
+        return {key: value['labeled'] for key, value in batch.items()}
+    for sample in (sample for view in views for sample in batch['data_samples'][view]):
+        # L_w and the student of self-training read them
+        labels = torch.randint(0, len(classes), (1, CROP, CROP - 16))
+        sample.pseudo_sem_seg = PixelData(data=labels)
+    return batch
 
 
 def expected_losses(config):

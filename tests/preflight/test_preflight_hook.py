@@ -39,6 +39,14 @@ def pairs(labeled, unlabeled, classes=('road', 'car')):
     return dataset
 
 
+def runner_of(dataset, model=None, world_size=1, val_loop=None):
+    loader = SimpleNamespace(dataset=dataset, batch_size=8)
+    return SimpleNamespace(
+        model=model or Module(), train_dataloader=loader, train_loop=None, val_loop=val_loop,
+        world_size=world_size, max_iters=60, cfg=Config(),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ('dataset', 'validated', 'world_size', 'expected'),
     [
@@ -64,13 +72,8 @@ def pairs(labeled, unlabeled, classes=('road', 'car')):
     ],
 )  # fmt: skip
 def test_the_line_counts_images_and_names_classes(dataset, validated, world_size, expected):
-    runner = SimpleNamespace(
-        world_size=world_size,
-        train_dataloader=SimpleNamespace(dataset=dataset, batch_size=8),
-        train_loop=None,
-        val_loop=validated and SimpleNamespace(dataloader=SimpleNamespace(dataset=Set(validated))),
-        max_iters=60,
-    )
+    validated = validated and SimpleNamespace(dataloader=SimpleNamespace(dataset=Set(validated)))
+    runner = runner_of(dataset, world_size=world_size, val_loop=validated)
     assert describe_training(runner) == f'Training on {expected}'
 
 
@@ -78,11 +81,8 @@ def test_a_missing_image_of_a_classifier_is_found_before_its_training(tmp_path):
     labels = dict(metainfo=dict(classes=['a']), data_list=[dict(img_path='x.png', gt_label=[0])])
     (tmp_path / 'labels.json').write_text(json.dumps(labels))
     dataset = BaseDataset(str(tmp_path / 'labels.json'), data_prefix=dict(img_path='none'))
-    loader = SimpleNamespace(dataset=RepeatDataset(dataset, 2))
     with pytest.raises(UserError, match=r'^train_dataloader\.dataset: none/x\.png: no such file'):
-        PreflightHook().before_train(
-            SimpleNamespace(model=Module(), train_dataloader=loader, val_loop=None, cfg=Config())
-        )
+        PreflightHook().before_train(runner_of(RepeatDataset(dataset, 2)))
 
 
 @pytest.mark.parametrize('domains', [False, True])
@@ -115,16 +115,7 @@ def start_training(second=None, model=None):
     if second is not None:
         metas = {name: part.metainfo for name, part in sets.items()}
         dataset = SimpleNamespace(domains=sets, metainfo=dict(domains=metas))
-    runner = SimpleNamespace(
-        model=MODELS.build(config),
-        train_dataloader=SimpleNamespace(dataset=dataset, batch_size=8),
-        train_loop=None,
-        world_size=1,
-        val_loop=None,
-        max_iters=60,
-        cfg=Config(),
-    )
-    PreflightHook().before_train(runner)
+    PreflightHook().before_train(runner_of(dataset, MODELS.build(config)))
 
 
 @pytest.mark.parametrize('domain', [None, 'second'])

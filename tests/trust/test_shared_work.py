@@ -21,40 +21,30 @@ def photos(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def start(tmp_path_factory):
-    """A function that starts two ranks of a tool."""
-    return lambda *command: start_tool(tmp_path_factory.mktemp('ranks'), *command)
-
-
-def test_two_processes_predict_what_one_does(start, trained, photos, tmp_path):
-    from mmseg_cct.apis.prediction import predict_images
-
-    (tmp_path / 'photos').mkdir()
+def test_two_processes_predict_what_one_does(trained, photos, tmp_path):
+    one, two, more = tmp_path / 'one', tmp_path / 'two', tmp_path / 'photos'
+    more.mkdir()
     for path in photos.iterdir():
-        (tmp_path / 'photos' / path.name).symlink_to(path)
-    (tmp_path / 'photos' / 'bad.png').write_bytes(b'no image')
-    arguments = str(trained.file), str(trained.checkpoint), tmp_path / 'photos', '--out'
-    first, second = outcomes(start('predict', *arguments, tmp_path / 'two'))
+        (more / path.name).symlink_to(path)
+    (more / 'bad.png').write_bytes(b'no image')
+    files = trained.file, trained.checkpoint
+    first, second = outcomes(start_tool(tmp_path, 'predict', *files, more, '--out', two))
     assert (first[0], second[0]) == (1, 0), first[2] + second[2]
-    assert first[1].endswith(
-        f'{NUMBER} written to {tmp_path / "two"}, 0 there already, 1 unreadable\n'
-    )
+    assert first[1].endswith(f'{NUMBER} written to {two}, 0 there already, 1 unreadable\n')
     assert second[1] == ''
     lines = [line for line in (first[2] + second[2]).splitlines() if line.startswith('error: ')]
     assert len(lines) == 1 and 'bad.png: cannot be read' in lines[0]
 
-    predict_images(str(trained.file), str(trained.checkpoint), str(photos), str(tmp_path / 'one'))
+    assert trained.run('predict', *files, photos, '--out', one) == 0
     for path in photos.iterdir():
         for kind in ('masks', 'overlays'):
-            one, two = (tmp_path / run / kind / path.name for run in ('one', 'two'))
-            assert one.read_bytes() == two.read_bytes()
+            assert (one / kind / path.name).read_bytes() == (two / kind / path.name).read_bytes()
 
 
-def test_a_killed_process_loses_its_current_image_alone(start, trained, photos, tmp_path):
+def test_a_killed_process_loses_its_current_image_alone(trained, photos, tmp_path):
     out = tmp_path / 'out'
-    arguments = str(trained.file), str(trained.checkpoint), photos, '--out', out
-    _, victim = processes = start('predict', *arguments)
+    command = 'predict', trained.file, trained.checkpoint, photos, '--out', out
+    _, victim = processes = start_tool(tmp_path, *command)
     of_victim = [out / 'overlays' / f'{index:03}.png' for index in range(1, NUMBER, 2)]
     deadline = time.monotonic() + 200
     while not of_victim[0].exists() and time.monotonic() < deadline:
@@ -70,19 +60,17 @@ def test_a_killed_process_loses_its_current_image_alone(start, trained, photos, 
         'error: another process ended before its share was done; run the same command again: '
         'finished images are kept'
     )
-    (first, second) = outcomes(start('predict', *arguments))
+    first, second = outcomes(start_tool(tmp_path, *command))
     assert (first[0], second[0]) == (0, 0)
     assert f'{NUMBER - written} written to {out}, {written} there already' in first[1]
 
 
-def test_two_processes_choose_as_one(start, trained, photos, tmp_path):
-    from mmseg_cct.analysis.next_batch import BatchRequest, next_batch
-
-    arguments = str(trained.checkpoint), '--images', photos, '--out', tmp_path / 'two'
-    first, second = outcomes(start('next_batch', *arguments))
+def test_two_processes_choose_as_one(trained, photos, tmp_path):
+    one, two = tmp_path / 'one', tmp_path / 'two'
+    command = 'next_batch', trained.checkpoint, '--images', photos, '--out'
+    first, second = outcomes(start_tool(tmp_path, *command, two))
     assert (first[0], second[0]) == (0, 0), first[2] + second[2]
     assert f'10 of {NUMBER} images' in first[1] and second[1] == ''
-    one, two = tmp_path / 'one', tmp_path / 'two'
-    next_batch(BatchRequest(str(trained.checkpoint), str(one), images=str(photos)))
+    assert trained.run(*command, one) == 0
     assert (one / 'ranking.csv').read_text() == (two / 'ranking.csv').read_text()
     assert len(list((two / 'scores').iterdir())) == 2
