@@ -15,7 +15,6 @@ from mmseg_cct.models.layers.chunking import Chunking
 from mmseg_cct.models.layers.native_chain import native_chain
 from mmseg_cct.models.layers.stacked_decoders import Chain, decode
 from mmseg_cct.models.perturbations.intermediate_vat import FisherProduct
-from mmseg_cct.utils import log
 
 K = 3
 AUTO = Chunking(compile='auto')
@@ -195,14 +194,11 @@ def test_other_settings_have_no_kernel(compile, dtype):
 
 
 @pytest.fixture
-def fresh(tmp_path, monkeypatch):
+def fresh(tmp_path, monkeypatch, messages):
     """Nothing built yet; the lines that are logged."""
     module._built.cache_clear()
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
-    logged = []
-    for place in (module, log):
-        monkeypatch.setattr(place, 'print_log', lambda message, **kwargs: logged.append(message))
-    yield logged
+    yield messages
     module._built.cache_clear()
 
 

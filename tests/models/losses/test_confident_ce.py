@@ -38,11 +38,7 @@ def naive(pixel_loss, student, weak, valid, threshold):
 
 
 @pytest.mark.parametrize(
-    ('kind', 'pixel_loss'),
-    [
-        (ConfidentCrossEntropy, cross_entropy),
-        (ConfidentMSE, squared_error),
-    ],
+    ('kind', 'pixel_loss'), [(ConfidentCrossEntropy, cross_entropy), (ConfidentMSE, squared_error)]
 )
 @pytest.mark.parametrize('threshold', [0.0, 0.6, 1.0])
 def test_it_is_the_naive_sum(kind, pixel_loss, threshold):
