@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from mmengine.registry import Registry
 
-from mmseg_cct.errors import Problem
+from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.library_errors import library_errors_as_one_line
 from mmseg_cct.utils.text import nearest
 
 
@@ -35,6 +37,15 @@ def unknown_type(key: str, settings: Mapping[str, Any], registry: Registry) -> P
     kind = settings['type']
     if not isinstance(kind, str) or not kind.strip('.'):
         return Problem(f'{key}.type={kind!r}', '', f'the name of a {registry.name}')
+    package = kind.partition('.')[0]
+    if package != kind and package.isidentifier() and find_spec(package):
+        try:
+            with library_errors_as_one_line(
+                f'{key}.type', f'{package} cannot be imported', f'{package} and what it needs'
+            ):
+                registry.get(kind)
+        except UserError as error:
+            return error.problems[0]
     with registry.switch_scope_and_registry(settings.get('_scope_')) as scoped:
         found = f"no '{kind}' in {scoped.scope}'s registry of {scoped.name}s"
         names = _registered_names(scoped)

@@ -39,6 +39,8 @@ def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterato
         if where is None:
             raise
         original = original_error(error)
+        if 'NoneType takes no arguments' in str(original):  # in place of what transformers 5 lacks
+            expected = "what mmpretrain imports: pip install 'transformers<5'"
         raise UserError(
             place,
             f'{fails} ({error_line(last_line(original), 200)} in {where})',

@@ -1,3 +1,5 @@
+import importlib
+
 import pytest
 from mmengine.hooks import LoggerHook
 from mmengine.registry import HOOKS, MODELS, OPTIMIZERS
@@ -40,6 +42,14 @@ def test_a_subclass_is_what_its_base_is():
 )
 def test_an_unknown_type_is_told_with_the_nearest(kind, line):
     assert str(unknown_type('neck', dict(type=kind), MODELS)).startswith(line)
+
+
+def test_a_package_that_cannot_be_imported_is_told(monkeypatch, tmp_path):
+    tmp_path.joinpath('broken.py').write_text('import json\njson.loads("{")\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(MODELS, 'get', lambda _: importlib.import_module('broken'))
+    problem = str(unknown_type('neck', dict(type='broken.Neck'), MODELS))
+    assert problem.startswith('neck.type: broken cannot be imported (JSONDecodeError: ')
 
 
 def test_arguments_are_listed():

@@ -2,6 +2,7 @@
 
 import json
 import sysconfig
+import types
 from collections import defaultdict
 
 import pytest
@@ -42,6 +43,11 @@ def test_a_library_s_error_is_a_line():
     assert str(caught.value).endswith(
         'expected another (MMSEG_CCT_TRACEBACK=1 shows the traceback)'
     )
+
+
+def test_transformers_that_mmpretrain_does_not_import_are_named():
+    with pytest.raises(UserError, match=r"imports: pip install 'transformers<5'"), one_line():
+        types.new_class('BertPreTrainedModel', (None,))  # it is None there
 
 
 @pytest.mark.parametrize('error', [KeyError('mine'), OSError('disk'), UserError('line')])
