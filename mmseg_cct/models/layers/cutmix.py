@@ -62,12 +62,14 @@ def fill_boxes(boxes: Tensor, size: tuple[int, int]) -> Tensor:
     return inside.unsqueeze(1)
 
 
-def paste(values: Tensor, boxes: Tensor, partners: Tensor | None = None) -> Tensor:
+def paste(values: Tensor, boxes: Tensor | None, partners: Tensor | None = None) -> Tensor:
     """Replaces each image's pixels inside its box by those of its partner.
 
     `values` are `(N, ..., H, W)`: images, targets, confidences or validity; `boxes` `(N, 1, H, W)`
-    bool. The partners are `values.flip(0)`, or the images of another batch.
+    bool, or None for none. The partners are `values.flip(0)`, or the images of another batch.
     """
+    if boxes is None:
+        return values
     mask = boxes.view(len(boxes), *[1] * (values.dim() - 3), *boxes.shape[-2:])
     return torch.where(mask, values.flip(0) if partners is None else partners, values)
 

@@ -19,7 +19,7 @@ class PseudoTargets:
     weight: Tensor  # (N, 1, H, W) in [0, 1]; 0 leaves a pixel out
     valid: Tensor  # (N, 1, H, W), 1 at real pixels and 0 at padding
 
-    def mix(self, boxes: Tensor, partners: 'PseudoTargets | None' = None) -> 'PseudoTargets':
+    def mix(self, boxes: Tensor | None, partners: 'PseudoTargets | None' = None) -> 'PseudoTargets':
         """Pastes the partners' targets into the boxes of `CutMix`, as is done with the images."""
         own = (self.target, self.weight, self.valid)
         others = (partners.target, partners.weight, partners.valid) if partners else (None,) * 3

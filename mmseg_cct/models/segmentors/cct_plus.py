@@ -111,7 +111,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         partners = self._partners(inputs, data_samples)
         boxes = [self.cutmix(inputs[name]) if self.cutmix else None for name in names]
         others = [inputs.get(name.replace('unlabeled', 'unlabeled_partner', 1)) for name in names]
-        mixed = [_mix(inputs[name], *pasted) for name, *pasted in zip(names, boxes, others)]
+        mixed = [paste(inputs[name], *pasted) for name, *pasted in zip(names, boxes, others)]
         features = [z.chunk(len(names)) for z in self.extract_feat(cat(mixed))]
         z_strong = list(zip(*features))
 
@@ -148,7 +148,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         features = weak
         if self.bank_on_strong:
             others, its_samples = partners or (None, None)
-            features, target = strong, _mix(target, boxes, others)
+            features, target = strong, paste(target, boxes, others)
             samples = _mix_samples(samples, boxes, target.shape[-2:], its_samples)
         return self.auxiliary_head.loss(self.features_of_bank(features), target, samples)
 
@@ -168,10 +168,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         if self.channel_dropout is not None:
             features = self.channel_dropout(*features)
         by_view = [
-            self._loss_of(
-                self.decode_head.forward(own),
-                pseudo if mixed is None else pseudo.mix(mixed, partners),
-            )
+            self._loss_of(self.decode_head.forward(own), pseudo.mix(mixed, partners))
             for own, mixed in zip(features, boxes)
         ]
         mean = sum(by_view) / len(by_view)
@@ -288,10 +285,6 @@ def _split(
     parts = zip(*(stage.split(sizes) for stage in seg_logits))
     # a tuple, of a head of several branches, stays one: `last_stage` refuses it
     return [type(seg_logits)(stages) for stages in parts]
-
-
-def _mix(values: Tensor, boxes: Tensor | None, partners: Tensor | None = None) -> Tensor:
-    return values if boxes is None else paste(values, boxes, partners)
 
 
 def _mix_samples(

@@ -69,9 +69,8 @@ class SelfTrainingSegmentor(EncoderDecoder):
                 'gives no pseudo masks',
                 'LoadPseudoLabels and PackPseudoLabels, as tools/self_train.py sets them',
             )
-        if self.cutmix is not None:
-            boxes = self.cutmix(view)
-            view, masks = paste(view, boxes), paste(masks, boxes)
+        boxes = self.cutmix(view) if self.cutmix else None
+        view, masks = paste(view, boxes), paste(masks, boxes)
         samples = [
             SegDataSample(metainfo=sample.metainfo, gt_sem_seg=PixelData(data=mask))
             for sample, mask in zip(data_samples['unlabeled'], masks)
