@@ -18,27 +18,19 @@ _COARSEST = 16  # the coarsest stride of a stage that is offered as z
 
 
 class Z(NamedTuple):
-    """Features with D `channels` that the auxiliary decoders can take.
+    """Features that the auxiliary decoders can take."""
 
-    `place` is the bank's argument that names them. A position covers `stride` pixels, and `title`
-    describes the features.
-    """
-
-    place: dict[str, Any]
+    place: dict[str, Any]  # the bank's argument that names them
     title: str
-    channels: int
-    stride: int
+    channels: int  # D
+    stride: int  # pixels that a position covers
 
 
 class DryRun(NamedTuple):
-    """Outputs of a model for a small image.
+    """Outputs of a model for a small image."""
 
-    `stages` are the outputs of the neck, or of the backbone if there is none. `fused` is what the
-    main head classifies, if it has a `conv_seg`.
-    """
-
-    stages: tuple[Z, ...]
-    fused: Z | None
+    stages: tuple[Z, ...]  # of the neck, or of the backbone if there is none
+    fused: Z | None  # what the main head classifies, if it has a `conv_seg`
     num_classes: int
 
 

@@ -54,19 +54,14 @@ _LOSSES_OF_RARE = dict(loss_decode=[dict(type='MeanCrossEntropy'), dict(type='Ba
 
 
 class NewConfig(NamedTuple):
-    """A written config of a folder.
+    """A written config of a folder."""
 
-    `described` is what is in the folder. `lists` are what was written beside the file: the images
-    held out for validation, the table of the classes. `notes` say what was decided, `warnings` are
-    worth a second look, and `commands`, one per line, are to run next.
-    """
-
-    described: str
+    described: str  # what is in the folder
     file: Path
-    lists: tuple[Path, ...]
-    notes: tuple[str, ...]
-    warnings: tuple[str, ...]
-    commands: tuple[str, ...]
+    lists: tuple[Path, ...]  # written beside it: images held out to validate on, table of classes
+    notes: tuple[str, ...]  # what was decided
+    warnings: tuple[str, ...]  # worth a second look
+    commands: tuple[str, ...]  # to run next, one per line
 
 
 def new_config(data: str, out: str, choices: Choices) -> NewConfig:

@@ -21,13 +21,10 @@ class _Written(NamedTuple):
 
 
 class OwnFiles:
-    """Writes files into a folder and records what they hold.
+    """Writes files into a folder, which may be missing, and records what they hold.
 
     An existing file with other content was edited or is somebody else's: it stays as it is, and its
     path goes to `kept`.
-
-    Args:
-        folder: The folder, which may be missing.
     """
 
     def __init__(self, folder: Path) -> None:
