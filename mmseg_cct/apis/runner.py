@@ -6,8 +6,8 @@ import glob
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,22 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
     require_own_folder(dump.parent, _OF_A_RUN, '--work-dir', written)
 
 
-def run(config: Config, what: str) -> Any:
-    """Builds a runner and calls its method `what`, such as `train`, whose result it returns."""
+def run(config: Config, what: str, folders: Iterable[str]) -> Any:
+    """Builds a runner and calls its method `what`, `train` or `test`, whose result it returns.
+
+    For all ranks, rank 0 holds the locks of the folders that the run writes to.
+    """
+    with ExitStack() as held:
+        if config.launcher == 'none' or os.environ.get('RANK', '0') == '0':
+            for folder in folders:
+                other = 'another training' if what == 'train' else 'another test'
+                held.enter_context(locked_folder(folder, other))
+        if _dump(config).is_symlink():  # the link is replaced, not its target
+            _dump(config).unlink(missing_ok=True)
+        return _run(config, what)
+
+
+def _run(config: Config, what: str) -> Any:
     if config.launcher != 'none':
         number_the_only_gpu()
     # mmengine selects a CUDA device when it starts a process group; it keeps an existing one.
@@ -110,16 +124,6 @@ def run(config: Config, what: str) -> Any:
     return result
 
 
-@contextmanager
-def locked(config: Config, folders: Iterable[str], what: str) -> Iterator[None]:
-    """Holds the locks of folders that a run writes to; rank 0 holds them for all."""
-    with ExitStack() as held:
-        if config.launcher == 'none' or os.environ.get('RANK', '0') == '0':
-            for folder in folders:
-                held.enter_context(locked_folder(folder, what))
-        yield
-
-
 def _progress(runner: Runner, resumed: bool) -> str:
     """Says how far a training has come, and from which checkpoint it can go on."""
     saved = newest_checkpoint(runner.work_dir)
@@ -141,12 +145,6 @@ class _Runner(Runner):
                 handler.addFilter(is_for_the_screen)
                 handler.setFormatter(ScreenFormatter(datefmt='%m/%d %H:%M:%S'))
         return logger
-
-
-def unlink_config(config: Config) -> None:
-    """Removes a link where the runner dumps its config: the link is replaced, not its target."""
-    if _dump(config).is_symlink():
-        _dump(config).unlink(missing_ok=True)
 
 
 def _dump(config: Config) -> Path:

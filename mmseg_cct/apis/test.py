@@ -20,7 +20,7 @@ from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder
 
 from .device import fit_to_device, fit_workers
-from .runner import locked, require_files_kept, run, unlink_config
+from .runner import require_files_kept, run
 
 # Metrics that write predictions.
 _PNG_WRITERS = (IoUMetric, CityscapesMetric, MultiDomainIoUMetric)
@@ -88,9 +88,7 @@ def test(config: Config) -> dict[str, float]:
     """Tests with a config of `prepare_test`; returns the metrics by name."""
     folders = {one.get('output_dir') for one in listed(config.test_evaluator)}
     folders.add(at(config, 'visualizer.save_dir'))
-    with locked(config, filter(None, folders), 'another test'):
-        unlink_config(config)
-        return run(config, 'test')
+    return run(config, 'test', filter(None, folders))
 
 
 def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -> None:

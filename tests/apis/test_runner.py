@@ -32,7 +32,7 @@ def test_the_workers_of_a_distributed_run_end_by_themselves(tmp_path, monkeypatc
 
     monkeypatch.setattr(Runner, 'from_cfg', build)
     begun = time.monotonic()
-    runner_module.run(Config(dict(launcher='pytorch')), 'train')
+    runner_module._run(Config(dict(launcher='pytorch')), 'train')
     assert time.monotonic() - begun < 5
 
 
@@ -50,7 +50,7 @@ def test_processes_wait_for_each_other_as_the_config_says(settings, options, mon
 
     monkeypatch.setattr(torch.distributed, 'init_process_group', start)
     with pytest.raises(RuntimeError, match='started'):
-        runner_module.run(Config(dict(launcher='pytorch', env_cfg=settings)), 'train')
+        runner_module._run(Config(dict(launcher='pytorch', env_cfg=settings)), 'train')
     assert started == [('gloo', options)]
 
 
@@ -76,7 +76,7 @@ def test_ctrl_c_says_how_a_training_goes_on(saved, resume, goes_on, monkeypatch)
     )  # fmt: skip
     monkeypatch.setattr(Runner, 'from_cfg', lambda _: fake)
     with pytest.raises(Interrupted) as caught:
-        runner_module.run(Config(dict(launcher='none', resume=resume)), 'train')
+        runner_module._run(Config(dict(launcher='none', resume=resume)), 'train')
     assert str(caught.value) == f'4 of 9 iterations done; {goes_on}'
 
 
