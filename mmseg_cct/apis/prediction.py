@@ -130,9 +130,18 @@ def export_predictions(
 ) -> list[Path]:
     """Writes the masks that `predict_images` left in `out` as annotations for a labelling tool.
 
-    `form` is one of `annotations.writers.FORMATS`. Outlines may move by the `tolerance`, in pixels,
-    for fewer points; regions of less than `min_area` pixels are given to their surroundings. Files
-    that somebody has edited since they were written are left alone, and returned.
+    Args:
+        images: The images that were predicted.
+        out: The folder of the predictions, which gets the annotations too.
+        form: One of `annotations.writers.FORMATS`.
+        tolerance: How far outlines may move, in pixels, for fewer points.
+        min_area: Regions of fewer pixels are given to their surroundings.
+
+    Returns:
+        Files that are left alone because somebody has edited them since they were written.
+
+    Raises:
+        UserError: The folder holds no predictions.
     """
     table = read_table(out)
     if table is None:

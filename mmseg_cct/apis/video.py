@@ -48,9 +48,22 @@ def predict_video(
     """Segments a video and writes `overlays/NAME.mp4`, with the classes below the picture.
 
     Only a few frames are in memory at a time. A finished video is skipped unless its input has
-    changed since. With `masks`, the class ids of each frame become `masks/NAME/000000.png` and so
-    on; the other arguments are those of `predict_images`. Returns counts of frames; a video that
-    ends too early is a failure.
+    changed since.
+
+    Args:
+        config_file: The config of the model.
+        checkpoint: The weights.
+        video: A file that OpenCV reads.
+        out: Folder for the predictions.
+        masks: Also write `masks/NAME/000000.png` and so on, class ids of each frame.
+        options: Settings of the config to override, by dotted key.
+        device: Where to compute; by default the GPU, if any.
+        opacity: Weight of the class colours, in [0, 1].
+        domain: Which domain the video is from, if the model has several.
+        palette: A data set of MMSeg or a JSON file with the colours of the classes.
+
+    Returns:
+        Counts of frames; a video that ends too early is a failure.
 
     Raises:
         UserError: The video cannot be read, or what `predict_images` rejects.
