@@ -9,7 +9,7 @@ from mmseg_cct.utils.labels import is_background
 from .contours import TracedImage, trace_shapes
 from .shapes import Colour
 from .writers import writer_of
-from .writers.own_files import OwnFiles
+from .writers.own_files import Export, OwnFiles
 
 
 def export_masks(
@@ -47,5 +47,5 @@ def export_masks(
             progress()
 
     files = OwnFiles(Path(out))
-    writer.write(files, classes, traced(), Path(folder))
+    writer.write(Export(files, classes, traced(), Path(folder)))
     return files.kept

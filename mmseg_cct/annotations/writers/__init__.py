@@ -1,8 +1,7 @@
 """Writers of the formats that annotation tools read, one module each.
 
-Each module has `write(files, classes, images, folder)`, which writes the annotations of the images
-in one pass; the image files are below `folder`. Its `TRACING` says how its tool wants regions
-outlined.
+Each module has `write(export)`, which writes the annotations of an `own_files.Export`. Its
+`TRACING` says how its tool wants regions outlined.
 """
 
 from importlib import import_module

@@ -1,33 +1,28 @@
 """COCO: one JSON with polygons, and run lengths for regions with holes."""
 
 import json
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..contours import TracedImage
 from ..rasterize import draw, draw_whole
 from ..readers.coco import AUTHOR
 from ..rle import runs_of_mask
-from ..shapes import Colour, Shape
-from .own_files import OwnFiles
+from ..shapes import Shape
+from .own_files import Export
 
 # Each annotation covers only its own pixels.
 TRACING = dict(stacked=False)
 
 
-def write(
-    files: OwnFiles, classes: Mapping[str, Colour], images: Iterable[TracedImage], folder: Path
-) -> None:
+def write(export: Export) -> None:
     """Writes `coco.json`, image by image."""
-    ids = {name: index for index, name in enumerate(classes, 1)}
+    ids = {name: index for index, name in enumerate(export.classes, 1)}
     listed: list[dict[str, Any]] = []
     number = 0
-    with files.open('coco.json') as file:
+    with export.files.open('coco.json') as file:
         file.write('{"annotations": [')
-        for image in images:
+        for image in export.images:
             width, height = image.size
             listed.append(
                 dict(id=len(listed) + 1, file_name=image.name, width=width, height=height)

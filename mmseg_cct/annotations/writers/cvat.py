@@ -1,30 +1,25 @@
 """CVAT for images 1.1: one XML with polygons, and masks for regions with holes."""
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from ..contours import TracedImage
 from ..rle import runs_of_mask
-from ..shapes import Colour, Shape
-from .own_files import OwnFiles
+from ..shapes import Shape
+from .own_files import Export
 
 # A `z_order` says what lies on top.
 TRACING = dict(stacked=True)
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<annotations>\n  <version>1.1</version>\n'
 
 
-def write(
-    files: OwnFiles, classes: Mapping[str, Colour], images: Iterable[TracedImage], folder: Path
-) -> None:
+def write(export: Export) -> None:
     """Writes `cvat.xml`, image by image."""
-    with files.open('cvat.xml') as file:
+    with export.files.open('cvat.xml') as file:
         file.write(f'{_HEAD}  <meta>\n    <task>\n      <labels>\n')
-        for name, colour in classes.items():
+        for name, colour in export.classes.items():
             described = f'<name>{escape(name)}</name><color>#{bytes(colour).hex()}</color>'
             file.write(f'        <label>{described}<attributes/></label>\n')
         file.write('      </labels>\n    </task>\n  </meta>\n')
-        for index, image in enumerate(images):
+        for index, image in enumerate(export.images):
             size = 'width="{}" height="{}"'.format(*image.size)
             file.write(f'  <image id="{index}" name={quoteattr(image.name)} {size}>\n')
             file.writelines(f'    {_element(shape)}\n' for shape in image.shapes)

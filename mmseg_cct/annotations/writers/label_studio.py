@@ -4,33 +4,29 @@ Regions are polygons, or brushes if they have holes.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from ..contours import TracedImage
 from ..rasterize import draw_whole
 from ..rle import brush_of_mask
 from ..shapes import Colour, Shape
-from .own_files import OwnFiles
+from .own_files import Export
 
 TRACING = dict(stacked=True)
 
 
-def write(
-    files: OwnFiles, classes: Mapping[str, Colour], images: Iterable[TracedImage], folder: Path
-) -> None:
+def write(export: Export) -> None:
     """Writes `label_studio.json`, image by image, and `label_studio.xml`.
 
     The tasks address their images as files of a local storage, relative to its root.
     """
-    with files.open('label_studio.xml') as file:
-        file.writelines(_interface(classes))
-    with files.open('label_studio.json') as file:
+    with export.files.open('label_studio.xml') as file:
+        file.writelines(_interface(export.classes))
+    with export.files.open('label_studio.json') as file:
         file.write('[')
-        for index, image in enumerate(images):
+        for index, image in enumerate(export.images):
             result = [_region(n, shape, image.size) for n, shape in enumerate(image.shapes)]
             task = dict(
                 data=dict(image=f'/data/local-files/?d={quote(image.name)}'),

@@ -4,28 +4,24 @@ import base64
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from ..contours import TracedImage
-from ..shapes import Colour, Shape
-from .own_files import OwnFiles
+from ..shapes import Shape
+from .own_files import Export
 
 TRACING = dict(stacked=True)
 _FOLDER = 'labelme'
 
 
-def write(
-    files: OwnFiles, classes: Mapping[str, Colour], images: Iterable[TracedImage], folder: Path
-) -> None:
+def write(export: Export) -> None:
     """Writes `labelme/labels.txt`, and `labelme/NAME.json` with the path of each image."""
-    with files.open(f'{_FOLDER}/labels.txt') as file:
-        file.writelines(f'{name}\n' for name in classes)
-    for image in images:
+    with export.files.open(f'{_FOLDER}/labels.txt') as file:
+        file.writelines(f'{name}\n' for name in export.classes)
+    for image in export.images:
         name = Path(_FOLDER, image.name).with_suffix('.json')
         width, height = image.size
         content: dict[str, Any] = dict(
@@ -33,13 +29,13 @@ def write(
             flags={},
             shapes=[_shape(shape) for shape in image.shapes],
             imagePath=os.path.relpath(
-                folder.resolve() / image.name, files.folder.resolve() / name.parent
+                export.folder.resolve() / image.name, export.files.folder.resolve() / name.parent
             ),
             imageData=None,
             imageHeight=height,
             imageWidth=width,
         )
-        with files.open(name.as_posix()) as file:
+        with export.files.open(name.as_posix()) as file:
             json.dump(content, file, ensure_ascii=False)
 
 

@@ -3,12 +3,15 @@
 import hashlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from mmseg_cct.utils.files import append_line, part_of, read_lines
+
+from ..contours import TracedImage
+from ..shapes import Colour
 
 RECORD = 'annotations.jsonl'
 
@@ -54,3 +57,12 @@ class OwnFiles:
 def _digest(path: Path) -> str:
     with path.open('rb') as file:
         return hashlib.sha256(file.read()).hexdigest()
+
+
+class Export(NamedTuple):
+    """What a format writes."""
+
+    files: OwnFiles
+    classes: Mapping[str, Colour]
+    images: Iterable[TracedImage]  # in one pass
+    folder: Path  # the image files are below it
