@@ -40,30 +40,25 @@ def test_layout_round_trip(stride):
     assert sorted(layout[1, ..., n, y * W + x].flatten()) == sorted(own.flatten())
 
 
+@pytest.mark.parametrize('kernel_init', ['kaiming', 'identity'])
 @pytest.mark.parametrize(
     ('shape', 'bias_shape'), [((12, 3, 1, 1), (12,)), ((12, 3), (12,)), ((5, 12, 3), (5, 12))]
 )
-def test_icnr_starts_as_nearest_neighbour_upsampling(shape, bias_shape):
+def test_icnr_starts_as_nearest_neighbour_upsampling(shape, bias_shape, kernel_init):
     torch.manual_seed(0)
-    weight, bias = torch.zeros(shape), torch.zeros(bias_shape)
-    icnr_(weight, bias, 'kaiming')
+    weight, bias, scores = torch.zeros(shape), torch.ones(bias_shape), torch.randn(1, 3, 4, 5)
+    icnr_(weight, bias, kernel_init)
     rows, offsets = weight.reshape(-1, 12, 3), bias.reshape(-1, 12)
-    assert len(rows.unique(dim=0)) == len(rows)  # each decoder its own
     for row, offset in zip(rows, offsets):
-        assert row.abs().min() > 0 and len(row.unique(dim=0)) == 3
-        up = conv_chain(torch.rand(1, 3, 4, 5), [row[..., None, None]], [offset], False)
+        up = conv_chain(scores, [row[..., None, None]], [offset], False)
         nearest = F.interpolate(up[..., ::2, ::2], scale_factor=2, mode='nearest')
         assert torch.equal(up, nearest)
-
-
-@pytest.mark.parametrize(('shape', 'bias_shape'), [((12, 3, 1, 1), (12,)), ((5, 12, 3), (5, 12))])
-def test_an_identity_kernel_upsamples_each_class_as_itself(shape, bias_shape):
-    weight, bias = torch.full(shape, 9.0), torch.full(bias_shape, 9.0)
-    icnr_(weight, bias, 'identity')
-    scores = torch.randn(1, 3, 4, 5)
-    for row, offset in zip(weight.reshape(-1, 12, 3), bias.reshape(-1, 12)):
-        up = conv_chain(scores, [row[..., None, None]], [offset], False)
-        assert torch.equal(up, F.interpolate(scores, scale_factor=2, mode='nearest'))
+        if kernel_init == 'identity':  # each class as itself
+            assert torch.equal(up, F.interpolate(scores, scale_factor=2, mode='nearest'))
+        else:
+            assert row.abs().min() > 0 and len(row.unique(dim=0)) == 3
+    if kernel_init == 'kaiming':
+        assert len(rows.unique(dim=0)) == len(rows)  # each decoder its own
 
 
 @pytest.mark.parametrize(
