@@ -11,6 +11,8 @@ from mmseg_cct.preflight.classes import (
     output_problems,
 )
 
+METAINFO = dict(classes=('a', 'b'))
+
 
 @pytest.mark.parametrize(
     ('head', 'num_classes', 'fits'),
@@ -26,39 +28,34 @@ from mmseg_cct.preflight.classes import (
 def test_a_head_has_an_output_for_each_class(head, num_classes, fits):
     model = SimpleNamespace(**{head: SimpleNamespace(num_classes=num_classes)})
     assert not [*output_problems(model, {}, 'the set')]  # it names no classes
-    found = [
-        str(problem) for problem in output_problems(model, dict(classes=['a', 'b']), 'the set')
-    ]
+    found = [*map(str, output_problems(model, METAINFO, 'the set'))]
     line = f'model.{head}.num_classes={num_classes}: expected 2, the classes of the set (a, b)'
     assert found == ([] if fits else [line])
+
+
+ANOTHER = 'expected 255; another label in masks is'
 
 
 @pytest.mark.parametrize(
     ('ignored', 'fits'), [(255, True), (None, True), (1, True), (2, False), (-100, False)]
 )
-def test_heads_and_metrics_ignore_255_or_a_class(ignored, fits):
-    part = SimpleNamespace(ignore_index=ignored)
-    labeled = SimpleNamespace(metainfo=dict(classes=('a', 'b')))
-    sets = SimpleNamespace(datasets=[SimpleNamespace(), labeled])
-    plain = SimpleNamespace(decode_head=part), SimpleNamespace(labeled=labeled)
-    several = tuple(SimpleNamespace(domains=dict(b=each)) for each in plain)
-    both = SimpleNamespace(domains=dict(b=labeled), datasets=[labeled])
-    checks = {
-        'test_evaluator': ignore_problems(sets, part, 'test_evaluator'),
-        'val_evaluator': ignore_problems(both, part, 'val_evaluator'),
-    }
-    if ignored != 1:  # a class that is never learned is a mistake of its own
-        checks['model.decode_head'] = head_ignore_problems(*plain)
-        checks['model.domains.b.decode_head'] = head_ignore_problems(*several)
-    for place, problems in checks.items():
-        start = f'{place}.ignore_index={ignored}: expected 255; another label in masks is'
-        assert [str(problem).startswith(start) for problem in problems] == [True] * (not fits)
+def test_metrics_ignore_255_or_a_class(ignored, fits):
+    metric, labeled = SimpleNamespace(ignore_index=ignored), SimpleNamespace(metainfo=METAINFO)
+    for sets in (
+        SimpleNamespace(datasets=[SimpleNamespace(), labeled]),
+        SimpleNamespace(domains=dict(b=labeled), datasets=[labeled]),
+    ):
+        problems = [*map(str, ignore_problems(sets, metric, 'val_evaluator'))]
+        start = f'val_evaluator.ignore_index={ignored}: {ANOTHER}'
+        assert [problem.startswith(start) for problem in problems] == [True] * (not fits)
 
 
 @pytest.mark.parametrize(
     ('ignored', 'padded', 'lines'),
     [
         (255, 255, []),
+        (2, 2, [f'decode_head.ignore_index=2: {ANOTHER}']),
+        (-100, -100, [f'decode_head.ignore_index=-100: {ANOTHER}']),
         (1, 1, ['decode_head.ignore_index=1: class b would never be learned; expected a l']),
         (255, 0, ['data_preprocessor.seg_pad_val=0: padding counts as class a; expected 255']),
         (255, 254, ['data_preprocessor.seg_pad_val=254: padding is neither a class nor ignored']),
@@ -73,8 +70,7 @@ def test_classes_that_are_ignored_and_padding_that_counts_are_told(
         decode_head=SimpleNamespace(ignore_index=ignored),
         data_preprocessor=SimpleNamespace(seg_pad_val=padded),
     )
-    labeled = SimpleNamespace(metainfo=dict(classes=('a', 'b')))
-    dataset = SimpleNamespace(labeled=labeled)
+    dataset = SimpleNamespace(labeled=SimpleNamespace(metainfo=METAINFO))
     if place:
         preprocessor = SimpleNamespace(domains=dict(x=model.data_preprocessor))
         model = SimpleNamespace(domains=dict(x=model), data_preprocessor=preprocessor)
