@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+import world
 from mmengine.config import Config
 
 from mmseg_cct.config.compose import find_bank, merge_method, read_method, set_labels
@@ -12,19 +13,6 @@ from mmseg_cct.errors import UserError
 
 BANK = dict(type='PerturbedDecoderBank', in_channels=6, loss_consistency=dict(type='MSE', w=30.0))
 FCN = dict(type='FCNHead')
-SETTING = """
-model = dict(
-    type='CCTSegmentor',
-    decode_head=dict(type='PixelShuffleHead', num_classes=3),
-    auxiliary_head=dict(type='PerturbedDecoderBank', num_classes=3, in_channels=6))
-train_dataloader = dict(batch_size=1, dataset=dict(
-    split_dir='lists', num_labeled=2,
-    labeled=dict(type='CamVidDataset'), unlabeled=dict(type='CamVidDataset')))
-train_cfg = dict(type='IterBasedTrainLoop', max_iters=15)
-param_scheduler = dict(type='PolyLR', by_epoch=False, end=15)
-optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.1))
-default_hooks = dict(ramp_up=dict(type='RampUpHook', fraction=0.1), teacher=None)
-"""
 
 
 def setting(**model):
@@ -42,7 +30,9 @@ def merge(config, **overlay):
 def own(tmp_path):
     """A setting of one's own, and a method of one's own."""
     file, method = tmp_path / 'cct_net_data_2.py', tmp_path / 'fast.py'
-    file.write_text(SETTING)
+    config = world.cct_config('data')
+    config.train_dataloader.dataset.update(split_dir='lists', num_labeled=2)
+    config.dump(file)
     method.write_text('optim_wrapper = dict(optimizer=dict(lr=0.5))')
     return str(file), str(method)
 
@@ -173,7 +163,7 @@ def test_a_method_that_keeps_the_decoders_may_be_put_on_twice(own, method):
 def test_another_number_of_labels_keeps_the_length(own):
     config = load_config(own[0], {'labels': 7})
     assert config.train_dataloader.dataset.num_labeled == 7
-    assert config.train_cfg.max_iters == config.param_scheduler.end == 15
+    assert config.train_cfg.max_iters == config.param_scheduler[0].end == 6
     assert default_work_dir(config) == 'work_dirs/cct_net_data_7'
 
 
@@ -182,7 +172,7 @@ def test_options_win_over_the_method(own):
     assert load_config(file, {'method': fast}).optim_wrapper.optimizer.lr == 0.5
     key = 'optim_wrapper.optimizer.lr'
     config = load_config(file, {'method': fast, key: 2.0, 'train_cfg.max_iters': 4})
-    assert (config.optim_wrapper.optimizer.lr, config.param_scheduler.end) == (2.0, 4)
+    assert (config.optim_wrapper.optimizer.lr, config.param_scheduler[0].end) == (2.0, 4)
     assert default_work_dir(config) == 'work_dirs/fast_net_data_2'
 
 
