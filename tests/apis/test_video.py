@@ -5,6 +5,7 @@ import cv2
 import mmcv
 import numpy as np
 import pytest
+from mmcv import VideoReader
 from PIL import Image
 
 # FFmpeg reads it once, here when the clip is written, else when predict opens a video.
@@ -29,11 +30,8 @@ def clip(tmp_path):
 
 
 def read(path):
-    capture = cv2.VideoCapture(str(path))
-    frames = []
-    while (found := capture.read())[0]:
-        frames.append(found[1])
-    return frames, capture.get(cv2.CAP_PROP_FPS)
+    video = VideoReader(str(path))
+    return list(video), video.fps
 
 
 def predict(trained, video, out, *options):

@@ -33,38 +33,32 @@ def _exif(orientation):
     return exif
 
 
+def image_of(mode, colour=0, **options):
+    return lambda path: Image.new(mode, (8, 8), colour).save(path, **options)
+
+
 class TestReadMask:
     @pytest.mark.parametrize(
         ('write', 'message'),
         [
             (lambda path: None, 'no such file; expected the mask there'),
             (lambda path: path.write_text('text'), r'cannot be read \(.*\); expected a readable'),
+            (image_of('F', format='TIFF'), 'a mask of Pillow mode F; expected one channel of int'),
             (
-                lambda path: Image.new('F', (2, 2)).save(path, format='TIFF'),
-                'a mask of Pillow mode F; expected one channel of integer',
-            ),
-            (
-                lambda path: Image.new('RGB', (2, 2), (7, 7, 7)).save(path),
+                image_of('RGB', (7, 7, 7)),
                 r'mode RGB; expected .* palette PNG\): its three channels are equal',
             ),
             (
-                lambda path: Image.new('RGB', (2, 2), (7, 7, 8)).save(path),
+                image_of('RGB', (7, 7, 8)),
                 r'mode RGB; expected .* palette PNG\): tools/import_masks.py turns',
             ),
-            (  # it does not keep ids, whatever its name is
-                lambda path: Image.new('L', (8, 8), 1).save(path, format='JPEG'),
-                'a JPEG, .*; expected a PNG',
-            ),
+            # it does not keep ids, whatever its name is
+            (image_of('L', 1, format='JPEG'), 'a JPEG, .*; expected a PNG'),
             (
-                lambda path: Image.new('L', (8, 8)).save(
-                    path, format='TIFF', save_all=True, append_images=[Image.new('L', (8, 8))]
-                ),
+                image_of('L', format='TIFF', save_all=True, append_images=[Image.new('L', (8, 8))]),
                 '2 pages, .*; expected a mask with one page',
             ),
-            (
-                lambda path: Image.new('L', (8, 8), 1).save(path, exif=_exif(3)),
-                'EXIF orientation 3, .*; expected a mask without',
-            ),
+            (image_of('L', 1, exif=_exif(3)), 'EXIF orientation 3, .*; expected a mask without'),
         ],
     )
     def test_what_is_no_mask(self, tmp_path, write, message):
