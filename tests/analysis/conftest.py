@@ -2,10 +2,9 @@
 
 import shutil
 
-import cv2
-import numpy as np
 import pytest
 import torch
+import world
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import CheckpointLoader
 
@@ -73,11 +72,7 @@ def checkpoints_read(monkeypatch):
 @pytest.fixture
 def photos(trained, tmp_path):
     """Ten smooth images in two folders, and a labelled one under another name."""
-    rng = np.random.default_rng(1)
-    folder = tmp_path / 'photos'
-    (folder / 'a').mkdir(parents=True)
-    for index in range(10):
-        image = cv2.resize(rng.integers(0, 256, (6, 8, 3), np.uint8), (56, 40))
-        cv2.imwrite(str(folder / ('a' if index % 2 else '') / f'{index}.png'), image)
+    names = [f'{"a/" if index % 2 else ""}{index}.png' for index in range(10)]
+    folder = world.write_photos(tmp_path / 'photos', dict.fromkeys(names, (40, 56)), seed=1)
     shutil.copy(trained.images / 'l2.png', folder / 'known.png')
     return folder

@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 import torch
+import world
 from mmseg.apis import inference_model
 from mmseg.registry import MODELS
 from PIL import Image
@@ -20,13 +21,10 @@ from mmseg_cct.errors import UserError
 @pytest.fixture
 def photos(tmp_path):
     """Images of several sizes and formats, one in a subfolder."""
-    folder = tmp_path / 'photos'
-    (folder / 'more').mkdir(parents=True)
-    rng = np.random.default_rng(0)
-    for name, size in (('a.jpg', (31, 57)), ('b.png', (64, 20)), ('more/c.bmp', (40, 40))):
-        pixels = rng.integers(0, 255, (*size, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / name)
-    Image.fromarray(rng.integers(0, 255, (9, 11), dtype=np.uint8)).save(folder / 'grey.png')
+    sizes = {'a.jpg': (31, 57), 'b.png': (64, 20), 'more/c.bmp': (40, 40)}
+    folder = world.write_photos(tmp_path / 'photos', sizes)
+    grey = np.random.default_rng(0).integers(0, 255, (9, 11), dtype=np.uint8)
+    Image.fromarray(grey).save(folder / 'grey.png')
     return folder
 
 

@@ -1,4 +1,4 @@
-"""The order of the classes is in tests/engine/hooks/test_preflight_hook.py."""
+"""The order of the classes is in tests/preflight/test_preflight_hook.py."""
 
 from types import SimpleNamespace
 

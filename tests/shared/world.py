@@ -83,6 +83,16 @@ def write_scene(root, name, rng, prefix='', with_mask=True):
             cv2.imwrite(str(root / f'{prefix}{kind}/{name}.png'), pixels)
 
 
+def write_photos(folder, sizes, seed=0):
+    """Smooth pictures by name, of these heights and widths."""
+    rng = np.random.default_rng(seed)
+    for name, (height, width) in sizes.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        pixels = cv2.resize(rng.integers(0, 256, (6, 8, 3), np.uint8), (width, height))
+        cv2.imwrite(str(folder / name), pixels)
+    return folder
+
+
 def write_images(root, num_labeled=3, num_unlabeled=5, num_val=3):
     """Smooth pictures and masks of 40×32, in images, masks, val_images and val_masks."""
     rng = np.random.default_rng(0)

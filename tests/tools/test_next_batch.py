@@ -1,14 +1,10 @@
-import numpy as np
-from PIL import Image
+from world import write_photos
 
 
 def test_the_command_line(cct, trained, tmp_path, capsys):
     run, out = trained.folder / 'work', tmp_path / 'out'
-    photos = tmp_path / 'photos'
-    photos.mkdir()
-    for index in range(3):
-        pixels = np.random.default_rng(9 + index).integers(0, 256, (40, 56, 3), np.uint8)
-        Image.fromarray(pixels).save(photos / f'{index}.png')
+    sizes = {f'{index}.png': (40, 56) for index in range(3)}
+    photos = write_photos(tmp_path / 'photos', sizes)
     arguments = run, '--images', photos, '-n', 2, '--format', 'cvat', '--out', out
     assert cct.run('next_batch', *arguments) == 0
     first, *_, training, report = capsys.readouterr().out.splitlines()

@@ -3,10 +3,9 @@
 import signal
 import time
 
-import cv2
-import numpy as np
 import pytest
 from ranks import outcomes, start_tool, without_cuda
+from world import write_photos
 
 pytestmark = without_cuda
 NUMBER = 60
@@ -14,11 +13,8 @@ NUMBER = 60
 
 @pytest.fixture(scope='module')
 def photos(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('photos')
-    rng = np.random.default_rng(0)
-    for index in range(NUMBER):
-        cv2.imwrite(str(folder / f'{index:03}.png'), rng.integers(0, 256, (40, 56, 3), np.uint8))
-    return folder
+    sizes = {f'{index:03}.png': (40, 56) for index in range(NUMBER)}
+    return write_photos(tmp_path_factory.mktemp('photos'), sizes)
 
 
 def test_two_processes_predict_what_one_does(trained, photos, tmp_path):
