@@ -127,6 +127,5 @@ def _range_of(values: np.ndarray, bits: int | None) -> tuple[int, int]:
 
 
 def _in_words(chosen: Sequence[int], number: int) -> str:
-    if set(chosen) == set(range(number)) and len(chosen) == number:
-        return 'all are loaded'
-    return f'{", ".join(map(str, chosen))} are loaded'
+    is_all = sorted(chosen) == list(range(number))
+    return f'{"all" if is_all else ", ".join(map(str, chosen))} are loaded'

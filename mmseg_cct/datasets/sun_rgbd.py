@@ -97,19 +97,15 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
         )
     for path, image in zip(tqdm(paths, unit='image'), images):
         mask = Path(root, 'masks', image.parent.name, f'{image.stem}.png')
-        ids = _convert(path, image)
+        found = read_mask(path)
+        check_size(path, found, image, image_size(str(image), None, decode=False))
+        try:
+            ids = to_13_classes(found)
+        except UserError as error:
+            raise UserError(path, error) from None
         if not mask.exists():
             write_png(mask, Image.fromarray(ids))
         elif not np.array_equal(read_mask(mask), ids):
             expected = 'the same, or another folder'
             raise UserError(mask, f'is there and differs from {path} in 13 classes', expected)
     return len(paths)
-
-
-def _convert(path: Path, image_path: Path) -> np.ndarray:
-    ids = read_mask(path)
-    check_size(path, ids, image_path, image_size(str(image_path), None, decode=False))
-    try:
-        return to_13_classes(ids)
-    except UserError as error:
-        raise UserError(path, error) from None

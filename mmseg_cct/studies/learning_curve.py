@@ -211,18 +211,12 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
         reached = mean(by_seed[seed] for seed in seeds)
         worth = equivalent_labels(list(curve), list(curve.values()), reached)
         if n < worth < math.inf:
-            axes.annotate(
-                '',
-                (worth, reached),
-                (n, reached),
-                arrowprops=dict(arrowstyle='->', color='0.5', linestyle=':'),
-            )
+            look = dict(arrowstyle='->', color='0.5', linestyle=':')
+            axes.annotate('', (worth, reached), (n, reached), arrowprops=look)
     numbers = sorted({int(result.labels) for result in results})
-    axes.set_xscale('log')
+    axes.set(xscale='log', xlabel='labelled images', ylabel='mIoU on the test set, %')
     axes.set_xticks(numbers, map(str, numbers))
     axes.minorticks_off()
-    axes.set_xlabel('labelled images')
-    axes.set_ylabel('mIoU on the test set, %')
     axes.grid(alpha=0.3)
     axes.legend()
     return figure

@@ -80,13 +80,7 @@ class MultiDomainSampler(EndlessSampler):
 
 
 def domain_cycle(domains: Sequence[str], weights: Mapping[str, int]) -> tuple[str, ...]:
-    """Orders the batches of a cycle, with each domain's spread evenly over it.
-
-    `weights` holds the number of a domain's batches in a cycle, by default 1.
-
-    Raises:
-        UserError: If a weight is for an unknown domain or not a positive whole number.
-    """
+    """Orders the batches of a cycle, with each domain's spread evenly over it."""
     key = 'train_dataloader.sampler.weights'
     for name, weight in weights.items():
         if name not in domains:
