@@ -77,22 +77,19 @@ class TestNewSettings:
         rates = {round(group['initial_lr'], 6) for group in groups}
         assert rates == {0.005, 0.0005}
 
-    def test_momentum_and_weight_decay(self, cct, trained, messages):
+    def test_momentum_weight_decay_and_the_power_of_the_schedule(self, cct, trained, messages):
         new = dict(momentum=0.5, weight_decay=0.1)
         options = {f'optim_wrapper.optimizer.{name}': value for name, value in new.items()}
-        (group,) = self.resumed(cct, trained, **options)['optimizer']['param_groups']
+        content = self.resumed(cct, trained, **options, **{'param_scheduler.0.power': 2.0})
+        (group,) = content['optimizer']['param_groups']
         assert (group['momentum'], group['weight_decay']) == (0.5, 0.1)
-        same = trained.load(trained.checkpoint)['optimizer']['param_groups'][0]
-        assert group['lr'] == pytest.approx(same['lr'])
+        logged = cct.scalars(cct.folder / 'work')
+        for iteration in (5, 6):
+            expected = 0.05 * (1 - (iteration - 1) / 5) ** 2
+            assert logged[iteration][0]['lr'] == pytest.approx(expected, abs=1e-9)
+        assert content['param_schedulers'][0]['power'] == 2.0
         (line,) = [line for line in messages if 'differs from the checkpoint' in line]
         assert ': optim_wrapper.optimizer.momentum 0.9 -> 0.5, optim_wrapper.optimizer.we' in line
-
-    def test_another_power_of_the_schedule(self, cct, trained):
-        content = self.resumed(cct, trained, **{'param_scheduler.0.power': 2.0})
-        logged = cct.scalars(cct.folder / 'work')
-        assert logged[6][0]['lr'] == pytest.approx(0.05 * (1 - 5 / 5) ** 2, abs=1e-9)
-        assert logged[5][0]['lr'] == pytest.approx(0.05 * (1 - 4 / 5) ** 2)
-        assert content['param_schedulers'][0]['power'] == 2.0
 
     def test_nothing_differs_without_a_change(self, cct, messages):
         cct.train(options={'train_cfg.max_iters': 6})
