@@ -1,7 +1,10 @@
 """A bank of all perturbations, its batch, and its loss with gradients."""
 
 import copy
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -125,3 +128,15 @@ def with_masks(samples, valid):
     for sample, mask in zip(samples, valid):
         sample.valid_mask = PixelData(data=mask)
     return samples
+
+
+def run_compiling(script, *args):
+    """Runs a script in a process of its own, where torch compiles; gives the words it printed."""
+    # With ATEN_CPU_CAPABILITY=default torch's compiler writes vectors that C++ does not know.
+    dropped = ('TORCHDYNAMO_DISABLE', 'ATEN_CPU_CAPABILITY')
+    env = {name: value for name, value in os.environ.items() if name not in dropped}
+    env['PYTHONPATH'] = os.pathsep.join(filter(None, sys.path))
+    command = [sys.executable, '-c', script, *args]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()

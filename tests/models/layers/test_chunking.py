@@ -1,9 +1,8 @@
-import os
-import subprocess
 import sys
 
 import pytest
 import torch
+from banks import run_compiling
 
 from mmseg_cct.models.layers import chunking
 from mmseg_cct.models.layers.chunking import Chunking, split_positions
@@ -95,12 +94,7 @@ print(torch._dynamo.utils.counters['stats']['unique_graphs'], len(logged))
 
 @pytest.mark.slow
 def test_twelve_shapes_are_compiled_once_each():
-    environment = {k: v for k, v in os.environ.items() if k != 'TORCHDYNAMO_DISABLE'}
-    done = subprocess.run(
-        [sys.executable, '-c', SHAPES], env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ['12', '1']
+    assert run_compiling(SHAPES) == ['12', '1']
 
 
 def negate(x):

@@ -1,8 +1,5 @@
 """The losses of all decoders in chunks: the plain gradients, memory and work."""
 
-import os
-import subprocess
-import sys
 from unittest import mock
 
 import pytest
@@ -29,6 +26,7 @@ from banks import (
     needs_compiler,
     perturbed_features,
     plain_predictions,
+    run_compiling,
     run_loss,
     with_masks,
 )
@@ -404,14 +402,12 @@ def test_no_tensor_grows_with_decoders_times_pixels(channels):
 
 
 COMPILED = """
-import sys
-sys.path[:0] = {folders!r}
+import sys, torch
 from mmengine.registry import init_default_scope
 init_default_scope('mmseg')
-import torch
 from banks import *
-device, results = {device!r}, []
-perturbations = {{name: PERTURBATIONS[name] for name in ('vat', 'dropout')}}
+device, results = sys.argv[1], []
+perturbations = {name: PERTURBATIONS[name] for name in ('vat', 'dropout')}
 def batch(num_images):
     z, seg_logits, samples = make_batch(stride=4, num_images=num_images)
     return z.detach().to(device).requires_grad_(), seg_logits.to(device), samples
@@ -420,29 +416,16 @@ for compile in (False, True):
     results.append([loss_and_gradients(bank, batch(n)) for n in (2, 3)])
 for eager, compiled in zip(*results):
     assert_same_results(compiled, eager)
-frames = torch._dynamo.utils.counters['stats']['unique_graphs']
-print('graphs', frames)
+print('graphs', torch._dynamo.utils.counters['stats']['unique_graphs'])
 """
 
 
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize('device', ['cpu', pytest.param('cuda', marks=pytest.mark.gpu)])
-def test_compiled_results_are_the_eager_ones(project_root, device):
-    # the one test that compiles: in a process of its own, for the others run with dynamo off
-    # With ATEN_CPU_CAPABILITY=default torch's compiler writes vectors that C++ does not know.
-    dropped = ('TORCHDYNAMO_DISABLE', 'ATEN_CPU_CAPABILITY')
-    environment = {k: v for k, v in os.environ.items() if k not in dropped}
-    folders = ('tests/shared', 'benchmarks', '.')
-    script = COMPILED.format(
-        folders=[str(project_root / folder) for folder in folders], device=device
-    )
-    done = subprocess.run(
-        [sys.executable, '-c', script], env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+def test_compiled_results_are_the_eager_ones(device):
     # one graph for the losses and one for I-VAT, at both batch sizes
-    assert done.stdout.split()[-2:] == ['graphs', '2'], done.stdout
+    assert run_compiling(COMPILED, device)[-2:] == ['graphs', '2']
 
 
 @needs_compiler
