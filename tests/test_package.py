@@ -18,16 +18,9 @@ from PIL import Image
 pytestmark = pytest.mark.slow
 
 IGNORED = (
-    '.git',
-    '.venv*',
-    '__pycache__',
-    'data',
-    '*.aside',
-    'work_dirs',
-    'site',
-    '*.egg-info',
+    '.git', '.venv*', '__pycache__', 'data', '*.aside', 'work_dirs', 'site', '*.egg-info',
     '.*_cache',
-)
+)  # fmt: skip
 CONFIG = """
 _base_ = 'mmseg_cct::demo/cct_shapes.py'
 train_cfg = dict(max_iters=2, val_interval=2)

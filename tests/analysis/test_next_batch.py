@@ -71,9 +71,8 @@ def test_images_of_other_bits_are_loaded_as_the_training_does(batch_of, photos):
     for path in photos.rglob('*.png'):
         cv2.imwrite(str(path), cv2.imread(str(path)).astype(np.uint16) * 16)
     loader = dict(type='LoadChannels', value_range=(0, 4095))
-    (image,) = batch_of(
-        number=1, cfg_options={'test_pipeline': [loader, dict(type='PackSegInputs')]}
-    ).images
+    pipeline = [loader, dict(type='PackSegInputs')]
+    (image,) = batch_of(number=1, cfg_options={'test_pipeline': pipeline}).images
     assert 60 < image.photo.mean() < 200
 
 
@@ -110,10 +109,8 @@ def test_a_twin_of_a_validation_image_is_named(batch_of, photos, tmp_path):
     val = tmp_path / 'val'
     val.mkdir()
     cv2.imwrite(str(val / 'v.jpg'), cv2.imread(str(photos / 'a/3.png')))
-    batch = batch_of(
-        number=10,
-        cfg_options={f'{EVALUATED}.image_dir': str(val), f'{EVALUATED}.subset': 'unlabeled'},
-    )
+    options = {f'{EVALUATED}.image_dir': str(val), f'{EVALUATED}.subset': 'unlabeled'}
+    batch = batch_of(number=10, cfg_options=options)
     assert batch.twins == {str(photos / 'a/3.png'): str(val / 'v.jpg')}
     assert len(batch.images) == 9 and Path('a/3.png') not in [i.name for i in batch.images]
     assert f'{photos}/a/3.png like {val}/v.jpg' in batch.notes()[1]
@@ -149,13 +146,8 @@ def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
     def image(name, *z):
         return ScoredImage(0.0, name, {}, list(z), '')
 
-    ranked = [
-        image('like a label', 1, 0),
-        image('a', 0, 1),
-        image('b', 0.1, 1),
-        image('c', -1, 0),
-        image('d', 0, -1),
-    ]
+    ranked = [image('like a label', 1, 0), image('a', 0, 1), image('b', 0.1, 1)]
+    ranked += [image('c', -1, 0), image('d', 0, -1)]
     ranked += [image(str(i), -9, -9) for i in range(20)]  # of low disagreement, so out of reach
     chosen = choose(ranked, [image('label', 1, 0)], 1)
     assert [each.name for each in chosen] == ['c']

@@ -14,11 +14,7 @@ from torch.nn import Linear, Module
 
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.preflight_hook import (
-    PreflightHook,
-    _warn_of_leaks,
-    describe_training,
-)
+from mmseg_cct.preflight.preflight_hook import PreflightHook, _warn_of_leaks, describe_training
 
 
 class Set(list):

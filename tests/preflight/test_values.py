@@ -77,16 +77,8 @@ def test_parts_of_a_training_go_together(changes, expected):
         ('val_evaluator', None, ': missing; expected one, because there is a val_dataloader'),
         ('optim_wrapper.optimizer', None, ': missing; expected one, as in dict(type="SGD", ...)'),
         ('optim_wrapper.clip_grad.max_nrm', 1, ': unknown; expected max_norm, '),
-        (
-            'model.type',
-            'EncoderDecoder',
-            "='EncoderDecoder': takes no pairs; expected a model t",
-        ),
-        (
-            'param_scheduler.0.by_epoch',
-            True,
-            ': True, and train_cfg counts iterations, so it w',
-        ),
+        ('model.type', 'EncoderDecoder', "='EncoderDecoder': takes no pairs; expected a model t"),
+        ('param_scheduler.0.by_epoch', True, ': True, and train_cfg counts iterations, so it w'),
         (f'{CHECKPOINT}.by_epoch', True, ': True, and train_cfg counts iterations, so nothing'),
         (
             'train_dataloader.dataset.labeled_per_unlabeled',
