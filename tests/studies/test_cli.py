@@ -63,10 +63,8 @@ def test_the_files_of_others_are_kept(study, options, stranger):
     for name in ('results.csv', 'ablation.md', stranger):
         (study.out / name).parent.mkdir(parents=True, exist_ok=True)
         (study.out / name).write_text('mine')
-    with pytest.raises(
-        UserError,
-        match=r'out holds .*, which this tool did not write: there is no .*seed.*config\*\.py',
-    ):
+    said = r'out holds .*, which this tool did not write: there is no .*seed.*config\*\.py'
+    with pytest.raises(UserError, match=said):
         study(lambda: pytest.fail('prepared'), *options)
     for name in ('results.csv', 'ablation.md'):
         assert (study.out / name).read_text() == 'mine'

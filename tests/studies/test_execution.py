@@ -163,9 +163,7 @@ def test_a_folder_belongs_to_one_config(make_run, tmp_path):
     run = make_run('a', miou=1.0)
     assert make_run('a', miou=1.0) == run
     differs = r'a/config.py: differs from the config of this study, '
-    with pytest.raises(
-        UserError, match=differs + r'miou is 1\.0 there and 2\.0 here; expected the'
-    ):
+    with pytest.raises(UserError, match=differs + r'miou is 1\.0 there and 2\.0 here; expected'):
         make_run('a', miou=2.0)
     with pytest.raises(UserError, match=differs + r"hooks\.0\.end is 'none' there and 3 here"):
         make_run('a', miou=1.0, hooks=[dict(end=3)])
