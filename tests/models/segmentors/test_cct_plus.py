@@ -9,7 +9,6 @@ import torch.distributed
 import torch.nn.functional as F
 from ddp_training import assert_same_under_ddp
 from mmengine.structures import PixelData
-from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
 
@@ -158,9 +157,9 @@ def test_the_feature_stream_is_the_weak_view_without_some_channels():
 
 
 def test_the_supervised_and_the_auxiliary_losses_are_those_of_cct():
-    plus, plain = make_model(), MODELS.build(tiny.model_config())
-    state = {k: v for k, v in plus.state_dict().items() if not k.startswith('loss_strong')}
-    plain.load_state_dict(state)
+    plus, plain = make_model(), tiny.build()
+    state = plus.state_dict()
+    plain.load_state_dict({name: state[name] for name in plain.state_dict()})
     data = prepared(plus)
     cut = {key: {name: data[key][name] for name in ('labeled', 'unlabeled')} for key in data}
     expected, actual = losses_of(plain, cut), losses_of(plus, data)
@@ -185,7 +184,6 @@ def test_the_auxiliary_losses_never_train_the_main_decoder(bank_on_strong):
     model = make_model(bank_on_strong=bank_on_strong, cutmix=dict(type='CutMix', prob=1.0))
     losses = losses_of(model, prepared(model))
     trained = gradients_of(model, losses['aux.loss'])
-    assert not [name for name in trained if name.startswith('decode_head.')]
     assert {name.split('.')[0] for name in trained} == {'backbone', 'neck', 'auxiliary_head'}
     trained = gradients_of(model, losses['strong.loss'])
     assert {name.split('.')[0] for name in trained} == {'backbone', 'neck', 'decode_head'}
@@ -214,9 +212,8 @@ def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels
     valid = torch.stack([sample.valid_mask.data for sample in samples])
     mixed = torch.where(box, pasted[1], own[1])
     assert torch.equal(valid, mixed) and not torch.equal(valid, own[1])
-    if not partners:
-        actual = torch.stack([sample.pseudo_sem_seg.data for sample in samples])
-        assert torch.equal(actual, torch.where(box, labels.flip(0), labels))
+    actual = torch.stack([sample.pseudo_sem_seg.data for sample in samples])
+    assert torch.equal(actual, torch.where(box, labels if partners else labels.flip(0), labels))
     assert losses['aux.weak_ce'] > 0
 
 
