@@ -32,6 +32,7 @@ def own(tmp_path):
     file, method = tmp_path / 'cct_net_data_2.py', tmp_path / 'fast.py'
     config = world.cct_config('data')
     config.train_dataloader.dataset.update(split_dir='lists', num_labeled=2)
+    del config.model.auxiliary_head['perturbations']  # the paper's
     config.dump(file)
     method.write_text('optim_wrapper = dict(optimizer=dict(lr=0.5))')
     return str(file), str(method)

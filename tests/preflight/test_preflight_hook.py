@@ -172,3 +172,14 @@ def test_classes_in_another_order(domains):
     place = 'the checkpoint, domain a' if domains else 'the checkpoint'
     with pytest.raises(UserError, match=f'^{place}: class 1 is c, in the data set b; expected the'):
         load_checkpoint(('a', 'c', 'b'), ('a', 'b', 'c'), domains)
+
+
+@pytest.mark.slow
+def test_a_bad_test_set_is_a_warning_while_training_and_no_validation_set_is_fine(cct, capfd):
+    cct.config.update(val_dataloader=None, val_cfg=None, val_evaluator=None, log_level='WARNING')
+    cct.config.test_dataloader.dataset.image_dir = 'gone'
+    cct.write()
+    cct.train(options={'train_cfg.max_iters': 1})
+    out, err = capfd.readouterr()
+    assert 'the training goes on, but tools/test.py will stop: ' in out + err
+    assert (cct.folder / 'work/iter_1.pth').is_file()

@@ -112,14 +112,3 @@ def test_a_bug_keeps_its_traceback(cct, monkeypatch):
     monkeypatch.setattr('mmseg_cct.models.CCTSegmentor.loss', loss)
     with pytest.raises(KeyError, match='mine'):
         cct.tool(*TRAIN)
-
-
-@pytest.mark.slow
-def test_a_bad_test_set_is_a_warning_while_training_and_no_validation_set_is_fine(cct, capfd):
-    cct.config.update(val_dataloader=None, val_cfg=None, val_evaluator=None, log_level='WARNING')
-    cct.config.test_dataloader.dataset.image_dir = 'gone'
-    cct.write()
-    cct.train(options={'train_cfg.max_iters': 1})
-    out, err = capfd.readouterr()
-    assert 'the training goes on, but tools/test.py will stop: ' in out + err
-    assert (cct.folder / 'work/iter_1.pth').is_file()
