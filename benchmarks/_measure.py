@@ -24,6 +24,7 @@ import gc
 import json
 import os
 import platform
+import re
 import resource
 import statistics
 import time
@@ -56,8 +57,7 @@ ADVICE = 'expected a quiet machine, fewer --threads, or --allow-busy, which mark
 def benchmark_parser(doc: str | None, steps: bool = True) -> argparse.ArgumentParser:
     """Makes a parser with the options that benchmarks share.
 
-    If it times no `steps`, it has none of `--device`, `--dtype`, `--threads`, `--repeats` and uses
-    one thread of a CPU.
+    If it times no `steps`, it has only `--json` and `--allow-busy`, and uses one thread of a CPU.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -72,6 +72,10 @@ def benchmark_parser(doc: str | None, steps: bool = True) -> argparse.ArgumentPa
         )
         parser.add_argument('--threads', type=int, default=2)
         parser.add_argument('--repeats', type=int, default=7, help='readings per median')
+        parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
+        parser.add_argument(
+            '--reference', metavar='DIR', help="your clone of the authors' public code"
+        )
     parser.add_argument('--json', metavar='FILE', help='where to write all figures')
     parser.add_argument(
         '--allow-busy',
@@ -81,19 +85,15 @@ def benchmark_parser(doc: str | None, steps: bool = True) -> argparse.ArgumentPa
     return parser
 
 
-def prepare(options: argparse.Namespace) -> None:
-    """Sets threads, precision, seed and registry scope."""
+def begin(options: argparse.Namespace) -> dict[str, Any]:
+    """Prepares the process, checks that the machine is quiet, and describes it: first results."""
     torch.set_num_threads(options.threads)
     # torch's own default, which trainings keep: TF32 for convolutions, not for matrix products
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = options.dtype == 'tf32'
+    torch.backends.cudnn.benchmark = options.device == 'cuda'  # as in trainings (env_cfg)
     init_default_scope('mmseg')
     torch.manual_seed(0)
-
-
-def begin(options: argparse.Namespace) -> dict[str, Any]:
-    """Prepares the process, checks that the machine is quiet, and describes it: first results."""
-    prepare(options)
     require_quiet(options.threads, options.allow_busy)
     about = machine(options.device)
     say(markdown_table(['machine', ''], [[key, value] for key, value in about.items()]))
@@ -117,9 +117,8 @@ def machine(device: str) -> dict[str, str]:
     """Describes what the figures were measured on."""
     cpu = platform.processor() or platform.machine()
     info = Path('/proc/cpuinfo')
-    if info.exists():
-        names = [line for line in info.read_text().splitlines() if line.startswith('model name')]
-        cpu = names[0].split(':', 1)[1].strip() if names else cpu
+    if info.exists() and (name := re.search(r'^model name\s*: *(.+)', info.read_text(), re.M)):
+        cpu = name[1].strip()
     found = dict(
         date=datetime.date.today().isoformat(),
         cpu=f'{cpu}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}',
@@ -157,20 +156,15 @@ class Watch:
         """Reads the clocks."""
         return Reading(time.perf_counter(), _busy_seconds(self.cores), time.process_time())
 
-    def others(self, since: Reading) -> float | None:
-        """Mean number of cores that others kept busy; None if the system does not tell."""
+    def disturbance(self, since: Reading) -> float:
+        """Mean number of cores that others kept busy; 0 if they left enough or nothing tells."""
         now = self.read()
         if now.busy is None or since.busy is None:
-            return None
-        spent = now.busy - since.busy - (now.own - since.own)
-        return max(spent, 0.0) / max(now.wall - since.wall, 1e-9)
-
-    def disturbed(self, since: Reading) -> bool:
-        """Whether others used cores that the threads of this process need."""
-        others = self.others(since)
-        wall = time.perf_counter() - since.wall
+            return 0.0
+        wall = max(now.wall - since.wall, 1e-9)
+        others = (now.busy - since.busy - (now.own - since.own)) / wall
         room = max(len(self.cores) - self.threads, 0)
-        return others is not None and others > room + TOLERANCE + TICK / max(wall, 1e-9)
+        return others if others > room + TOLERANCE + TICK / wall else 0.0
 
     def refuse(self, why: str) -> None:
         """Ends the program, or marks every figure from now on if that is allowed."""
@@ -179,11 +173,6 @@ class Watch:
         if not self.noisy:
             say(f'{why}: every figure is marked with ~')
         self.noisy = True
-
-
-def watch() -> Watch:
-    """The watch of this process."""
-    return _watch
 
 
 def require_quiet(threads: int, allow_busy: bool) -> None:
@@ -198,10 +187,10 @@ def require_quiet(threads: int, allow_busy: bool) -> None:
         _watch.refuse(f'--threads {threads}: this process may use {cores} cores')
     since = _watch.read()
     time.sleep(1)
-    if _watch.disturbed(since):
+    if others := _watch.disturbance(since):
         _watch.refuse(
-            f'other processes keep {_watch.others(since):.1f} of the {cores} cores busy that this '
-            f'one may use, and it needs {threads}'
+            f'other processes keep {others:.1f} of the {cores} cores busy that this one may use, '
+            f'and it needs {threads}'
         )
 
 
@@ -259,20 +248,14 @@ def ratio(numerator: float | None, denominator: float | None) -> str:
     return '–' if numerator is None or not denominator else f'{numerator / denominator:.3g}×'
 
 
-def quartiles(above: Times, below: Times, key: str = 'times') -> tuple[float, float, float]:
-    """Quartiles of the ratios, turn by turn, of two steps from one call of `alternate`.
-
-    `key` is 'times' or 'cpu_times'.
-    """
-    first, median, third = np.quantile(np.divide(above[key], below[key]), (0.25, 0.5, 0.75))
-    return float(first), float(median), float(third)
-
-
 def paired_ratio(above: Times, below: Times, key: str = 'times') -> str:
-    """Formats the result of `quartiles` as '1.23× (1.20–1.27)', with ~ before it if noisy."""
+    """Formats the quartiles of two steps' ratios, turn by turn, as '1.23× (1.20–1.27)'.
+
+    Both are from one call of `alternate`; `key` is 'times' or 'cpu_times'.
+    """
     if above is below:
         return '1×'
-    first, median, third = quartiles(above, below, key)
+    first, median, third = np.quantile(np.divide(above[key], below[key]), (0.25, 0.5, 0.75))
     return _marked(f'{median:.3g}× ({first:.3g}–{third:.3g})')
 
 
@@ -287,23 +270,17 @@ def time_cells(title: str, times: Times, base: Times, over: str) -> list[Cell]:
 
 
 def _marked(figure: str) -> str:
-    return f'~{figure}' if watch().noisy else figure
+    return f'~{figure}' if _watch.noisy else figure
 
 
 # ---------------------------------------------------------------------------------- time
-def once(step: Step, device: str) -> float:
-    """Runs a step, and returns its time in seconds."""
-    if device == 'cuda':
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize()
-        start.record()
-        step()
-        end.record()
-        torch.cuda.synchronize()
-        return start.elapsed_time(end) / 1e3
-    begin = time.perf_counter()
-    step()
-    return time.perf_counter() - begin
+def measure(steps: dict[str, Step], options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Times steps in turns, then takes the peak memory of each: `time` and `memory`."""
+    times = alternate(steps, options.repeats, options.device)
+    return {
+        name: dict(time=times[name], memory=step_peak(step, options.device))
+        for name, step in steps.items()
+    }
 
 
 def alternate(
@@ -318,21 +295,20 @@ def alternate(
     Raises:
         SystemExit: Other processes disturb too many turns.
     """
-    first = {name: once(step, device) for name, step in steps.items()}
+    first = {name: _reading(step, device)[0] for name, step in steps.items()}
     for step in steps.values():
         for _ in range(warm_up):
             step()
     readings: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
     begin, turns, discarded = time.perf_counter(), 0, 0
     while turns < repeats and (turns < MIN_TURNS or time.perf_counter() - begin < limit):
-        start = watch().read()
+        start = _watch.read()
         turn = {name: _reading(step, device) for name, step in steps.items()}
-        if watch().disturbed(start):
+        if _watch.disturbance(start):
             discarded += 1
-            if watch().allow_busy or discarded > max(repeats, MIN_TURNS):
-                watch().refuse(f'other processes disturbed {discarded} turns')
-            else:
+            if not _watch.allow_busy and discarded <= max(repeats, MIN_TURNS):
                 continue
+            _watch.refuse(f'other processes disturbed {discarded} turns')
         turns += 1
         for name, reading in turn.items():
             readings[name].append(reading)
@@ -352,9 +328,21 @@ def alternate(
 
 
 def _reading(step: Step, device: str) -> tuple[float, float]:
-    begin = time.process_time()
-    wall = once(step, device)
-    return wall, time.process_time() - begin
+    """Runs a step; returns its time and this process's CPU time, in seconds."""
+    cpu_begin = time.process_time()
+    if device == 'cuda':
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        start.record()
+        step()
+        end.record()
+        torch.cuda.synchronize()
+        wall = start.elapsed_time(end) / 1e3
+    else:
+        begin = time.perf_counter()
+        step()
+        wall = time.perf_counter() - begin
+    return wall, time.process_time() - cpu_begin
 
 
 # ---------------------------------------------------------------------------------- memory

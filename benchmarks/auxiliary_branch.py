@@ -29,12 +29,13 @@ import torch
 import torch.nn.functional as F
 from _measure import (
     PROJECT,
+    Cell,
     Step,
-    alternate,
     autocast,
     begin,
     benchmark_parser,
     count_kernels,
+    measure,
     mebibytes,
     paired_ratio,
     ratio,
@@ -42,7 +43,6 @@ from _measure import (
     say,
     say_table,
     seconds,
-    step_peak,
     time_cells,
 )
 from _public_code import load_public_code
@@ -205,25 +205,16 @@ def main_table(options: argparse.Namespace) -> Figures:
     if not options.no_compile:
         names[1:1] = ['bank torch.compile', 'bank eager']
     steps = {name: branch.make(name) for name in names}
-    times = alternate(steps, options.repeats, options.device)
-    figures: Figures = {}
-    for name, step in steps.items():
-        figures[name] = dict(time=times[name], memory=step_peak(step, options.device))
-        if options.device == 'cuda':
+    figures = measure(steps, options)
+    if options.device == 'cuda':
+        for name, step in steps.items():
             figures[name] |= count_kernels(step)
-
     bank, plain = figures['bank'], figures['plain']
     say_table(
         f'The auxiliary branch: {case}, {options.dtype}',
         [
-            [
-                ('', name),
-                *time_cells('forward + backward', row['time'], bank['time'], 'over bank'),
-                ('memory of a step', mebibytes(row['memory'])),
-                ('over bank', ratio(row['memory'], bank['memory'])),
-                ('first call', seconds(row['time']['first'])),
-                *((key, str(row[key])) for key in ('kernels', 'copies') if key in row),
-            ]
+            _cells('', name, row, bank, 'over bank')
+            + [(key, str(row[key])) for key in ('kernels', 'copies') if key in row]
             for name, row in figures.items()
         ],
     )
@@ -238,6 +229,7 @@ def perturbations_table(options: argparse.Namespace) -> Figures:
     """Compares one decoder of each kind, at the sizes of z of the paper's overhead table."""
     figures: Figures = {}
     rows = []
+    shown = implementations(options)
     for height, width in options.map_sizes:
         for name in ['main decoder', *SETTING.perturbations]:
             say(f'  {height}×{width} {name}')
@@ -251,18 +243,18 @@ def perturbations_table(options: argparse.Namespace) -> Figures:
                 position_fraction=1.0,
             )
             branch = Branch(case, options)
-            steps = {n: branch.make(n) for n in ([name] if alone else implementations(options))}
-            times = alternate(steps, options.repeats, options.device)
-            memory = {n: step_peak(step, options.device) for n, step in steps.items()}
+            measured = measure({n: branch.make(n) for n in ([name] if alone else shown)}, options)
+            times, memory = (
+                {n: row[key] for n, row in measured.items()} for key in ('time', 'memory')
+            )
             figures[f'{height}x{width} {name}'] = dict(time=times, memory=memory)
-            # an unperturbed decoder is a plain one
-            column = {'plain': name} if alone else {n: n for n in steps}
             cells = [('one decoder, z', f'{name}, {height}×{width}')]
-            for n in implementations(options):
-                found = column.get(n)
+            for n in shown:
+                # an unperturbed decoder is a plain one
+                row = measured.get(name if alone and n == 'plain' else n)
                 cells += [
-                    (n, seconds(times[found]['median'] if found else None)),
-                    ('memory', mebibytes(memory[found] if found else None)),
+                    (n, seconds(row and row['time']['median'])),
+                    ('memory', mebibytes(row and row['memory'])),
                 ]
             time = '–' if alone else paired_ratio(times['plain'], times['bank'])
             space = ratio(memory.get('plain'), memory.get('bank'))
@@ -292,22 +284,22 @@ def scaling_table(options: argparse.Namespace) -> Figures:
             continue
         say('  ' + ', '.join(cases))
         steps = {label: Branch(case, options).make('bank') for label, case in cases.items()}
-        times = alternate(steps, options.repeats, options.device)
-        first = next(iter(cases))
-        for label, step in steps.items():
-            memory = step_peak(step, options.device)
-            figures[label] = dict(time=times[label], memory=memory)
-            rows.append(
-                [
-                    ('bank', label),
-                    *time_cells('forward + backward', times[label], times[first], 'over the first'),
-                    ('memory of a step', mebibytes(memory)),
-                    ('over the first', ratio(memory, figures[first]['memory'])),
-                    ('first call', seconds(times[label]['first'])),
-                ]
-            )
+        measured = measure(steps, options)
+        first = next(iter(measured.values()))
+        rows += [_cells('bank', *item, first, 'over the first') for item in measured.items()]
+        figures |= measured
     say_table(f'How the bank grows: else {base}, {options.dtype}', rows)
     return figures
+
+
+def _cells(title: str, name: str, row: Figures, base: Figures, over: str) -> list[Cell]:
+    return [
+        (title, name),
+        *time_cells('forward + backward', row['time'], base['time'], over),
+        ('memory of a step', mebibytes(row['memory'])),
+        (over, ratio(row['memory'], base['memory'])),
+        ('first call', seconds(row['time']['first'])),
+    ]
 
 
 TABLES = dict(main=main_table, perturbations=perturbations_table, scaling=scaling_table)
@@ -334,8 +326,6 @@ def parse_args() -> argparse.Namespace:
         parser.add_argument(
             name, type=kind, nargs='+', default=list(map(kind, default)), metavar=metavar
         )
-    parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
-    parser.add_argument('--reference', metavar='DIR', help="your clone of the authors' public code")
     return parser.parse_args()
 
 
@@ -348,11 +338,11 @@ def main() -> None:
     """Measures, prints the tables, writes the figures."""
     options = parse_args()
     results = begin(options)
-    for name, measure in TABLES.items():
+    for name, table in TABLES.items():
         if name not in options.tables:
             continue
         say(f'\nmeasuring: {name}')
-        results[name] = measure(options)
+        results[name] = table(options)
         save(options, results)
 
 

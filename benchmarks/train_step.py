@@ -31,18 +31,17 @@ import copy
 import json
 import warnings
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from _measure import (
     PROJECT,
     Step,
-    alternate,
     autocast,
     begin,
     benchmark_parser,
     count_kernels,
+    measure,
     mebibytes,
     paired_ratio,
     ratio,
@@ -50,7 +49,6 @@ from _measure import (
     say,
     say_table,
     seconds,
-    step_peak,
     time_cells,
 )
 from _public_code import load_public_code
@@ -234,8 +232,6 @@ def parse_args() -> argparse.Namespace:
         '--images', type=int, default=2, metavar='N', help='labelled images, and as many unlabelled'
     )
     parser.add_argument('--size', type=int, nargs=2, default=[160, 160], metavar=('H', 'W'))
-    parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
-    parser.add_argument('--reference', metavar='DIR', help="your clone of the authors' public code")
     parser.add_argument(
         '--variants',
         nargs='+',
@@ -273,11 +269,8 @@ def main() -> None:
     if options.reference:
         steps |= public_steps(options)
     say('\nmeasuring: ' + ', '.join(steps))
-    times = alternate(steps, options.repeats, options.device)
-    figures: dict[str, Any] = {
-        name: dict(time=times[name], memory=step_peak(step, options.device))
-        for name, step in steps.items()
-    }
+    figures = measure(steps, options)
+    times = {name: row['time'] for name, row in figures.items()}
     rows = []
     for name, row in figures.items():
         kind, _, variant = name.partition(', ')
