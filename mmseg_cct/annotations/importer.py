@@ -280,7 +280,8 @@ class _Masks(NamedTuple):
 
     def _save(self, path: Path, mask: np.ndarray) -> None:
         palette = np.full((256, 3), 255, np.uint8)
-        palette[: len(self.done.table.colours)] = list(self.done.table.colours.values())
+        for index, colour in enumerate(self.done.table.colours.values()):  # none if all is ignored
+            palette[index] = colour
         write_png(path, Image.fromarray(mask.astype(np.uint8)), palette)
 
 

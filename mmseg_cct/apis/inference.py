@@ -61,7 +61,7 @@ def load_model(
     if domain is not None:
         pipeline = pipeline_for_tests(config, domain)
         config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
-    elif config.get('test_pipeline') is None:
+    elif not config.get('test_pipeline'):
         config.test_pipeline = pipeline_for_tests(config)
     _warn_of_other_tests(config)
     forget_initial_weights(config.model)  # the checkpoint has them: fetch none

@@ -32,7 +32,7 @@ def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
     require_domain(config, domain)
     key = 'test_dataloader.dataset' + (f'.domains.{domain}' if domain else '')
     pipeline = at(config, f'{key}.pipeline')
-    if pipeline is None:
+    if not pipeline:
         raise UserError(_name(config), f'no {key}.pipeline', 'one')
     return pipeline
 

@@ -13,7 +13,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
-from mmseg_cct.config.walk import forget_initial_weights
+from mmseg_cct.config.walk import at, forget_initial_weights
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint
 from mmseg_cct.engine.foreign_config import saved_config
 from mmseg_cct.engine.prediction import predicts_as_encoder_decoder
@@ -100,6 +100,9 @@ def _meta(
         kept['dataset_meta'] = (kept.get('dataset_meta') or {}).get('domains', {}).get(domain, {})
     config = saved_config(dict(meta=meta), source) if config is None else config
     if config is not None:
+        if at(config, 'model.type') is None:
+            name = config.filename or f'{source}: its config'
+            raise UserError(name, 'no model', 'the config of a training')
         kept['cfg'] = _config(config, domain).pretty_text
     return kept
 

@@ -222,6 +222,12 @@ def test_two_imports_at_once_never_share_a_table(tmp_path, photos):
         import_masks(first, out, images=photos, rest='background', progress=meanwhile)
 
 
+def test_a_mask_may_hold_ignored_pixels_alone(tmp_path, photos):
+    file = labelme(tmp_path / 'x.json', '__ignore__', imagePath='a/1.jpg')
+    assert import_masks(file, tmp_path / 'out', images=photos, rest='ignore').new == 1
+    assert (ids(tmp_path / 'out', 'a/1') == 255).all()
+
+
 def test_a_class_named_like_pixels_without_a_label_is_asked_about(tmp_path, photos):
     file, out = labelme(tmp_path / 'x.json', 'Un-labelled', imagePath='a/1.jpg'), tmp_path / 'out'
     options = dict(images=photos, rest='background')

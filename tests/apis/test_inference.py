@@ -51,6 +51,13 @@ def test_classes_and_palette_come_from_the_config_or_are_found(trained, bare):
     ]
 
 
+def test_without_a_test_pipeline_it_is_that_of_the_test_set(trained):
+    config = copy.deepcopy(trained.config)
+    config.test_pipeline = []
+    model = load_model(config, str(trained.checkpoint), 'cpu')
+    assert model.cfg.test_pipeline == config.test_dataloader.dataset.pipeline
+
+
 def test_a_checkpoint_of_other_classes_is_refused(trained):
     config = copy.deepcopy(trained.config)
     config.model.decode_head.num_classes = 5

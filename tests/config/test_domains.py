@@ -29,7 +29,9 @@ def test_the_pipeline_is_that_of_the_domain():
     with pytest.raises(UserError, match=expected):
         pipeline_for_tests(TWO, 'land')
     with pytest.raises(UserError, match=r': no test_dataloader\.dataset\.pipeline; expected one$'):
-        pipeline_for_tests(Config(dict(model=dict(), test_dataloader=None)))
+        pipeline_for_tests(
+            Config(dict(model=dict(), test_dataloader=dict(dataset=dict(pipeline=[]))))
+        )
 
 
 @pytest.mark.parametrize('check', [require_domain, pipeline_for_tests])

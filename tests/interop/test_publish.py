@@ -211,6 +211,12 @@ def test_a_checkpoint_without_meta_is_published(trained, tmp_path):
     assert published['meta'] == {} and 'backbone.conv1.weight' in published['state_dict']
 
 
+def test_a_config_without_a_model_is_an_error(trained, tmp_path):
+    content = torch.load(str(trained.checkpoint), weights_only=False)
+    with pytest.raises(UserError, match=r'in\.pth: its config: no model; expected the config of'):
+        publish_content(tmp_path, dict(content, meta=dict(cfg='seed = 1')))
+
+
 def test_a_checkpoint_of_the_public_code_is_to_be_converted_first(tmp_path):
     with pytest.raises(UserError, match=r'in\.pth: has the public code.s names; expected'):
         publish_content(tmp_path, {name: torch.zeros(1) for name in SHARED_NAMES})
