@@ -61,7 +61,11 @@ class ConsistencyLoss(nn.Module):
         True
     """
 
-    @ranges(confidence_threshold=optional(in_unit), normalizer=one_of(NORMALIZERS))
+    @ranges(
+        confidence_threshold=optional(in_unit),
+        normalizer=one_of(NORMALIZERS),
+        reference_classes=optional(at_least(1)),
+    )
     def __init__(
         self,
         loss_weight: float = 30.0,
