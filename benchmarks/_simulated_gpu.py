@@ -19,6 +19,7 @@ import traceback
 import weakref
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 # What PyTorch asks of CUDA: the number of devices (`c10::cuda::device_count`), and whether the
 # driver has a context, without which backward through tensors on `cuda:0` is refused.
@@ -33,23 +34,18 @@ int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
 """
 
 
-def compiler() -> str | None:
-    """Finds the C compiler that the driver needs."""
-    return next(filter(None, map(shutil.which, ('cc', 'gcc', 'clang'))), None)
-
-
 def load_driver() -> ctypes.CDLL:
     """Builds and loads the driver, whose symbols then win over those of PyTorch's libraries."""
     if 'torch' in sys.modules:
         raise SystemExit('error: torch is imported already; expected _simulated_gpu before it')
-    command = compiler()
-    if command is None:
+    compiler = next(filter(None, map(shutil.which, ('cc', 'gcc', 'clang'))), None)
+    if compiler is None:
         raise SystemExit('error: no C compiler; expected cc, gcc or clang')
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, 'driver.c'), Path(folder, 'driver.so')
         source.write_text(_DRIVER)
         options = ['-shared', '-fPIC', '-Wl,-soname,libcuda.so.1']
-        subprocess.run([command, *options, str(source), '-o', str(library)], check=True)
+        subprocess.run([compiler, *options, str(source), '-o', str(library)], check=True)
         return ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
 
@@ -87,8 +83,12 @@ class SimulatedGPU(TorchDispatchMode):
 
     def reset(self) -> None:
         """Forgets waits and operations, as at the beginning of a step."""
-        self.waits: list[tuple[str, str]] = []  # what the host waited for: kind and place
+        self.waits: Counter[str] = Counter()  # what the host waited for: kind and place
         self.operations: Counter[str] = Counter()  # on the GPU, without views
+
+    def figures(self) -> dict[str, Any]:
+        """Waits and operations since the last reset, and the peak of memory."""
+        return dict(waits=dict(self.waits), operations=self.operations.total(), memory=self.peak)
 
     def __enter__(self) -> 'SimulatedGPU':
         global _current
@@ -104,7 +104,7 @@ class SimulatedGPU(TorchDispatchMode):
 
     def note(self, kind: str) -> None:
         """Notes that the host waits here."""
-        self.waits.append((kind, _place()))
+        self.waits[f'{kind}: {_place()}'] += 1
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
@@ -141,13 +141,10 @@ class SimulatedGPU(TorchDispatchMode):
         target = args[0].device if func is aten.copy_.default else kwargs.get('device')
         target = source.device if target is None else torch.device(target)
         at_once = kwargs.get('non_blocking') or (func is aten.copy_.default and True in args[2:])
-        if target.type == source.device.type == 'cuda':
-            return self.by_shape(func, args, kwargs)
         if target.type == 'cuda':
-            if not (at_once and source.is_pinned()):
+            if source.device.type == 'cpu' and not (at_once and source.is_pinned()):
                 self.note('copy to the GPU')
-            with self.shapes:
-                return func(*args, **kwargs)
+            return self.by_shape(func, args, kwargs)
         if not at_once:
             self.note('copy to the host')
         values = _values_of(source, kwargs.get('dtype') or source.dtype)
@@ -323,14 +320,9 @@ def install() -> None:
     cuda = torch.cuda
     cuda.Event = _Event
     for name in (
-        '_lazy_init',
-        'set_device',
-        'empty_cache',
-        'reset_peak_memory_stats',
-        'synchronize',
+        *('_lazy_init', 'set_device', 'empty_cache', 'reset_peak_memory_stats', 'synchronize'),
+        *('manual_seed', 'manual_seed_all', 'set_rng_state'),
     ):
-        setattr(cuda, name, lambda *_: None)
-    for name in ('manual_seed', 'manual_seed_all', 'set_rng_state'):
         setattr(cuda, name, lambda *_, **__: None)
     for name in ('max_memory_allocated', 'memory_allocated', 'current_device'):
         setattr(cuda, name, lambda *_, **__: 0)

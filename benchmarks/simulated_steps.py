@@ -18,8 +18,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -110,19 +110,7 @@ class Noise(Dataset):
         return tuple(own or DATASETS.get(labeled.type).METAINFO['classes'])
 
 
-class Begin(Hook):
-    """Counts anew when a step begins."""
-
-    priority = 'HIGHEST'
-
-    def __init__(self, gpu: SimulatedGPU) -> None:
-        self.gpu = gpu
-
-    def before_train_iter(self, *_: object, **__: object) -> None:
-        self.gpu.reset()
-
-
-class End(Hook):
+class Last(Hook):
     """Keeps what the last step did, and its parameters without a gradient."""
 
     priority = 'LOWEST'
@@ -137,12 +125,11 @@ class End(Hook):
             self.row['idle'] = [n for n, p in named if p.requires_grad and p.grad is None]
 
         runner.optim_wrapper.optimizer.register_step_pre_hook(look)
+        self.gpu.reset()
 
     def after_train_iter(self, *_: object, **__: object) -> None:
-        waits = Counter(f'{kind}: {place}' for kind, place in self.gpu.waits)
-        self.row |= dict(
-            waits=dict(waits), operations=self.gpu.operations.total(), memory=self.gpu.peak
-        )
+        self.row |= self.gpu.figures()
+        self.gpu.reset()
 
 
 def prepare(options: argparse.Namespace, name: str, method: str) -> Config:
@@ -198,11 +185,10 @@ def train(options: argparse.Namespace, name: str, method: str) -> dict[str, Any]
         config.work_dir = folder
         runner = Runner.from_cfg(config)
         runner._init_model_weights = lambda: None  # random as they are
-        end = End(gpu)
-        runner.register_hook(Begin(gpu))
-        runner.register_hook(end)
+        last = Last(gpu)
+        runner.register_hook(last)
         runner.train()
-    return end.row
+    return last.row
 
 
 def auxiliary_branches(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -227,19 +213,7 @@ def auxiliary_branches(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 gpu.reset()
                 predictions = [decoder(z, logits) for decoder in decoders]
                 public.consistency(predictions, logits.softmax(1)).backward()
-            waits = Counter(f'{kind}: {place}' for kind, place in gpu.waits)
-            operations = gpu.operations.total()
-            what = dict(config='auxiliary decoders', method=name, waits=dict(waits))
-            yield what | dict(operations=operations, memory=gpu.peak)
-
-
-def names_of(options: argparse.Namespace) -> Iterator[str]:
-    """Lists the configs to run."""
-    for name in options.configs:
-        if name == 'all':
-            yield from (str(path) for path in sorted(CONFIGS.glob('[!_]*/cct_*.py')))
-        else:
-            yield name
+            yield dict(config='auxiliary decoders', method=name, **gpu.figures())
 
 
 def say(row: dict[str, Any]) -> None:
@@ -283,7 +257,9 @@ def main() -> int:
     warnings.filterwarnings('ignore')
     mmengine.runner.runner.collect_env = dict
     rows = []
-    for name in names_of(options):
+    shipped = [str(path) for path in sorted(CONFIGS.glob('[!_]*/cct_*.py'))]
+    names = [shipped if name == 'all' else [name] for name in options.configs]
+    for name in chain(*names):
         for method in options.methods:
             init_default_scope('mmseg')
             row: dict[str, Any] = dict(config=Path(name).stem, method=method)
