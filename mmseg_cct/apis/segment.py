@@ -11,6 +11,7 @@ import torch
 from mmengine.dataset import Compose
 
 from mmseg_cct.engine.prediction import fused_model, predict_class_ids
+from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.image_format import UnsuitableImage
 from mmseg_cct.utils.shares import ahead
@@ -75,10 +76,13 @@ def _segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> 
         except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
             return Segmented(key, error=error), {}
         try:
-            return Segmented(key, image), pipeline(dict(img=image))
+            data = pipeline(dict(img=image))
         except cv2.error:  # as where keeping the ratio leaves no row of a very long image
             size = f'{image.shape[1]}×{image.shape[0]} pixels'
             return Segmented(key, error=UnsuitableImage(f'{size}; {_RESIZABLE}')), {}
+        if 'inputs' not in (data or ()):
+            raise UserError('test_pipeline', 'gives no inputs', 'PackSegInputs at its end')
+        return Segmented(key, image), data
 
     fused = None
     for batch in _batches(ahead(load, keys), next(model.parameters()).is_cuda):

@@ -198,9 +198,7 @@ def _find(name: str, target: Path) -> tuple[Path, Any]:
 
 def _require_a_head_of_pixels(path: Path) -> None:
     """Rejects heads that classify masks, before the packages that they need are imported."""
-    model = read_config(path, import_custom_modules=False).get('model') or {}
-    head = model.get('decode_head')
-    name = head.get('type') if isinstance(head, Mapping) else None
+    name = at(read_config(path, import_custom_modules=False), 'model.decode_head.type')
     kind = MODELS.get(name) if isinstance(name, str) else None
     if isinstance(kind, type) and not issubclass(kind, BaseDecodeHead):
         key, found = f'model.decode_head.type={name!r}', 'classifies masks or images, not pixels'

@@ -53,6 +53,13 @@ def test_an_image_of_which_resizing_leaves_no_row_is_one_that_cannot_be_read():
     assert (square.labels == 2).all()
 
 
+def test_a_pipeline_that_gives_no_inputs_is_an_error():
+    model = Values()
+    del model.cfg.test_pipeline[-1]
+    with pytest.raises(UserError, match='test_pipeline: gives no inputs; expected PackSegInputs'):
+        list(segment(model, [(1, 4, 4)], read))
+
+
 def test_a_gpu_takes_neighbours_of_one_size_together(monkeypatch):
     monkeypatch.setattr(module, '_PIXELS_AT_ONCE', 40)
     loaded = [

@@ -186,6 +186,7 @@ PREPROCESSOR = "model.data_preprocessor.type='Mine'; expected SegDataPreProcesso
         ('custom_imports', 'from mmseg.models import FCNHead\nimports', 'cct.py: this config does'),
         ('train_dataloader = dict', 'loader = dict', 'no train_dataloader.dataset'),
         ('model = dict(', 'model = dict((', 'this config does not load: SyntaxError'),
+        ('metainfo = dict(', 'model = 5\nmetainfo = dict(', 'model=5: expected a dict, or None'),
         ('model = dict(', "_base_ = './gone.py'\nmodel = dict(", 'this config does not load: '),
         ("backbone=dict(type='ResNet'", "spine=dict(type='ResNet'", 'own.py: no model.backbone'),
         ('decode_head=dict(', 'head=dict(', 'own.py: no model.decode_head'),
