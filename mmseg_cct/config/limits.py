@@ -74,6 +74,8 @@ LIMITS = {
     'optim_wrapper.optimizer.weight_decay': finite,
     'optim_wrapper.clip_grad.max_norm': number(0),
     'model.test_cfg.mode': Range(lambda v: v in ('whole', 'slide'), "'whole' or 'slide'"),
+    'model.test_cfg.crop_size': _pair('height and width'),
+    'model.test_cfg.stride': _pair('height and width'),
     'model.*num_classes': optional(at_least(1)),
     'model.*loss_weight': number(0),
     'model.*norm_cfg.momentum': optional(in_unit),

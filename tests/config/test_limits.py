@@ -119,6 +119,9 @@ def test_a_sliding_window_has_a_size_and_a_stride():
     config.model.test_cfg.stride = (8, 9)
     (problem,) = value_problems(config)
     assert str(problem).startswith('model.test_cfg.stride=(8, 9): windows of (8, 8) leave gaps; ')
+    config.model.test_cfg.stride = (0, 8)
+    (problem,) = value_problems(config)
+    assert str(problem) == 'model.test_cfg.stride=(0, 8): expected height and width, or None'
 
 
 def test_class_weights_are_those_of_the_nearest_head():
