@@ -15,7 +15,7 @@ from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import init_model
 from mmseg.registry import DATASETS, TRANSFORMS
 
-from mmseg_cct.config.domains import pipeline_for_tests
+from mmseg_cct.config.domains import pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import at, forget_initial_weights, leaf_sets
 from mmseg_cct.datasets import LoadChannels
 from mmseg_cct.engine.checkpoints import read_checkpoint, warn_of_other_preprocessing, weights
@@ -57,6 +57,7 @@ def load_model(
     """
     if config.get('model') is None:
         raise UserError('model', 'missing', 'the config of a model')
+    require_domain(config, domain)
     device = device or default_device()
     if domain is not None:
         pipeline = pipeline_for_tests(config, domain)

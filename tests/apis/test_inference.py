@@ -85,3 +85,9 @@ def test_a_test_pipeline_unlike_that_of_the_tests_is_told(trained, bare, message
         config.test_pipeline.insert(1, dict(type='Resize', scale=(16, 16)))
     load_model(config, bare, 'cpu')
     assert sum(line.startswith('test_pipeline: unlike') for line in messages) == changed
+
+
+def test_a_model_of_several_domains_needs_one():
+    config = Config(dict(model=dict(domains=dict(sea={}, land={}))))
+    with pytest.raises(UserError, match=r'--domain is missing: expected one of sea, land'):
+        load_model(config, 'weights.pth')

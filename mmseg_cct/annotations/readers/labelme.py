@@ -56,7 +56,7 @@ def _label(shape: dict) -> str:
 
 def _left_out(shape: dict) -> LeftOut:
     kind, extent = shape.get('shape_type') or 'polygon', extent_of(shape.get('points'))
-    return LeftOut(kind, extent, _label(shape), shape.get('group_id'))
+    return LeftOut(str(kind), extent, _label(shape), shape.get('group_id'))
 
 
 def _shape(shape: dict) -> Shape | LeftOut | None:

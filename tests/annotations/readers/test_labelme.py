@@ -21,6 +21,8 @@ def test_labelme_circles_rectangles_and_what_is_ignored(tmp_path):
     shape = dict(shape_type='mask', mask=mask, group_id=3, points=[[1, 1]])
     (image,) = labelme.read(of_labelme(tmp_path, shape)).images
     assert image.shapes[0].group == 3
+    (image,) = labelme.read(of_labelme(tmp_path, dict(shape_type=7, points=CORNERS))).images
+    assert [part.kind for part in image.shapes] == ['7']  # left out
     annotations = labelme.read(of_labelme(tmp_path, dict(label='__ignore__', points=CORNERS)))
     assert (drawn(annotations) == 255).sum() == 24 and not annotations.classes
 
