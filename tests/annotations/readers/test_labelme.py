@@ -22,7 +22,7 @@ def test_labelme_circles_rectangles_and_what_is_ignored(tmp_path):
     (image,) = labelme.read(of_labelme(tmp_path, shape)).images
     assert image.shapes[0].group == 3
     (image,) = labelme.read(of_labelme(tmp_path, dict(shape_type=7, points=CORNERS))).images
-    assert [part.kind for part in image.shapes] == ['7']  # left out
+    assert [part.kind for part in image.left_out] == ['7']
     annotations = labelme.read(of_labelme(tmp_path, dict(label='__ignore__', points=CORNERS)))
     assert (drawn(annotations) == 255).sum() == 24 and not annotations.classes
 
