@@ -21,8 +21,9 @@ from torch.utils.data import DataLoader, Subset
 
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.config.domains import require_one_domain
+from mmseg_cct.config.text import read_config_text
 from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint
-from mmseg_cct.engine.foreign_config import read_config_text, saved_config
+from mmseg_cct.engine.foreign_config import saved_config
 from mmseg_cct.engine.prediction import fused_test_step
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems

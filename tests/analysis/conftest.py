@@ -9,7 +9,7 @@ from mmengine.runner import Runner
 from mmengine.runner.checkpoint import CheckpointLoader
 
 from mmseg_cct.config.load import load_config
-from mmseg_cct.engine.foreign_config import read_config_text
+from mmseg_cct.config.text import read_config_text
 from mmseg_cct.engine.safe_loading import load_data
 
 TINY = dict(

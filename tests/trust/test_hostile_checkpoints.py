@@ -11,7 +11,7 @@ import tiny_weak
 import torch
 from world import MakesFolder
 
-from mmseg_cct.engine.foreign_config import read_config_text
+from mmseg_cct.config.text import read_config_text
 
 DOORS = (
     'train tiny.py --work-dir w --resume x.pth',
