@@ -30,7 +30,6 @@ ROOMS = {
         *('preflight', 'visualization'),
     },
     'cli': {'errors', 'stack', 'version', 'utils', 'config', 'plugin'},
-    'interop': {'errors', 'utils', 'config', 'engine'},
     'writer': {'errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'},
     'apis': {
         *('errors', 'utils', 'annotations', 'config', 'datasets', 'evaluation', 'engine'),
@@ -76,7 +75,7 @@ TESTED_ELSEWHERE = {
 OF_A_ROOM = {
     'engine/test_run_lengths',
     'annotations/readers/test_formats',  # damage in any format
-    'interop/test_public_code',
+    'apis/test_public_code',
     'models/segmentors/test_auxiliary_heads',
     'models/segmentors/test_unchanged_models',
     'models/test_pinned_losses',

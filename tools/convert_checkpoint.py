@@ -21,7 +21,7 @@ from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import ZIP, output_file
 
 if TYPE_CHECKING:
-    from mmseg_cct.interop.convert import Renamed
+    from mmseg_cct.apis.convert import Renamed
 
 
 def parse_args() -> argparse.Namespace:
@@ -53,7 +53,7 @@ def main() -> int:
     """Converts the checkpoint; returns 1 if names did not match."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.interop.convert import convert_file
+        from mmseg_cct.apis.convert import convert_file
 
         output_file(args.target, [args.source], begins=ZIP, overwrite=args.overwrite, option='OUT')
         done = convert_file(args.source, args.target, partial=args.partial)

@@ -27,7 +27,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import ONNX, output_file
 
 if TYPE_CHECKING:
-    from mmseg_cct.interop.export import Export
+    from mmseg_cct.apis.export import Export
 
 # Images to compare an export on, and the least share of equal pixels, in per cent.
 COMPARED, AGREEMENT = 4, 99.0
@@ -67,9 +67,9 @@ def main() -> None:
     """Publishes and exports the model."""
     args = parse_args()
     with running(args):
+        from mmseg_cct.apis.export import export_onnx
+        from mmseg_cct.apis.publish import publish_checkpoint
         from mmseg_cct.config.load import load_config
-        from mmseg_cct.interop.export import export_onnx
-        from mmseg_cct.interop.publish import publish_checkpoint
 
         config = None if args.config is None else load_config(args.config, {})
         file = publish_checkpoint(args.source, args.target, config, args.domain, args.overwrite)
@@ -129,7 +129,7 @@ def _some(found: dict[str, Path]) -> list[Path]:
 
 
 def _report(done: Export, model: Any, images: list[Path], resized: bool) -> None:
-    from mmseg_cct.interop.export import TOLERANCE, metadata, size_in_tests
+    from mmseg_cct.apis.export import TOLERANCE, metadata, size_in_tests
 
     size = '{}x{}'.format(*(done.size or size_in_tests(model)))
     size = f'any size ({size} in tests)' if done.size is None else size

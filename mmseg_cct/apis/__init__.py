@@ -1,1 +1,1 @@
-"""Entry points: training, testing and prediction."""
+"""Entry points: training, testing, prediction, conversion, publication and export."""

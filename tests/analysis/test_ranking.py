@@ -17,8 +17,8 @@ from mmseg.structures import SegDataSample
 from mmseg_cct.analysis import ranking
 from mmseg_cct.analysis.listed_images import images_in
 from mmseg_cct.analysis.ranking import SCORES, disagreement, load_training_model, rank_images
+from mmseg_cct.apis.publish import publish_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop.publish import publish_checkpoint
 
 
 @pytest.fixture(scope='module')

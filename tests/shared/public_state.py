@@ -2,7 +2,7 @@
 
 import torch
 
-from mmseg_cct.interop.convert import SHARED_NAMES
+from mmseg_cct.apis.convert import SHARED_NAMES
 
 C, D, K = 3, 5, 4
 

@@ -9,7 +9,7 @@ import torch
 from mmengine.config import Config
 from PIL import Image
 
-from mmseg_cct.interop import export
+from mmseg_cct.apis import export
 
 WAY = dict(channels=None, value_range=None, scale=[64, 48], keep_ratio=True, cannot=[])
 

@@ -13,8 +13,8 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import nn
 
+from mmseg_cct.apis.export import TOLERANCE, AveragePool, InferenceGraph, export_onnx, metadata
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop.export import TOLERANCE, AveragePool, InferenceGraph, export_onnx, metadata
 
 SIZE = (40, 64)
 

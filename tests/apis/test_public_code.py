@@ -12,7 +12,7 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.interop.convert import backbone_to_mmseg, to_project
+from mmseg_cct.apis.convert import backbone_to_mmseg, to_project
 from mmseg_cct.models.layers.native_chain import NativeChain
 from mmseg_cct.models.layers.stacked_decoders import decode
 from mmseg_cct.models.layers.subpixel import from_subpixel_layout

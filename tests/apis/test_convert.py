@@ -11,10 +11,10 @@ from mmseg.registry import MODELS
 from mmseg.utils import get_classes
 from public_state import C, D, K, public_state
 
+from mmseg_cct.apis.convert import BACKBONE_NAMES, convert_file, to_project
 from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop.convert import BACKBONE_NAMES, convert_file, to_project
 from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead
 from mmseg_cct.preflight.pretrained import check_pretrained_weights
 

@@ -14,11 +14,11 @@ from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import MMSegInferencer
 from mmseg.registry import MODELS
 
+from mmseg_cct.apis.convert import SHARED_NAMES
+from mmseg_cct.apis.publish import publish_checkpoint
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_names
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop.convert import SHARED_NAMES
-from mmseg_cct.interop.publish import publish_checkpoint
 
 
 @pytest.fixture

@@ -1,1 +1,0 @@
-"""Conversion, publication and export of checkpoints."""
