@@ -27,7 +27,7 @@ PUBLIC = {
     'models.layers': 'Heads',
     'models.perturbations': 'Perturbations',
     'models.losses': 'Losses',
-    'evaluation': 'Evaluation',
+    'engine.metrics': 'Evaluation',
     'visualization': 'Visualization',
     'engine.hooks': 'Hooks',
     'preflight': 'Hooks',

@@ -14,7 +14,7 @@ try:
     from .utils.log import silence_misleading_lines
 
     silence_misleading_lines()
-    from . import datasets, engine, evaluation, models, preflight, visualization
+    from . import datasets, engine, models, preflight, visualization
     from .config.load import dump_configs_whole, register_packages
     from .engine.safe_loading import register_safe_loaders
     from .utils.images import set_up_pillow
@@ -29,7 +29,6 @@ except RuntimeError as error:
 __all__ = [
     'datasets',
     'engine',
-    'evaluation',
     'models',
     'preflight',
     'setup',

@@ -19,20 +19,19 @@ ROOMS = {
     'config': {'errors', 'utils'},
     'models': {'errors', 'utils', 'config'},
     'datasets': {'errors', 'utils', 'config'},
-    'evaluation': {'errors', 'utils'},
     'visualization': {'utils'},
-    'engine': {*('errors', 'utils', 'config', 'models', 'datasets', 'evaluation', 'visualization')},
+    'engine': {*('errors', 'utils', 'config', 'models', 'datasets', 'visualization')},
     # Knows the whole run, so it stands above the run's parts.
-    'preflight': {'errors', 'utils', 'config', 'datasets', 'evaluation', 'engine'},
+    'preflight': {'errors', 'utils', 'config', 'datasets', 'engine'},
     # Registers what a config can name; it loads no tool's code.
     'plugin': {
-        *('stack', 'utils', 'config', 'datasets', 'engine', 'evaluation', 'models'),
+        *('stack', 'utils', 'config', 'datasets', 'engine', 'models'),
         *('preflight', 'visualization'),
     },
     'cli': {'errors', 'stack', 'version', 'utils', 'config', 'plugin'},
     'writer': {'errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'},
     'apis': {
-        *('errors', 'utils', 'annotations', 'config', 'datasets', 'evaluation', 'engine'),
+        *('errors', 'utils', 'annotations', 'config', 'datasets', 'engine'),
         *('preflight', 'visualization'),
     },
     # A trained network labels images, as `predict` does: by `apis` and its config.
@@ -40,7 +39,7 @@ ROOMS = {
         *('errors', 'utils', 'config', 'datasets', 'engine', 'preflight', 'visualization', 'apis'),
     },
     'analysis': {
-        *('errors', 'version', 'utils', 'config', 'models', 'datasets', 'engine', 'evaluation'),
+        *('errors', 'version', 'utils', 'config', 'models', 'datasets', 'engine'),
         *('preflight', 'visualization', 'apis', 'annotations'),
     },
     'studies': {

@@ -18,8 +18,8 @@ from mmseg_cct.config.shipped import command_line
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
+from mmseg_cct.engine.findings import absent_from, findings, foreground_of, validation_findings
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.findings import absent_from, findings, foreground_of, validation_findings
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.palette import chosen_colours

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmseg_cct.evaluation.findings import detection_scores
+from mmseg_cct.engine.findings import detection_scores
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import signed
 

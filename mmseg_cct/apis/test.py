@@ -12,8 +12,8 @@ from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.walk import at, listed
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
+from mmseg_cct.engine.metrics import MultiDomainIoUMetric
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation import MultiDomainIoUMetric
 from mmseg_cct.preflight.components import is_a
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.log import warn

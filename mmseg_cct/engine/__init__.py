@@ -1,5 +1,5 @@
-"""Hooks, optimizer wrappers, checkpoints and schedules of a training."""
+"""Hooks, metrics, optimizer wrappers, checkpoints and schedules of a training."""
 
-from . import hooks, optimizers
+from . import hooks, metrics, optimizers
 
-__all__ = ['hooks', 'optimizers']
+__all__ = ['hooks', 'metrics', 'optimizers']

@@ -23,10 +23,10 @@ from mmseg_cct.engine.checkpoints import (
     require_training_state,
     warn_of_other_preprocessing,
 )
+from mmseg_cct.engine.findings import absent_from
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.weights import require_initial_weights, require_matching_weights
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.evaluation.findings import absent_from
 from mmseg_cct.utils.leaks import describe_leaks
 from mmseg_cct.utils.log import say, warn
 from mmseg_cct.utils.shares import gather, on_first_process

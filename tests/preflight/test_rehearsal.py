@@ -23,8 +23,8 @@ from PIL import Image
 from torch import nn
 from torch.utils.data import DataLoader
 
+from mmseg_cct.engine.metrics import ClassIoUMetric, MultiDomainIoUMetric
 from mmseg_cct.errors import UserError, raise_problems
-from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
 from mmseg_cct.preflight.rehearsal import batch_problems, file_name_problems, rehearse_validation
 
 CLASSES = ('road', 'car')

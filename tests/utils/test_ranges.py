@@ -3,8 +3,8 @@
 import pytest
 
 from mmseg_cct.engine.hooks import DurableCheckpointHook
+from mmseg_cct.engine.metrics import ClassIoUMetric, MultiDomainIoUMetric
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
 from mmseg_cct.utils.ranges import (
     at_least,
     in_unit,

@@ -1,6 +1,6 @@
 import pytest
 
-from mmseg_cct.evaluation.findings import (
+from mmseg_cct.engine.findings import (
     class_iou,
     detection_scores,
     fall,

@@ -2,7 +2,7 @@ import pytest
 import torch
 from mmseg.evaluation import IoUMetric
 
-from mmseg_cct.evaluation import ClassIoUMetric
+from mmseg_cct.engine.metrics import ClassIoUMetric
 
 # intersection, union, prediction and truth of two images, by class; 'c' occurs in neither
 AREAS = [

@@ -8,9 +8,8 @@ from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 from torch import Tensor
 
+from mmseg_cct.engine.findings import detection_scores, foreground_of
 from mmseg_cct.utils.ranges import require_arguments_of
-
-from .findings import detection_scores, foreground_of
 
 
 @METRICS.register_module()
