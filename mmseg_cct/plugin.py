@@ -16,8 +16,8 @@ try:
     silence_misleading_lines()
     from . import datasets, engine, models, preflight, visualization
     from .config.load import dump_configs_whole, register_packages
+    from .datasets.files.images import set_up_pillow
     from .engine.safe_loading import register_safe_loaders
-    from .utils.images import set_up_pillow
     from .utils.processes import end_workers_that_lose_a_batch
     from .visualization.backends import save_under_any_name
 except RuntimeError as error:

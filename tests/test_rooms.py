@@ -15,11 +15,11 @@ ROOMS = {
     'version': set(),
     '__init__': {'version'},
     'utils': {'errors'},
-    'annotations': {'errors', 'utils'},
     'config': {'errors', 'utils'},
     'models': {'errors', 'utils', 'config'},
     'datasets': {'errors', 'utils', 'config'},
-    'visualization': {'utils'},
+    'annotations': {'errors', 'utils', 'datasets'},
+    'visualization': {'datasets'},
     'engine': {*('errors', 'utils', 'config', 'models', 'datasets', 'visualization')},
     # Knows the whole run, so it stands above the run's parts.
     'preflight': {'errors', 'utils', 'config', 'datasets', 'engine'},

@@ -52,13 +52,13 @@ def make_image_labels(args: argparse.Namespace) -> str:
     """Writes the annotation file; returns its summary, below a warning of unused classes."""
     from mmseg.registry import DATASETS
 
+    from mmseg_cct.datasets.files.image_files import find_images
+    from mmseg_cct.datasets.files.labels import check_names
     from mmseg_cct.pseudo_labels.image_labels import (
         labels_from_masks,
         labels_from_table,
         write_annotations,
     )
-    from mmseg_cct.utils.image_files import find_images
-    from mmseg_cct.utils.labels import check_names
 
     if args.csv and args.min_pixels:
         raise UserError(f'--min-pixels {args.min_pixels}', 'counts in masks', '--masks')
@@ -115,7 +115,7 @@ def _reduces_zero_label(kind: type) -> bool:
 
 
 def _listed(file: str, images: dict[str, Path], folder: str) -> dict[str, Path]:
-    from mmseg_cct.utils.image_files import find_listed, read_list
+    from mmseg_cct.datasets.files.image_files import find_listed, read_list
 
     found = {}
     for line in read_list(file):

@@ -90,14 +90,19 @@ def parse_args() -> argparse.Namespace:
 
 def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     """Draws or reads the splits, by their number of labelled images."""
+    from mmseg_cct.datasets.files.image_files import (
+        find_images,
+        find_masks,
+        read_list,
+        suffix_of_masks,
+    )
+    from mmseg_cct.datasets.files.labels import require_one_suffix
     from mmseg_cct.datasets.splits import (
         draw_split,
         read_public_splits,
         read_unimatch_splits,
         read_voc_lists,
     )
-    from mmseg_cct.utils.image_files import find_images, find_masks, read_list, suffix_of_masks
-    from mmseg_cct.utils.labels import require_one_suffix
 
     for option, value, needed, folder in (
         ('--masks', args.masks, '--images', args.images),
@@ -146,7 +151,7 @@ def write_splits(
         UserError: The folder holds images or is read, or holds another list of that name and
             `force` is not set.
     """
-    from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, require_listable, write_list
+    from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, require_listable, write_list
 
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.suffix.lower() in IMAGE_SUFFIXES:

@@ -107,9 +107,9 @@ def _load(file: Path, imported: bool) -> Any:
 def _images(args: argparse.Namespace) -> list[Path]:
     """Chooses images for the comparison: the given ones, or those of the training's data."""
     from mmseg_cct.config.walk import leaf_sets
+    from mmseg_cct.datasets.files.image_files import find_images
     from mmseg_cct.engine.checkpoints import read_checkpoint
     from mmseg_cct.engine.foreign_config import saved_config
-    from mmseg_cct.utils.image_files import find_images
 
     if args.images:
         return _some(find_images(args.images))

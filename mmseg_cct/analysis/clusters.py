@@ -30,13 +30,13 @@ from tqdm import tqdm
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
+from mmseg_cct.datasets.files.images import as_rgb
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.files import build_evaluation_set
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
 from mmseg_cct.utils.files import write_atomic, write_text
-from mmseg_cct.utils.images import as_rgb
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import Table, render
 from mmseg_cct.visualization.figures import bounded, png_bytes

@@ -22,6 +22,8 @@ from torch.utils.data import DataLoader, Subset
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.text import read_config_text
+from mmseg_cct.datasets.files.images import as_rgb
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint
 from mmseg_cct.engine.foreign_config import saved_config
 from mmseg_cct.engine.prediction import fused_test_step
@@ -29,8 +31,6 @@ from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.files import build_evaluation_set
 from mmseg_cct.utils.files import read_utf8
-from mmseg_cct.utils.images import as_rgb
-from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import usable_cores
 from mmseg_cct.utils.text import error_line

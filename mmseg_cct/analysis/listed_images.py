@@ -10,11 +10,11 @@ from mmengine.config import Config
 from mmseg.registry import DATASETS
 
 from mmseg_cct.config.walk import leaf_sets
+from mmseg_cct.datasets.files.image_files import find_images, resolve_list
+from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.datasets.leaves import leaf_datasets
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_images, resolve_list
-from mmseg_cct.utils.leaks import common_images
 
 # Data infos by the path of the image, or by its index if the data set has no files.
 Listed = dict[str, dict[str, Any]]

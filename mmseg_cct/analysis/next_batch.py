@@ -26,12 +26,12 @@ from tqdm import tqdm
 
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.apis.inference import image_reader, model_origin
+from mmseg_cct.datasets.files.images import as_rgb, explain_unreadable, write_png
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.farthest_first import farthest_first
 from mmseg_cct.utils.files import write_atomic, write_text
-from mmseg_cct.utils.images import as_rgb, explain_unreadable, write_png
-from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.text import counted

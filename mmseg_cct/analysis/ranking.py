@@ -24,6 +24,7 @@ from mmengine.dist import get_rank
 from torch import Tensor
 
 from mmseg_cct.apis.inference import load_model, without_annotations
+from mmseg_cct.datasets.files.images import as_rgb, check_image, explain_unreadable, loader_in
 from mmseg_cct.datasets.shapes import DrawShapesScene
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.engine.weights import weights
@@ -31,7 +32,6 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.preflight.failures import config_errors_as_one_line, first_image_guards
 from mmseg_cct.utils.files import append_line, read_lines
-from mmseg_cct.utils.images import as_rgb, check_image, loader_in
 from mmseg_cct.utils.output_folder import file_stamp
 from mmseg_cct.utils.shares import SharedImages, gather
 
@@ -103,7 +103,7 @@ def rank_images(
                 with next(guards):
                     raise
             except Exception as error:  # decoders raise nearly anything on a corrupt file
-                share.unreadable(name, error)
+                share.failed(explain_unreadable(name, 'image', error))
             else:
                 with next(guards):
                     predicted = disagreement(model, data, seed)

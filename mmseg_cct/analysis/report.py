@@ -16,13 +16,13 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.config.walk import at
+from mmseg_cct.datasets.files.palette import chosen_colours
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.engine.findings import absent_from, findings, foreground_of, validation_findings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
-from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.templates import Table, data_url, render
 from mmseg_cct.version import __version__
 from mmseg_cct.visualization.figures import png_bytes

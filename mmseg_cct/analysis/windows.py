@@ -6,7 +6,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 
 
 class Window(NamedTuple):

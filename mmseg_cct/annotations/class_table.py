@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from mmseg_cct.datasets.files.labels import BACKGROUND, is_background
+from mmseg_cct.datasets.files.palette import class_colours
 from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.files import read_utf8, write_atomic
-from mmseg_cct.utils.labels import BACKGROUND, is_background
-from mmseg_cct.utils.palette import class_colours
 
 from .shapes import Colour
 

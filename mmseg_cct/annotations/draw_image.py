@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mmseg_cct.datasets.files.labels import BACKGROUND, IGNORE_INDEX, is_background
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, is_background
 from mmseg_cct.utils.templates import markdown_table
 
 from .class_table import ClassTable

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from mmseg_cct.utils.images import read_mask
-from mmseg_cct.utils.labels import is_background
+from mmseg_cct.datasets.files.images import read_mask
+from mmseg_cct.datasets.files.labels import is_background
 
 from .contours import TracedImage, trace_shapes
 from .shapes import Colour

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
+from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files, find_images, image_stem
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import part_of, require_outside, write_atomic
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images, image_stem
 
 from .shapes import AnnotatedImage
 from .source import Source

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from mmseg_cct.datasets.files.image_files import find_masks, image_stem, suffix_of_masks
+from mmseg_cct.datasets.files.images import read_mask, write_png
+from mmseg_cct.datasets.files.labels import BACKGROUND, IGNORE_INDEX, means_ignored
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import remove_parts
-from mmseg_cct.utils.image_files import find_masks, image_stem, suffix_of_masks
-from mmseg_cct.utils.images import read_mask, write_png
-from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, means_ignored
 from mmseg_cct.utils.processes import locked_folder
 from mmseg_cct.utils.text import counted
 

@@ -9,9 +9,9 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 
+from mmseg_cct.datasets.files.image_files import require_file
+from mmseg_cct.datasets.files.images import ORIENTATION, decode_channels
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import require_file
-from mmseg_cct.utils.images import ORIENTATION, decode_channels
 from mmseg_cct.utils.text import one_line
 
 from .shapes import MAX_PIXELS, Colour

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 
 import yaml
 
+from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files, require_file
 from mmseg_cct.errors import Problem, UserError
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, require_file
 from mmseg_cct.utils.text import one_line
 
 from .class_table import TABLE

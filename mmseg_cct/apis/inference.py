@@ -18,15 +18,15 @@ from mmseg.registry import DATASETS, TRANSFORMS
 from mmseg_cct.config.domains import pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import at, forget_initial_weights, leaf_sets
 from mmseg_cct.datasets import LoadChannels
+from mmseg_cct.datasets.files.image_files import require_file
+from mmseg_cct.datasets.files.images import decoder_of
+from mmseg_cct.datasets.files.palette import class_colours
 from mmseg_cct.engine.checkpoints import read_checkpoint, warn_of_other_preprocessing, weights
 from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import class_of, is_a
 from mmseg_cct.preflight.failures import config_errors_as_one_line
-from mmseg_cct.utils.image_files import require_file
-from mmseg_cct.utils.images import decoder_of
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.palette import class_colours
 
 from .device import default_device
 

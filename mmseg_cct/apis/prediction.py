@@ -14,16 +14,16 @@ from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, wri
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.config.domains import require_domain
 from mmseg_cct.config.load import load_config
+from mmseg_cct.datasets.files.georeference import georeference, world_file, write_geotiff
+from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files, find_images
+from mmseg_cct.datasets.files.images import explain_unreadable, write_png
+from mmseg_cct.datasets.files.palette import chosen_colours
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.utils.georeference import georeference, world_file, write_geotiff
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images
-from mmseg_cct.utils.images import write_png
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, ahead, on_first_process, progress_bar
 from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.label_maps import blend, is_tinted, legend_picture
@@ -121,7 +121,7 @@ def _predict(
             if segmented.error is None:
                 share.written()
             else:
-                share.unreadable(segmented.key[1], segmented.error)
+                share.failed(explain_unreadable(segmented.key[1], 'image', segmented.error))
     return share.total()
 
 

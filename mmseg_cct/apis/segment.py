@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from mmengine.dataset import Compose
 
+from mmseg_cct.datasets.files.image_format import UnsuitableImage
 from mmseg_cct.engine.prediction import fused_model, predict_class_ids
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.failures import config_errors_as_one_line
-from mmseg_cct.utils.image_format import UnsuitableImage
 from mmseg_cct.utils.shares import ahead
 
 from .inference import without_annotations

@@ -6,7 +6,7 @@ from typing import Any
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
-from mmseg_cct.utils.image_files import resolve_list
+from mmseg_cct.datasets.files.image_files import resolve_list
 
 VOID_ID = 11
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from mmengine.dataset import Compose
 
+from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, read_list
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, read_list
 from mmseg_cct.utils.library_errors import library_errors_as_one_line
 
 from .leaves import leaf_datasets

@@ -8,8 +8,7 @@ from typing import Any
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
-from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import (
+from mmseg_cct.datasets.files.image_files import (
     IMAGE_SUFFIXES,
     find_images,
     find_listed,
@@ -18,9 +17,10 @@ from mmseg_cct.utils.image_files import (
     resolve_list,
     suffix_of_masks,
 )
-from mmseg_cct.utils.labels import IGNORE_INDEX, check_names, require_one_suffix
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_names, require_one_suffix
+from mmseg_cct.datasets.files.palette import class_colours
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.palette import class_colours
 
 SUBSETS = ('labeled', 'unlabeled', 'all')
 

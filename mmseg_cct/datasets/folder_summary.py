@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from mmseg.registry import TRANSFORMS
 
+from mmseg_cct.datasets.files.image_files import find_images, find_masks, suffix_of_masks
+from mmseg_cct.datasets.files.images import image_size, read_mask
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask, require_one_suffix
+from mmseg_cct.datasets.files.object_widths import ObjectWidths
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_images, find_masks, suffix_of_masks
-from mmseg_cct.utils.images import image_size, read_mask
-from mmseg_cct.utils.labels import IGNORE_INDEX, check_mask, require_one_suffix
-from mmseg_cct.utils.object_widths import ObjectWidths
 from mmseg_cct.utils.templates import markdown_table
 
 from .image_values import ImageValues, measure_images

@@ -8,7 +8,7 @@ from os.path import commonprefix
 
 import numpy as np
 
-from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 
 SHARE = 1 / 5  # of the labelled images
 # What a choice costs: a class that is never trained or never validated on outweighs its share, and

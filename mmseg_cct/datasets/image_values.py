@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mmseg_cct.datasets.files.image_format import ImageFormat, image_format
+from mmseg_cct.datasets.files.images import decode_channels, named_if_unreadable, require_channels
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_format import ImageFormat, image_format
-from mmseg_cct.utils.images import decode_channels, named_if_unreadable, require_channels
 from mmseg_cct.utils.log import warn
 
 _PIXELS = 10_000  # sampled from an image, roughly

@@ -10,10 +10,10 @@ from mmseg.registry import DATASETS
 from torch.utils.data import Dataset
 
 from mmseg_cct.config.walk import leaf_sets
+from mmseg_cct.datasets.files.image_files import read_list, resolve_list
+from mmseg_cct.datasets.files.images import explain_failed_load
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import read_list, resolve_list
-from mmseg_cct.utils.images import explain_failed_load
-from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.seed import seeded_random_state
 
 from .failures import explain_failed_build, failures_named

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mmseg_cct.datasets.files.image_files import find_images, read_list
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_images, read_list
 
 
 class Split(NamedTuple):

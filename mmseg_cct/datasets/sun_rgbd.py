@@ -9,10 +9,10 @@ from mmseg.registry import DATASETS
 from PIL import Image
 from tqdm import tqdm
 
+from mmseg_cct.datasets.files.image_files import resolve_list
+from mmseg_cct.datasets.files.images import image_size, read_mask, write_png
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_size
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import resolve_list
-from mmseg_cct.utils.images import image_size, read_mask, write_png
-from mmseg_cct.utils.labels import IGNORE_INDEX, check_size
 
 CLASSES = (
     'Bed', 'Books', 'Ceiling', 'Chair', 'Floor', 'Furniture', 'Objects', 'Picture', 'Sofa', 'Table',

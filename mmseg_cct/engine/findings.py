@@ -5,7 +5,7 @@ The training's log and the report use the same sentences.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mmseg_cct.utils.labels import is_background
+from mmseg_cct.datasets.files.labels import is_background
 
 # With fewer validation images than this, mIoU depends on single ones.
 FEW_IMAGES = 20

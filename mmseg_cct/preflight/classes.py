@@ -6,9 +6,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import leaf_datasets
 from mmseg_cct.errors import Problem, UserError
-from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.log import warn
 
 Meta = Mapping[str, Any]

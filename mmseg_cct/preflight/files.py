@@ -15,6 +15,9 @@ from mmengine import fileio
 from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets.failures import explain_failed_build, name_images_in_errors
+from mmseg_cct.datasets.files.images import image_size, is_turned, read_mask
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX, UNKNOWN_IDS, check_mask, judge_labels
+from mmseg_cct.datasets.files.leaks import describe_leaks
 from mmseg_cct.datasets.leaves import (
     image_loader,
     image_paths,
@@ -26,9 +29,6 @@ from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.transforms import LoadPseudoLabels
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import read_utf8
-from mmseg_cct.utils.images import image_size, is_turned, read_mask
-from mmseg_cct.utils.labels import IGNORE_INDEX, UNKNOWN_IDS, check_mask, judge_labels
-from mmseg_cct.utils.leaks import describe_leaks
 from mmseg_cct.utils.library_errors import library_place
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.shares import on_first_process

@@ -16,6 +16,7 @@ from mmseg.models import SegTTAModel
 from mmseg_cct.config.limits import value_problems
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.failures import name_images_in_errors
+from mmseg_cct.datasets.files.leaks import describe_leaks
 from mmseg_cct.datasets.leaves import image_paths, leaf_datasets
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.checkpoints import (
@@ -27,7 +28,6 @@ from mmseg_cct.engine.findings import absent_from
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.weights import require_initial_weights, require_matching_weights
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.leaks import describe_leaks
 from mmseg_cct.utils.log import say, warn
 from mmseg_cct.utils.shares import gather, on_first_process
 

@@ -15,11 +15,11 @@ from mmengine.runner.amp import autocast
 from mmseg.engine.hooks import SegVisualizationHook
 from mmseg.evaluation import IoUMetric
 
+from mmseg_cct.datasets.files.images import image_size
 from mmseg_cct.datasets.leaves import image_loader, infos_of, leaf_datasets
 from mmseg_cct.engine.metrics import ClassIoUMetric, MultiDomainIoUMetric
 from mmseg_cct.engine.models import undisturbed, unwrap_model
 from mmseg_cct.errors import Problem, raise_problems
-from mmseg_cct.utils.images import image_size
 from mmseg_cct.utils.library_errors import library_errors_as_one_line as _explained
 from mmseg_cct.utils.log import only_warnings
 

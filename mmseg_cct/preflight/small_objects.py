@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from mmseg_cct.datasets.files.object_widths import SMALLEST, ObjectWidths
 from mmseg_cct.datasets.leaves import leaf_datasets
-from mmseg_cct.utils.object_widths import SMALLEST, ObjectWidths
 
 _IMAGES = 8  # validation images that are measured
 _NAMED = 8  # classes

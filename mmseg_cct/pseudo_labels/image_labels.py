@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_listed
+from mmseg_cct.datasets.files.images import read_mask
+from mmseg_cct.datasets.files.labels import check_mask
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8, write_text
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_listed
-from mmseg_cct.utils.images import read_mask
-from mmseg_cct.utils.labels import check_mask
 from mmseg_cct.utils.text import one_line
 
 SEPARATOR = ';'

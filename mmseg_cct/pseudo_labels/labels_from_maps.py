@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.labels import IGNORE_INDEX
 
 
 class Thresholds(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.utils.templates import Table
 
 LEVELS = 256

@@ -11,10 +11,10 @@ from torch import Tensor
 from mmseg_cct.apis.inference import load_model, without_annotations
 from mmseg_cct.apis.test import follow_test_size
 from mmseg_cct.config.domains import pipeline_for_tests
+from mmseg_cct.datasets.files.images import loader_in, read_image
 from mmseg_cct.engine.prediction import fused_test_step
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.failures import config_errors_as_one_line
-from mmseg_cct.utils.images import loader_in, read_image
 
 from .sureness import levels_of
 

@@ -17,14 +17,20 @@ from mmengine.dist import get_rank
 from PIL import Image
 
 from mmseg_cct.apis.inference import model_origin
+from mmseg_cct.datasets.files.image_files import add_by_name
+from mmseg_cct.datasets.files.images import (
+    as_rgb,
+    check_image,
+    explain_unreadable,
+    read_mask,
+    write_png,
+)
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import data_folders, infos_of, read_truth
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.failures import first_image_guards
 from mmseg_cct.utils.files import read_record, write_record, write_text
-from mmseg_cct.utils.image_files import add_by_name
-from mmseg_cct.utils.images import as_rgb, check_image, read_mask, write_png
-from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, gather, own_share
 from mmseg_cct.utils.templates import render
@@ -156,7 +162,7 @@ class _Masks(NamedTuple):
                 try:
                     check_image(dict(img_path=paths[name]), self.teacher.loader)
                 except Exception as error:  # Pillow and OpenCV raise nearly anything on a bad file
-                    share.unreadable(paths[name], error)
+                    share.failed(explain_unreadable(paths[name], 'image', error))
                 else:
                     with next(guards):
                         labels, levels = self.teacher(paths[name])

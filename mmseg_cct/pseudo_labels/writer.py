@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from PIL import Image
 
+from mmseg_cct.datasets.files.images import explain_unreadable, read_image, write_png
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.images import read_image, write_png
 from mmseg_cct.utils.processes import end_with_parent
 from mmseg_cct.utils.shares import SharedImages
 
@@ -106,7 +106,7 @@ def batches(
         try:
             pixels = read_image(image.path)
         except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
-            share.unreadable(image.path, error)
+            share.failed(explain_unreadable(image.path, 'image', error))
             continue
         group = settings.input_size or pixels.shape
         waiting.setdefault(group, []).append((image, pixels))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import torch.distributed
@@ -14,8 +13,6 @@ from mmengine.dist import all_gather_object, broadcast_object_list, get_rank, ge
 from tqdm import tqdm
 
 from mmseg_cct.errors import Interrupted, UserError
-
-from .images import explain_unreadable
 
 T = TypeVar('T')
 R = TypeVar('R')
@@ -138,9 +135,9 @@ class SharedImages(Generic[T]):
         self._counts.written += number
         self._bar.update(number)
 
-    def unreadable(self, path: str | Path, error: Exception) -> None:
-        """Counts an image that could not be read."""
-        self._counts.failed.append(explain_unreadable(path, 'image', error))
+    def failed(self, line: str) -> None:
+        """Counts an image that could not be read, as the line says."""
+        self._counts.failed.append(line)
         self._bar.update()
 
     def total(self) -> ImageCounts:

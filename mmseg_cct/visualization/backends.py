@@ -9,7 +9,7 @@ from mmengine.visualization.vis_backend import force_init_env
 from mmseg.registry import VISBACKENDS
 from PIL import Image
 
-from mmseg_cct.utils.images import write_png
+from mmseg_cct.datasets.files.images import write_png
 
 
 @VISBACKENDS.register_module()

@@ -10,8 +10,8 @@ from matplotlib import get_data_path
 from matplotlib.patches import Patch
 from PIL import Image, ImageDraw, ImageFont
 
-from mmseg_cct.utils.images import as_rgb
-from mmseg_cct.utils.labels import is_background, means_ignored
+from mmseg_cct.datasets.files.images import as_rgb
+from mmseg_cct.datasets.files.labels import is_background, means_ignored
 
 Palette = Sequence[Sequence[int]] | np.ndarray
 

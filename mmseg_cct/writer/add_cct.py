@@ -15,9 +15,9 @@ from mmseg.registry import DATASETS, MODELS
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.shipped import next_commands
 from mmseg_cct.config.walk import at, leaf_sets, listed, settings_of
+from mmseg_cct.datasets.files.image_files import find_images
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
-from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.text import close_names
 
 from .config_text import Code, assignment, installed_bases, write_config

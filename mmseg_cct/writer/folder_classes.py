@@ -8,9 +8,9 @@ from mmseg_cct.annotations.class_table import TABLE, ClassTable, extended, read_
 from mmseg_cct.annotations.readers import find_reader, plain_masks
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.config.shipped import command_line
+from mmseg_cct.datasets.files.image_files import find_images
+from mmseg_cct.datasets.files.labels import check_classes, is_background, means_ignored
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_images
-from mmseg_cct.utils.labels import check_classes, is_background, means_ignored
 from mmseg_cct.utils.text import nearest
 
 # How tools end the name of a mask beside its photo.

@@ -11,6 +11,8 @@ from mmengine.registry import DefaultScope
 from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, SCOPE, WORK_DIRS, next_commands, next_round
+from mmseg_cct.datasets.files.image_files import read_list, require_listable, write_list
+from mmseg_cct.datasets.files.labels import judge_labels
 from mmseg_cct.datasets.folder_summary import FolderSummary, describe_folder, summarize_folder
 from mmseg_cct.datasets.hold_out import hold_out, one_sided
 from mmseg_cct.datasets.image_values import ImageValues
@@ -21,8 +23,6 @@ from mmseg_cct.engine.weights import (
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
-from mmseg_cct.utils.image_files import read_list, require_listable, write_list
-from mmseg_cct.utils.labels import judge_labels
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any, NamedTuple
 
+from mmseg_cct.datasets.files.object_widths import SMALLEST
 from mmseg_cct.preflight.small_objects import narrow_objects
-from mmseg_cct.utils.object_widths import SMALLEST
 
 
 class SmallObjects(NamedTuple):

@@ -15,8 +15,8 @@ from mmseg_cct.analysis.next_batch import BatchRequest, choose, next_batch
 from mmseg_cct.analysis.ranking import ScoredImage
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
+from mmseg_cct.datasets.files.image_files import find_masks
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_masks
 
 EVALUATED, UNLABELED = 'test_dataloader.dataset', 'train_dataloader.dataset.unlabeled'
 CROP = dict(type='RandomCrop', crop_size=(8, 8), cat_max_ratio=0.5)  # looks at the mask

@@ -15,7 +15,7 @@ from mmseg_cct.annotations.draw_image import bounding_boxes
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.annotations.shapes import LeftOut, Shape
 from mmseg_cct.annotations.source import Source
-from mmseg_cct.utils.images import read_mask
+from mmseg_cct.datasets.files.images import read_mask
 
 SIZE = WIDTH, HEIGHT = 60, 40
 A = [[4, 4], [24, 4], [24, 14], [4, 14]]

@@ -11,9 +11,9 @@ from PIL import Image
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
+from mmseg_cct.datasets.files.image_files import find_images
+from mmseg_cct.datasets.files.images import read_image
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_images
-from mmseg_cct.utils.images import read_image
 from mmseg_cct.utils.processes import locked_folder
 
 

@@ -8,8 +8,8 @@ from exports import png
 from PIL import Image
 
 from mmseg_cct.annotations.pictures import bitmap, size_of
+from mmseg_cct.datasets.files.images import ORIENTATION, decode_image
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.images import ORIENTATION, decode_image
 
 MASK = np.random.default_rng(0).random((5, 7)) > 0.5
 GREY = MASK.astype(np.uint8) * 9

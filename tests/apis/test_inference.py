@@ -10,8 +10,8 @@ from mmengine.config import Config
 from PIL import Image
 
 from mmseg_cct.apis.inference import image_reader, load_model
+from mmseg_cct.datasets.files.palette import class_colours
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.palette import class_colours
 
 
 @pytest.mark.parametrize('color_type', ['grayscale', 'color_ignore_orientation'])

@@ -2,6 +2,7 @@ from itertools import pairwise
 
 import pytest
 
+from mmseg_cct.datasets.files.image_files import read_list, write_list
 from mmseg_cct.datasets.splits import (
     draw_split,
     read_public_splits,
@@ -9,7 +10,6 @@ from mmseg_cct.datasets.splits import (
     read_voc_lists,
 )
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import read_list, write_list
 
 NAMES = [f'2007_{index:06}' for index in range(20)]
 

@@ -13,6 +13,7 @@ from PIL import Image
 from trees import LABELED_PIPELINE
 
 from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.datasets.files.images import ORIENTATION
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight import files
 from mmseg_cct.preflight.files import (
@@ -22,7 +23,6 @@ from mmseg_cct.preflight.files import (
     look_at_evaluation_data,
 )
 from mmseg_cct.utils import shares
-from mmseg_cct.utils.images import ORIENTATION
 
 VOID = 'expected 0 to 2, or 255 where ignored'
 

@@ -6,11 +6,11 @@ import pytest
 from folders import save
 from PIL import Image
 
+from mmseg_cct.datasets.files.images import read_mask
 from mmseg_cct.datasets.leaves import read_truth
 from mmseg_cct.pseudo_labels import make_pseudo_labels
 from mmseg_cct.pseudo_labels.report import class_table, count, find_truths, summary_table
 from mmseg_cct.pseudo_labels.settings import read_settings
-from mmseg_cct.utils.images import read_mask
 
 
 @pytest.fixture

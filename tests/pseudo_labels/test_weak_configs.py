@@ -14,9 +14,9 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 
 from mmseg_cct.config.load import load_config
+from mmseg_cct.datasets.files.image_files import write_list
 from mmseg_cct.pseudo_labels.labels_from_maps import DenseCRF
 from mmseg_cct.pseudo_labels.settings import read_settings
-from mmseg_cct.utils.image_files import write_list
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 WEAK_RAMP = dict(type='RampUpHook', attribute='auxiliary_head.loss_weak.loss_weight')

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from mmseg_cct.datasets.files.images import read_image
 from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels import make_pseudo_labels, writer
 from mmseg_cct.pseudo_labels.cam import load_classifier
 from mmseg_cct.pseudo_labels.labels_from_maps import labels_from_maps
 from mmseg_cct.pseudo_labels.settings import WeakImage, read_settings
-from mmseg_cct.utils.images import read_image
 from mmseg_cct.utils.shares import SharedImages
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from exports import HEIGHT, WIDTH, png, save, write
 
-from mmseg_cct.utils.images import read_mask
+from mmseg_cct.datasets.files.images import read_mask
 
 SQUARE = [[0, 0], [8, 0], [8, 8], [0, 8]]
 

@@ -3,8 +3,8 @@
 import pytest
 from world import run_tool
 
+from mmseg_cct.datasets.files.image_files import read_list, write_list
 from mmseg_cct.datasets.splits import draw_split
-from mmseg_cct.utils.image_files import read_list, write_list
 
 NAMES = [f'image{index:02}' for index in range(20)]
 

@@ -12,9 +12,9 @@ from mmseg.registry import MODELS
 from torch.utils.data import DataLoader
 
 from mmseg_cct.cli.errors import user_errors_as_one_line
+from mmseg_cct.datasets.files.image_files import find_images
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import library_errors
-from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.library_errors import library_errors_as_one_line, library_place, original_error
 
 

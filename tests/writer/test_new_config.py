@@ -15,8 +15,8 @@ from world import run_tool
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.config.load import load_config
+from mmseg_cct.datasets.files.images import read_mask
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.images import read_mask
 from mmseg_cct.writer import new_config as module
 from mmseg_cct.writer.backbones import BACKBONES
 from mmseg_cct.writer.new_config import Choices, new_config

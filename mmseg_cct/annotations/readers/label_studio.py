@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 
+from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 from ..rle import brush_alpha
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape

@@ -12,8 +12,8 @@ from PIL import Image
 from scipy.spatial import KDTree
 from scipy.spatial.distance import pdist
 
+from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 from ..pictures import code_of, colour_of, decode, flat_values, pack, rgb, whole_numbers
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 from mmseg.utils import get_classes
 
+from mmseg_cct.datasets.files.labels import is_background, means_ignored
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.labels import is_background, means_ignored
 
 from ..pictures import code_of, colour_of, decode, pack
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape

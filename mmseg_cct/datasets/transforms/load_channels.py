@@ -7,9 +7,9 @@ import numpy as np
 from mmcv.transforms import BaseTransform, LoadImageFromFile
 from mmseg.registry import TRANSFORMS
 
+from mmseg_cct.datasets.files.image_format import image_format
+from mmseg_cct.datasets.files.images import decode_channels, named_if_unreadable, select_channels
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_format import image_format
-from mmseg_cct.utils.images import decode_channels, named_if_unreadable, select_channels
 
 
 @TRANSFORMS.register_module()

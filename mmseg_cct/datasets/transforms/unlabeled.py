@@ -10,8 +10,8 @@ from mmseg.datasets.transforms import PackSegInputs
 from mmseg.registry import TRANSFORMS
 from torch import from_numpy
 
+from mmseg_cct.datasets.files.images import read_mask
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.images import read_mask
 
 # MMSeg's key of a mask: every transform moves it with the image, and it is the only seg field that
 # `Pad` fills.

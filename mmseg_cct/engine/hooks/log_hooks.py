@@ -17,10 +17,10 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mmseg_cct.config.shipped import commands_after_training, method_names
 from mmseg_cct.config.walk import at
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.findings import class_iou, findings, validation_findings
 from mmseg_cct.engine.models import unwrap_model
-from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.log import say
 from mmseg_cct.utils.ranges import at_least, ranges
 

@@ -15,12 +15,12 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
+from mmseg_cct.datasets.files.images import as_rgb
 from mmseg_cct.datasets.samplers import PairDraw
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.models import undisturbed, unwrap_model
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
-from mmseg_cct.utils.images import as_rgb
 from mmseg_cct.utils.ranges import at_least, ranges
 from mmseg_cct.visualization.figures import outer_legend, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend, paint

@@ -9,11 +9,9 @@ from mmseg.datasets.transforms import LoadAnnotations
 from PIL import Image, UnidentifiedImageError
 from tiff import pixels_of
 
-from mmseg_cct.errors import UserError
-from mmseg_cct.plugin import setup
-from mmseg_cct.utils import images
-from mmseg_cct.utils.image_format import UnsuitableImage
-from mmseg_cct.utils.images import (
+from mmseg_cct.datasets.files import images
+from mmseg_cct.datasets.files.image_format import UnsuitableImage
+from mmseg_cct.datasets.files.images import (
     ORIENTATION,
     decode_image,
     explain_unreadable,
@@ -23,6 +21,8 @@ from mmseg_cct.utils.images import (
     read_mask,
     select_channels,
 )
+from mmseg_cct.errors import UserError
+from mmseg_cct.plugin import setup
 
 BYTES = pixels_of(3, 8, dtype='uint8')
 

@@ -6,8 +6,8 @@ from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 from tiff import pixels_of, tiff_bytes
 
-from mmseg_cct.utils import georeference as module
-from mmseg_cct.utils.georeference import georeference, world_file, write_geotiff
+from mmseg_cct.datasets.files import georeference as module
+from mmseg_cct.datasets.files.georeference import georeference, world_file, write_geotiff
 
 # 10 m pixels, the upper left corner at (500000, 5800000), EPSG:32633
 SCALE, TIE = (10.0, 10.0, 0.0), (0.0, 0.0, 0.0, 500000.0, 5800000.0, 0.0)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from mmseg.datasets.transforms import LoadAnnotations
 
+from mmseg_cct.datasets.files.labels import check_classes, check_mask, is_background
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.labels import check_classes, check_mask, is_background
 
 
 def test_the_background_has_several_spellings():

@@ -15,11 +15,11 @@ from mmengine import fileio
 from PIL import EpsImagePlugin, Image, UnidentifiedImageError
 
 from mmseg_cct.errors import UserError, printable
+from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.text import one_line
 
-from .files import write_atomic
 from .image_files import require_file
 from .image_format import UnsuitableImage, image_format, require_plain
-from .text import one_line
 
 # What Pillow may open, whatever a file is named: by default it runs Ghostscript on PostScript.
 _FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'JPEG2000', 'PNG', 'PPM', 'TIFF', 'WEBP')

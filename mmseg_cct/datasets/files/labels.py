@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files
 from mmseg_cct.errors import UserError, printable
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files
-
-from .text import is_unicode
+from mmseg_cct.utils.text import is_unicode
 
 BACKGROUND = 'background'
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from mmseg.utils import get_classes, get_palette
 
+from mmseg_cct.datasets.files.palette import chosen_colours, class_colours, distinct_colours
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.palette import chosen_colours, class_colours, distinct_colours
 
 
 def lab(colours):

@@ -9,9 +9,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from mmseg_cct.errors import UserError
-
-from .files import read_utf8, write_text
-from .text import is_unicode
+from mmseg_cct.utils.files import read_utf8, write_text
+from mmseg_cct.utils.text import is_unicode
 
 # Folders that link to one another make a tree of paths that grows without limit.
 _MOST_WAYS = 1000

@@ -2,7 +2,7 @@ import cv2
 import numpy as np
 import pytest
 
-from mmseg_cct.utils.object_widths import ObjectWidths, widths_by_area
+from mmseg_cct.datasets.files.object_widths import ObjectWidths, widths_by_area
 
 
 def test_a_width_is_that_of_the_widest_circle_inside_and_of_a_line_its_thickness():

@@ -7,7 +7,7 @@ from typing import BinaryIO, NamedTuple
 
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from .text import counted
+from mmseg_cct.utils.text import counted
 
 _TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')  # the last two are BigTIFF
 _BIG = (b'+\0', b'\0+')

@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 from tiff import pixels_of, tiff_bytes
 
+from mmseg_cct.datasets.files.image_files import find_images
+from mmseg_cct.datasets.files.image_format import UnsuitableImage, image_format
+from mmseg_cct.datasets.files.images import (
+    as_rgb,
+    decode_channels,
+    decode_image,
+    image_size,
+    read_image,
+)
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_images
-from mmseg_cct.utils.image_format import UnsuitableImage, image_format
-from mmseg_cct.utils.images import as_rgb, decode_channels, decode_image, image_size, read_image
 
 
 def png(pixels):

@@ -8,9 +8,10 @@ import numpy as np
 from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from .files import write_atomic
+from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.log import warn
+
 from .image_format import tiff_tags
-from .log import warn
 
 # GeoTIFF's scale, tie points, transformation, and the coordinate system's three tags.
 _TAGS = (33550, 33922, 34264, 34735, 34736, 34737)

@@ -3,8 +3,8 @@ import shutil
 
 import pytest
 
-from mmseg_cct.utils import leaks
-from mmseg_cct.utils.leaks import common_images, describe_leaks
+from mmseg_cct.datasets.files import leaks
+from mmseg_cct.datasets.files.leaks import common_images, describe_leaks
 
 
 @pytest.fixture

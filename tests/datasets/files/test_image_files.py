@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import (
+from mmseg_cct.datasets.files.image_files import (
     find_images,
     find_listed,
     find_masks,
@@ -14,7 +13,8 @@ from mmseg_cct.utils.image_files import (
     suffix_of_masks,
     write_list,
 )
-from mmseg_cct.utils.images import image_size, read_image, read_mask
+from mmseg_cct.datasets.files.images import image_size, read_image, read_mask
+from mmseg_cct.errors import UserError
 
 
 def _touch(root, *names):
@@ -63,7 +63,9 @@ class TestFindImages:
         assert list(find_images(tmp_path / 'images')) == ['b', 'seq/a']
 
     def test_a_mesh_of_links_ends(self, tmp_path, monkeypatch):
-        monkeypatch.setattr('mmseg_cct.utils.image_files._MOST_WAYS', 10)  # 1000 take seconds
+        monkeypatch.setattr(
+            'mmseg_cct.datasets.files.image_files._MOST_WAYS', 10
+        )  # 1000 take seconds
         for i in range(4):
             (tmp_path / f'd{i}').mkdir()
             for j in range(4):

@@ -1,0 +1,1 @@
+"""Files of images and masks: found, read, checked and written; their classes and colours."""
