@@ -52,16 +52,18 @@ def publish_checkpoint(
     if not Path(target).name:
         raise UserError(f'{target!r}', 'no file name', 'the path of the file to write')
     checkpoint = read_checkpoint(source)
+    config = config or saved_config(checkpoint, source)
+    segmentor = None if config is None else _segmentor(config)
     try:
         if is_public(checkpoint['state_dict']):
             raise UserError(
                 "has the public code's names; expected a converted checkpoint "
                 '(tools/convert_checkpoint.py)'
             )
-        state = _weights(checkpoint['state_dict'], domain)
+        state = _weights(checkpoint['state_dict'], domain, segmentor)
     except UserError as error:
         raise UserError(source, error) from None
-    meta = _meta(checkpoint.get('meta') or {}, source, config, domain)
+    meta = _meta(checkpoint.get('meta') or {}, config, domain)
     data = checkpoint_bytes(dict(meta=meta, state_dict=state))
     digest = hashlib.sha256(data).hexdigest()[:8]
     path = Path(target)
@@ -72,7 +74,14 @@ def publish_checkpoint(
     return path
 
 
-def _weights(state: dict[str, Tensor], domain: str | None) -> dict[str, Tensor]:
+def _segmentor(config: Config) -> type | None:
+    kind = at(config, 'model.type')
+    return MODELS.get(kind) if isinstance(kind, str) else kind
+
+
+def _weights(
+    state: dict[str, Tensor], domain: str | None, segmentor: type | None
+) -> dict[str, Tensor]:
     """Copies the weights of encoder and main decoder, without a wrapper's prefix `module.`."""
     state = weights(state)
     domains: list[Any] = sorted({n.split('.')[1] for n in state if n.startswith('domains.')})
@@ -84,25 +93,22 @@ def _weights(state: dict[str, Tensor], domain: str | None) -> dict[str, Tensor]:
     return {
         name.removeprefix(own): value.detach().clone()
         for name, value in state.items()
-        if not is_training_only(name) and (name.startswith(own) or not name.startswith('domains.'))
+        if name.startswith(own) or not name.startswith('domains.')
+        if not is_training_only(name, segmentor)
     }
 
 
-def _meta(
-    meta: dict[str, Any], source: str, config: Config | None, domain: str | None
-) -> dict[str, Any]:
+def _meta(meta: dict[str, Any], config: Config | None, domain: str | None) -> dict[str, Any]:
     """Removes the description of the training and its machine from a checkpoint's meta.
 
-    If there is a config, given or in the meta, `cfg` is that for inference.
+    With a config, `cfg` is that for inference.
     """
     kept = {key: meta[key] for key in _META_KEYS if key in meta}
     if domain is not None:
         kept['dataset_meta'] = (kept.get('dataset_meta') or {}).get('domains', {}).get(domain, {})
-    config = saved_config(dict(meta=meta), source) if config is None else config
     if config is not None:
         if at(config, 'model.type') is None:
-            name = config.filename or f'{source}: its config'
-            raise UserError(name, 'no model', 'the config of a training')
+            raise UserError(config.filename or 'the config', 'no model', 'the config of a training')
         kept['cfg'] = _config(config, domain).pretty_text
     return kept
 
@@ -123,15 +129,15 @@ def _config(config: Config, domain: str | None) -> Config:
         tta = kept.pop('tta_pipeline', None)
         if isinstance(tta, dict) and domain in tta:
             kept['tta_pipeline'] = tta[domain]
-    kind = kept['model']['type']
-    kind = MODELS.get(kind) if isinstance(kind, str) else kind
+    kind = _segmentor(config)
     own = ('extract_feat', 'encode_decode', 'predict', 'postprocess_result')
     if domain is not None or predicts_as_encoder_decoder(kind, *own):
         known = inspect.signature(EncoderDecoder).parameters
         plain = {key: value for key, value in kept['model'].items() if key in known}
         kept['model'] = dict(plain, type='EncoderDecoder')
-    for key in filter(is_training_only, list(kept['model'])):
-        kept['model'][key] = None
+    for key in kept['model']:
+        if is_training_only(key, kind):
+            kept['model'][key] = None
     forget_initial_weights(kept['model'])
     kept['test_pipeline'] = _from_files(pipeline or pipeline_for_tests(config))
     # MMSegInferencer looks for the pipeline here

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.models import TimmViT
+from mmseg_cct.models import MultiDomainCCTSegmentor, TimmViT
 from mmseg_cct.utils.text import error_line
 
 
@@ -42,10 +42,14 @@ def weights(content: Mapping[str, Any]) -> dict[str, Any]:
     return {str(name).removeprefix('module.'): value for name, value in state.items()}
 
 
-def is_training_only(name: str) -> bool:
-    """Whether a weight belongs to a part that only training uses; published checkpoints lack it."""
-    training_only = ('auxiliary_head', 'supervised_heads', 'discriminator', 'loss_strong')
-    return any(part in training_only for part in name.split('.'))
+def is_training_only(name: str, segmentor: type | None) -> bool:
+    """Whether a weight, or a part of a model, serves the training alone; no published one has it.
+
+    A segmentor lists these parts in its attribute `training_only`. One without the attribute, such
+    as MMSeg's own, has those of the method at most.
+    """
+    parts = getattr(segmentor, 'training_only', MultiDomainCCTSegmentor.training_only)
+    return any(part in parts for part in name.split('.'))
 
 
 def require_matching_weights(
@@ -61,7 +65,7 @@ def require_matching_weights(
         f'{name} is {found.get(name, "missing")}, expected {shape}'
         for name, shape in expected.items()
         if found.get(name) != shape
-        and (training or not is_training_only(name))
+        and (training or not is_training_only(name, type(model)))
         # A counter that checkpoints of other programs lack.
         and not (name not in found and name.endswith('num_batches_tracked'))
     ]
@@ -85,7 +89,7 @@ def require_initial_weights(
     New parts, such as auxiliary decoders or a layer for other classes, stay as initialised.
     """
     state = model.state_dict()
-    own = {name: state[name] for name in state if not is_training_only(name)}
+    own = {name: state[name] for name in state if not is_training_only(name, type(model))}
     hint = ' (weights of an encoder alone belong in model.backbone.init_cfg)'
     _require_half(weights(content), own, f'load_from={checkpoint!r}:', 'the model', hint)
 

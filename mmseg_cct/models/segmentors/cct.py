@@ -57,6 +57,8 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         ['aux.loss', 'decode.loss_ce']
     """
 
+    # Parts that no prediction needs: a published checkpoint lacks their weights.
+    training_only: tuple[str, ...] = ('auxiliary_head', 'supervised_heads')
     # Whether `auxiliary_head` may lack the auxiliary decoders.
     bank_is_optional = False
 

@@ -55,6 +55,7 @@ class CCTPlusSegmentor(CCTSegmentor):
     """
 
     bank_is_optional = True
+    training_only = (*CCTSegmentor.training_only, 'loss_strong')
 
     def __init__(
         self,

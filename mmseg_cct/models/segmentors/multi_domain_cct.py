@@ -56,6 +56,8 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
             another number of auxiliary heads.
     """
 
+    training_only = (*CCTSegmentor.training_only, 'discriminator')
+
     def __init__(
         self,
         backbone: dict,
