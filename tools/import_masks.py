@@ -2,7 +2,7 @@
 """Writes masks of class ids from exports of labelling tools.
 
 The format is detected from the content: COCO, CVAT for images 1.1, CVAT's and VOC's segmentation
-masks, Label Studio, labelme, YOLO-seg, Supervisely, or a folder of masks of colours. OUT gets
+masks, Label Studio, labelme, or a folder of masks of colours. OUT gets
 images, masks and classes.json, which tools/new_config.py reads. Images without annotation get no
 mask: they are unlabelled.
 
@@ -116,7 +116,7 @@ def parse_args() -> argparse.Namespace:
         choices=['bound', 'fill'],
         default='bound',
         help='fill: all boxes are regions. By default, those with the extent of another shape of '
-        'their label or group only bound it, and those of COCO and YOLO without a polygon are '
+        'their label or group only bound it, and those of COCO without a polygon are '
         'ignored',
     )
     parser.add_argument(

@@ -7,7 +7,7 @@ The mask of a georeferenced image is also DIR/geotiffs/NAME.tif. Unreadable imag
 skipped, with exit code 1.
 
 --format also writes the masks for a labelling tool, as polygons to correct: DIR/coco.json,
-DIR/cvat.xml, DIR/labelme, DIR/label_studio.json or DIR/yolo. The class named background is not
+DIR/cvat.xml, DIR/labelme or DIR/label_studio.json. The class named background is not
 drawn. Masks that are there already are only converted; files that you have edited stay.
 
 For a video it writes DIR/overlays/NAME.mp4 and, with --format masks, the masks of its frames.

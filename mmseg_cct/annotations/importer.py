@@ -111,8 +111,7 @@ def import_masks(
         resize: Whether to scale annotations of images whose size differs.
         overwrite: Whether to replace masks that differ.
         copy: Whether to copy images instead of linking them.
-        fill_boxes: Whether boxes are regions that bound other shapes, or have no polygon in COCO or
-            YOLO.
+        fill_boxes: Whether boxes are regions that bound other shapes, or have no polygon in COCO.
         progress: Wraps the images, to show progress.
 
     Returns:

@@ -37,7 +37,7 @@ def decode(data: bytes) -> Image.Image:
 def bitmap(data: bytes) -> np.ndarray:
     """Decodes a bool mask `(h, w)`: True where opaque or, without transparency, not black."""
     image = decode(data)
-    if image.mode == 'P' and 'transparency' in image.info:  # as Supervisely's SDK writes it
+    if image.mode == 'P' and 'transparency' in image.info:
         image = image.convert('RGBA')
     if image.mode in ('LA', 'RGBA', 'PA'):
         return np.asarray(image.getchannel('A')) > 0

@@ -120,7 +120,7 @@ class AnnotatedImage:
         return [part for part in self.parts if isinstance(part, LeftOut)]
 
     def with_filled_boxes(self) -> 'AnnotatedImage':
-        """Makes regions of boxes that come without one, as in COCO and YOLO."""
+        """Makes regions of boxes that come without one, as in COCO."""
         filled = [part.filled() if isinstance(part, LeftOut) else part for part in self.parts]
         return replace(self, parts=filled)
 

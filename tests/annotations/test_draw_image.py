@@ -14,16 +14,15 @@ from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.draw_image import bounding_boxes
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.annotations.shapes import LeftOut, Shape
-from mmseg_cct.annotations.source import Source
 from mmseg_cct.datasets.files.images import read_mask
 
 SIZE = WIDTH, HEIGHT = 60, 40
 A = [[4, 4], [24, 4], [24, 14], [4, 14]]
 B = [[30, 20], [50, 20], [50, 30], [30, 30]]
 PHOTO = png(np.zeros((HEIGHT, WIDTH, 3), np.uint8))
-coco, cvat, labelme, label_studio, supervisely = (
+coco, cvat, labelme, label_studio = (
     partial(getattr(formats, f'of_{name}'), size=SIZE)
-    for name in ('coco', 'cvat', 'labelme', 'label_studio', 'supervisely')
+    for name in ('coco', 'cvat', 'labelme', 'label_studio')
 )
 
 
@@ -50,25 +49,9 @@ def coco_ring(label, ring):
     return dict(category_id=number, segmentation=[np.ravel(ring).tolist()])
 
 
-def yolo(root, *lines):
-    save(root / 'x/data.yaml', b'names: [car, road]\n')
-    save(root / 'x/labels/1.txt', '\n'.join(lines).encode())
-    return Source(root / 'x')
-
-
-def yolo_line(index, numbers):
-    return ' '.join(map(str, [index, *np.ravel(numbers)]))
-
-
 def ls_polygon(label, ring, **more):
     points = (np.array(ring) / SIZE * 100).tolist()
     return dict(value=dict(points=points, polygonlabels=[label]), **more)
-
-
-def sly_polygon(ring):
-    # with a fraction, so that it is no list of pixels
-    ring = [*ring[:-1], [ring[-1][0], ring[-1][1] + 1e-6]]
-    return dict(geometryType='polygon', points=dict(exterior=ring, interior=[]))
 
 
 @pytest.fixture
@@ -94,9 +77,7 @@ CAR = {
     labelme: labelme_shape('car', A),
     cvat: cvat_polygon('car', A),
     coco: coco_ring('car', A),
-    yolo: yolo_line(0, np.divide(A, SIZE)),
     label_studio: ls_polygon('car', A),
-    supervisely: sly_polygon(A),
 }
 VERTICES = [dict(x=50, y=50), dict(x=250 / 3, y=75)]
 VECTOR = dict(type='vectorlabels', value=dict(vertices=VERTICES, vectorlabels=['road']))
@@ -104,7 +85,6 @@ SKELETON = '<points label="1" points="30,20"/><points label="2" points="50,30"/>
 CUBOID = 'xtl1="30" ytl1="22" xbr1="45" ybr1="30" xtl2="40" ytl2="20" xbr2="50" ybr2="28"'
 BOX_OF_A = dict(category_id=1, bbox=[4, 4, 20, 10])
 BOX_OF_B = dict(category_id=2, bbox=[30, 20, 20, 10], segmentation=[])
-YOLO_BOX_OF_B = yolo_line(1, [40 / 60, 25 / 40, 20 / 60, 10 / 40])
 
 
 @pytest.mark.parametrize(
@@ -116,9 +96,7 @@ YOLO_BOX_OF_B = yolo_line(1, [40 / 60, 25 / 40, 20 / 60, 10 / 40])
         (cvat, f'<skeleton label="road">{SKELETON}</skeleton>', 'skeleton'),
         (cvat, f'<cuboid label="road" {CUBOID}/>', 'cuboid'),
         (coco, BOX_OF_B, 'box'),
-        (yolo, YOLO_BOX_OF_B, 'box'),
         (label_studio, VECTOR, 'vectorlabels'),
-        (supervisely, dict(geometryType='line', points=dict(exterior=LINE, interior=[])), 'line'),
     ],
 )
 def test_the_extent_of_what_is_no_region_is_ignored_amid_background(done, form, part, kind):
@@ -144,8 +122,6 @@ SWAPPED = [[5, 45], [9, 45], [9, 55]]
 @pytest.mark.parametrize(
     ('form', 'part', 'guess'),
     [
-        (yolo, yolo_line(0, A), 'like pixels; expected shares'),
-        (yolo, yolo_line(0, np.subtract(A, [4, 4])), 'like pixels; expected sh'),
         (coco, coco_ring('car', np.divide(A, SIZE)), 'like shares of the sides; exp'),
         (labelme, labelme_shape('car', [[0, 0], [1, 0], [1, 1]]), 'like shares of the'),
         (coco, coco_ring('car', SWAPPED), 'are they swapped?'),
@@ -178,11 +154,8 @@ def test_a_shape_without_a_pixel_is_told_beside_others(done):
         (labelme, labelme_shape('road', A[:2])),
         (labelme, labelme_shape('road', [[1, 1]], 'circle')),
         (label_studio, ls_polygon('road', A[:2])),
-        (yolo, '1 0.1 0.1'),
-        (yolo, '1 0.1 0.1 0.2 0.2 0.3'),
         (cvat, cvat_polygon('road', [[1, 1], [2, 2]])),
         (cvat, '<tag label="x"/>'),
-        (supervisely, sly_polygon(A[:2])),
     ],
 )
 def test_a_bad_part_costs_neither_its_image_nor_a_word(done, form, part):
@@ -260,13 +233,11 @@ def test_each_region_of_label_studio_is_on_its_own_image(done):
 def test_boxes_that_bound_are_no_regions_unless_they_are_to_be_filled(done):
     triangle = [[4, 4], [24, 4], [4, 14]]
     inside = '<box label="car" xtl="4" ytl="4" xbr="24" ybr="14"/>', cvat_polygon('car', triangle)
-    yolo_box = yolo_line(0, [14 / 60, 9 / 40, 20 / 60, 10 / 40])
     for form, *parts in (
         (cvat, *inside),
         (coco, CAR[coco], coco_ring('car', triangle)),
         (coco, BOX_OF_A, coco_ring('car', triangle)),
         (labelme, labelme_shape('car', triangle), labelme_shape('car', A[::2], 'rectangle')),
-        (yolo, yolo_line(0, np.divide(triangle, SIZE)), yolo_box),
     ):
         told, names = done(form(done.root, *parts))
         assert 90 <= (names == 'car').sum() <= 110 and '' not in names
@@ -281,7 +252,6 @@ def test_boxes_that_bound_are_no_regions_unless_they_are_to_be_filled(done):
     ('form', 'parts'),
     [
         (coco, [CAR[coco], BOX_OF_B]),
-        (yolo, [CAR[yolo], YOLO_BOX_OF_B]),
         (coco, [BOX_OF_A, BOX_OF_B]),
     ],
 )

@@ -17,7 +17,6 @@ FILES = {
     'cvat': 'cvat.xml',
     'labelme': 'labelme',
     'label-studio': 'label_studio.json',
-    'yolo': 'yolo',
 }
 
 
@@ -61,13 +60,10 @@ def test_in_and_out_are_inverse(form, rest, masks, tmp_path):
 
 def test_files_name_images_that_are_there(masks, tmp_path):
     out = tmp_path / 'out'
-    for form in ('labelme', 'yolo'):
-        export_masks(form, out, masks, CLASSES, tmp_path / 'photos')
+    export_masks('labelme', out, masks, CLASSES, tmp_path / 'photos')
     for name in masks:
         file = (out / 'labelme' / name).with_suffix('.json')
         assert (file.parent / json.loads(file.read_text('utf-8'))['imagePath']).is_file()
-        assert (out / 'yolo/images' / name).is_file()
-        assert (out / 'yolo/labels' / name).with_suffix('.txt').is_file()
 
 
 def test_tools_get_the_colours_and_the_controls_that_regions_name(masks, tmp_path):
@@ -124,18 +120,7 @@ def add_coco_box(file, ring):
     add_coco(file, ring, segmentation=[], bbox=[left, top, right - left, bottom - top])
 
 
-def add_yolo_box(folder, ring):
-    (left, top), (right, bottom) = ring[0], ring[2]
-    box = (left + right) / 100, (top + bottom) / 74, (right - left) / 50, (bottom - top) / 37
-    add_yolo(folder, [*box, 0.9], 1)  # with its confidence
-
-
-def add_yolo(folder, ring, size=(50, 37)):
-    with (folder / 'labels/a.txt').open('a') as file:
-        file.write(f'3 {" ".join(map(str, np.ravel(np.array(ring) / size)))}\n')
-
-
-ADD = add_coco, add_coco_box, add_cvat, add_labelme, add_label_studio, add_yolo, add_yolo_box
+ADD = add_coco, add_coco_box, add_cvat, add_labelme, add_label_studio
 
 
 @pytest.mark.parametrize('add', ADD)

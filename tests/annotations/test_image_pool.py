@@ -19,8 +19,6 @@ from mmseg_cct.errors import UserError
     ('export', 'image'),
     [
         (exports.labelme, '{}/1.jpg'),
-        (exports.yolo, 'images/{}/1.jpg'),
-        (exports.supervisely, '{}/img/1.jpg'),
         (exports.segmentation_mask, 'JPEGImages/{}/1.jpg'),
     ],
 )

@@ -32,7 +32,7 @@ def palette(**options):
         png(np.stack([GREY * 0, GREY], -1)),  # transparent
         png(np.dstack([np.full((5, 7, 3), 255, np.uint8), GREY])),
         palette(),
-        palette(transparency=0),  # Supervisely
+        palette(transparency=0),
     ],
 )
 def test_a_bitmap_is_what_is_opaque_or_bright(data):

@@ -4,7 +4,6 @@ import base64
 import io
 import json
 import zipfile
-import zlib
 
 import numpy as np
 from PIL import Image
@@ -182,43 +181,7 @@ def labelme(root):
     return root / 'x'
 
 
-def yolo(root):
-    save(root / 'x/data.yaml', b'path: .\ntrain: images\nnames:\n  0: car\n  1: road\n')
-    for name in NAMES:
-        lines = [
-            ' '.join(map(str, [index, *(np.array(corners(label)) / [WIDTH, HEIGHT]).reshape(-1)]))
-            for index, label in ((1, 'road'), (0, 'car'))
-        ]
-        save(root / 'x/labels' / f'{name}.txt', '\n'.join([*lines, '0 0.5 0.5 0.1 0.1']).encode())
-    return root / 'x'
-
-
-def supervisely(root):
-    classes = [
-        dict(title=name, shape='any', color=f'#{bytes(colour).hex()}')
-        for name, colour in COLOURS.items()
-    ]
-    write(root / 'x/meta.json', dict(classes=classes))
-    left, top, right, bottom = BOXES['car']
-    data = base64_of(zlib.compress(png(np.full((bottom - top, right - left), 255, np.uint8))))
-    outline = np.array(corners('road')) - [[0, 0], [1, 0], [1, 1], [0, 1]]  # its pixels
-    points = dict(exterior=outline.tolist(), interior=[])
-    objects = [
-        dict(classTitle='road', geometryType='polygon', points=points),
-        dict(classTitle='car', geometryType='bitmap', bitmap=dict(data=data, origin=[left, top])),
-    ]
-    size = dict(height=HEIGHT, width=WIDTH)
-    for name in NAMES:
-        folder, stem = name.split('/')
-        ann = dict(size=size, objects=objects, tags=[])
-        write(root / 'x' / folder / 'ann' / f'{stem}.jpg.json', ann)
-    return root / 'x'
-
-
-EXPORTS = (
-    *(coco, cvat, segmentation_mask, label_studio, label_studio_min, labelme, yolo),
-    supervisely,
-)
+EXPORTS = (coco, cvat, segmentation_mask, label_studio, label_studio_min, labelme)
 
 
 def save(path, data):

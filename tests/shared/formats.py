@@ -45,14 +45,6 @@ def of_label_studio(root, *results, size=SIZE, data=None):
     return Source(root / 'x.json')
 
 
-def of_supervisely(root, *things, size=SIZE):
-    write(root / 'x/meta.json', dict(classes=[dict(title=name) for name in CLASSES]))
-    things = [dict(classTitle='car', **each) for each in things]
-    content = dict(size=dict(width=size[0], height=size[1]), objects=things)
-    write(root / 'x/ds/ann/1.jpg.json', content)
-    return Source(root / 'x')
-
-
 def drawn(annotations):
     """Ids of the only image by the reader's classes, 9 elsewhere."""
     (image,) = annotations.images

@@ -7,7 +7,7 @@ Each module has `write(export)`, which writes the annotations of an `own_files.E
 from importlib import import_module
 from types import ModuleType
 
-FORMATS = ('coco', 'cvat', 'labelme', 'label-studio', 'yolo')
+FORMATS = ('coco', 'cvat', 'labelme', 'label-studio')
 
 
 def writer_of(name: str) -> ModuleType:
