@@ -78,7 +78,7 @@ setup(
     package_data={
         'mmseg_cct': [
             'py.typed',
-            '*/*.jinja',
+            '**/*.jinja',
             'models/layers/*.cpp',
             '.mim/model-index.yml',
             *(f'.mim/configs/**/*.{suffix}' for suffix in ('py', 'txt', 'yml')),

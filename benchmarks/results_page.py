@@ -25,9 +25,10 @@ from typing import NamedTuple, TypeVar, get_type_hints
 from matplotlib.figure import Figure
 from mmengine.config import Config
 
-from mmseg_cct.analysis.finished_runs import read_scalars
+from mmseg_cct.apis.finished_runs import read_scalars
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import read_config
+from mmseg_cct.engine.visualization.figures import png_bytes
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.execution import read_metrics
 from mmseg_cct.studies.results import (
@@ -42,7 +43,6 @@ from mmseg_cct.studies.results import (
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.templates import markdown_table
 from mmseg_cct.utils.text import signed
-from mmseg_cct.visualization.figures import png_bytes
 
 DOCS = Path(__file__).resolve().parents[1] / 'docs'
 ROOT = DOCS.parent

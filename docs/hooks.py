@@ -28,7 +28,7 @@ PUBLIC = {
     'models.perturbations': 'Perturbations',
     'models.losses': 'Losses',
     'engine.metrics': 'Evaluation',
-    'visualization': 'Visualization',
+    'engine.visualization': 'Visualization',
     'engine.hooks': 'Hooks',
     'preflight': 'Hooks',
     'engine.optimizers': 'Optimizer',

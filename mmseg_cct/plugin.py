@@ -14,12 +14,12 @@ try:
     from .utils.log import silence_misleading_lines
 
     silence_misleading_lines()
-    from . import datasets, engine, models, preflight, visualization
+    from . import datasets, engine, models, preflight
     from .config.load import dump_configs_whole, register_packages
     from .datasets.files.images import set_up_pillow
     from .engine.safe_loading import register_safe_loaders
+    from .engine.visualization.backends import save_under_any_name
     from .utils.processes import end_workers_that_lose_a_batch
-    from .visualization.backends import save_under_any_name
 except RuntimeError as error:
     explanation = explain_import_failure(error)
     if explanation is None:
@@ -32,7 +32,6 @@ __all__ = [
     'models',
     'preflight',
     'setup',
-    'visualization',
 ]
 
 

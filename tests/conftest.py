@@ -19,6 +19,7 @@ import torch
 import yapf.yapflib.yapf_api  # noqa: F401
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
+from mmengine.runner.checkpoint import CheckpointLoader
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
 
@@ -164,3 +165,15 @@ def refused(capsys):
         return capsys.readouterr().err
 
     return run
+
+
+@pytest.fixture
+def checkpoints_read(monkeypatch):
+    """Names of the checkpoints that are read, each as often as it is."""
+    names, load = [], CheckpointLoader.load_checkpoint
+    monkeypatch.setattr(
+        CheckpointLoader,
+        'load_checkpoint',
+        lambda name, *args, **kwargs: names.append(name) or load(name, *args, **kwargs),
+    )
+    return names

@@ -19,33 +19,26 @@ ROOMS = {
     'models': {'errors', 'utils', 'config'},
     'datasets': {'errors', 'utils', 'config'},
     'annotations': {'errors', 'utils', 'datasets'},
-    'visualization': {'datasets'},
-    'engine': {*('errors', 'utils', 'config', 'models', 'datasets', 'visualization')},
+    'engine': {*('errors', 'utils', 'config', 'models', 'datasets')},
     # Knows the whole run, so it stands above the run's parts.
     'preflight': {'errors', 'utils', 'config', 'datasets', 'engine'},
     # Registers what a config can name; it loads no tool's code.
     'plugin': {
-        *('stack', 'utils', 'config', 'datasets', 'engine', 'models'),
-        *('preflight', 'visualization'),
+        *('stack', 'utils', 'config', 'datasets', 'engine', 'models', 'preflight'),
     },
     'cli': {'errors', 'stack', 'version', 'utils', 'config', 'plugin'},
     'writer': {'errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'},
     'apis': {
-        *('errors', 'utils', 'annotations', 'config', 'datasets', 'engine'),
-        *('preflight', 'visualization'),
+        *('errors', 'version', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'),
     },
     # A trained network labels images, as `predict` does: by `apis` and its config.
     'pseudo_labels': {
-        *('errors', 'utils', 'config', 'datasets', 'engine', 'preflight', 'visualization', 'apis'),
-    },
-    'analysis': {
-        *('errors', 'version', 'utils', 'config', 'models', 'datasets', 'engine'),
-        *('preflight', 'visualization', 'apis', 'annotations'),
+        *('errors', 'utils', 'config', 'datasets', 'engine', 'preflight', 'apis'),
     },
     'studies': {
-        *('errors', 'utils', 'config', 'datasets', 'preflight', 'visualization'),
+        *('errors', 'utils', 'annotations', 'config', 'models', 'datasets', 'engine', 'preflight'),
         # Self-training is a study: masks, then a student that learns from them.
-        *('pseudo_labels', 'analysis', 'cli'),
+        *('cli', 'apis', 'pseudo_labels'),
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},

@@ -53,7 +53,7 @@ def main() -> None:
     """Writes maps and ratios."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.analysis.clusters import ClusterRequest, write_cluster_report
+        from mmseg_cct.studies.clusters import ClusterRequest, write_cluster_report
 
         files = write_cluster_report(chosen(args, ClusterRequest))
     print(f'wrote {", ".join(map(str, files))}')

@@ -100,7 +100,7 @@ def main() -> int:
     """Writes a batch; returns 1 if an image could not be read."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.analysis.next_batch import BatchRequest, next_batch
+        from mmseg_cct.studies.next_batch import BatchRequest, next_batch
         from mmseg_cct.utils.shares import connected
 
         with connected(args.launcher) as rank:

@@ -38,8 +38,8 @@ def main() -> None:
     """Writes the report."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.analysis.report import write_report
-        from mmseg_cct.analysis.scores import score_table
+        from mmseg_cct.apis.report.report import write_report
+        from mmseg_cct.apis.report.scores import score_table
         from mmseg_cct.utils.templates import markdown_table
 
         work_dirs: dict[str, str] = {}

@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 from mmseg.apis import inference_model
 
 import mmseg_cct.plugin  # noqa: F401, registers what the configs name
-from mmseg_cct.analysis.finished_runs import Picture, find_run
+from mmseg_cct.apis.finished_runs import Picture, find_run
 from mmseg_cct.datasets.shapes import ShapesDataset
 from mmseg_cct.datasets.shapes_scene import draw_scene
+from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
+from mmseg_cct.engine.visualization.label_maps import class_legend, paint
 from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.visualization.figures import outer_legend, png_bytes
-from mmseg_cct.visualization.label_maps import class_legend, paint
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, TRAINED = 256, 48

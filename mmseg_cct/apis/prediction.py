@@ -20,13 +20,13 @@ from mmseg_cct.datasets.files.images import explain_unreadable, write_png
 from mmseg_cct.datasets.files.palette import chosen_colours
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
+from mmseg_cct.engine.visualization.label_maps import blend, is_tinted, legend_picture
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, ahead, on_first_process, progress_bar
 from mmseg_cct.utils.text import counted
-from mmseg_cct.visualization.label_maps import blend, is_tinted, legend_picture
 
 from .inference import image_reader, load_model, model_origin
 from .segment import Segmented, segment

@@ -12,12 +12,12 @@ import mmcv
 import numpy as np
 
 from mmseg_cct.datasets.leaves import data_folders
+from mmseg_cct.engine.visualization.label_maps import blend, legend_picture
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.files import part_of
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, ahead, progress_bar
 from mmseg_cct.utils.text import is_unicode
-from mmseg_cct.visualization.label_maps import blend, legend_picture
 
 from .prediction import MASKS, OVERLAYS, RECORD, config_and_origin, model_and_legend, write_mask
 from .segment import Segmented, segment

@@ -1,5 +1,5 @@
-"""Hooks, metrics, optimizer wrappers, checkpoints and schedules of a training."""
+"""Hooks, metrics, optimizer wrappers, checkpoints, schedules and pictures of a training."""
 
-from . import hooks, metrics, optimizers
+from . import hooks, metrics, optimizers, visualization
 
-__all__ = ['hooks', 'metrics', 'optimizers']
+__all__ = ['hooks', 'metrics', 'optimizers', 'visualization']

@@ -12,13 +12,13 @@ import numpy as np
 from mmseg_cct.datasets.files.images import image_size, read_image, read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import infos_of, read_truth
+from mmseg_cct.engine.visualization.figures import outer_legend, picture_grid, png_bytes
+from mmseg_cct.engine.visualization.label_maps import class_legend
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.files import check_mask_of
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.templates import Table, render
 from mmseg_cct.utils.text import counted
-from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
-from mmseg_cct.visualization.label_maps import class_legend
 
 from .labels_from_maps import strongest
 from .settings import PseudoLabelSettings, WeakImage

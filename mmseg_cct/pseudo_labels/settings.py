@@ -14,9 +14,9 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets.files.image_files import add_by_name
 from mmseg_cct.datasets.files.palette import class_colours
+from mmseg_cct.engine.visualization.label_maps import full_palette
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.files import annotation_problems
-from mmseg_cct.visualization.label_maps import full_palette
 
 from .cam import mmpretrain_registry
 from .labels_from_maps import DenseCRF, Thresholds

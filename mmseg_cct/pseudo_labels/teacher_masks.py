@@ -27,6 +27,7 @@ from mmseg_cct.datasets.files.images import (
 )
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import data_folders, infos_of, read_truth
+from mmseg_cct.engine.visualization.label_maps import full_palette
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.failures import first_image_guards
@@ -35,7 +36,6 @@ from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, gather, own_share
 from mmseg_cct.utils.templates import render
 from mmseg_cct.utils.text import counted
-from mmseg_cct.visualization.label_maps import full_palette
 
 from .report import Rows, spread, write_pictures
 from .sureness import LEVELS, count_levels, count_right, cuts_by_share, masks_of, precision_table

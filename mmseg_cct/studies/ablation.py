@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 
 from mmseg_cct.config.compose import fill_perturbations, find_bank, read_method
+from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.templates import render
-from mmseg_cct.visualization.figures import outer_legend, png_bytes
 
 from .results import (
     Result,

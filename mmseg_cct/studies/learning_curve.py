@@ -16,11 +16,11 @@ from mmengine.registry import init_default_scope
 from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.semi_supervised import branch_settings
+from mmseg_cct.engine.visualization.figures import png_bytes
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.templates import render
 from mmseg_cct.utils.text import counted, signed
-from mmseg_cct.visualization.figures import png_bytes
 
 from .results import (
     MIN_PAIRS,

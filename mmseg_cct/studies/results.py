@@ -15,12 +15,12 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
-from mmseg_cct.analysis.finished_runs import read_scalars
+from mmseg_cct.apis.finished_runs import read_scalars
+from mmseg_cct.engine.visualization.figures import LINE_STYLES, outer_legend
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import counted, signed
-from mmseg_cct.visualization.figures import LINE_STYLES, outer_legend
 
 from .execution import read_metrics
 

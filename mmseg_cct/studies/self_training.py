@@ -14,7 +14,7 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.analysis.finished_runs import Run, find_run
+from mmseg_cct.apis.finished_runs import Run, find_run
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.leaves import data_folders, infos_of
 from mmseg_cct.errors import UserError

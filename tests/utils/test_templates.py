@@ -10,7 +10,7 @@ from mmseg_cct.utils.templates import Table, escaped, markdown_table, render
 
 
 def test_cells_of_tables_are_text_and_a_page_ends_with_a_line_break():
-    page = render('analysis/clusters.md.jinja', ratios=Table(['image', '*'], [['a|<b>', '1.5']]))
+    page = render('studies/clusters.md.jinja', ratios=Table(['image', '*'], [['a|<b>', '1.5']]))
     assert page.endswith('\n\n| image | \\* |\n| --- | ---: |\n| a\\|&lt;b> | 1.5 |\n')
 
 
@@ -25,10 +25,10 @@ def test_blocks_that_are_left_out_leave_no_empty_lines():
 
 def test_values_of_html_pages_are_text_and_one_that_is_missing_an_error():
     given = dict(title='<b>', notes=[], highest=1.0, cases=[], candidates=0, key='</script>')
-    page = render('analysis/review.html.jinja', **given)
+    page = render('studies/review.html.jinja', **given)
     assert '<title>&lt;b&gt;</title>' in page
     with pytest.raises(jinja2.UndefinedError, match="'ratios' is undefined"):
-        render('analysis/clusters.md.jinja')
+        render('studies/clusters.md.jinja')
 
 
 PARSER = MarkdownIt('commonmark').enable(['table', 'strikethrough'])

@@ -19,11 +19,11 @@ from mmseg_cct.datasets.files.images import as_rgb
 from mmseg_cct.datasets.samplers import PairDraw
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.models import undisturbed, unwrap_model
+from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
+from mmseg_cct.engine.visualization.label_maps import class_legend, paint
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.ranges import at_least, ranges
-from mmseg_cct.visualization.figures import outer_legend, png_bytes
-from mmseg_cct.visualization.label_maps import class_legend, paint
 
 TILES_PER_ROW = 5
 TILE_WIDTH, CAPTION_HEIGHT = 2.4, 0.25  # inches, 100 pixels each

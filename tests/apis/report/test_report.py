@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from markdown_it import MarkdownIt
 
-from mmseg_cct.analysis.finished_runs import Evaluation
-from mmseg_cct.analysis.plots import plot_class_iou
-from mmseg_cct.analysis.report import Report, _shown, hardest, write_report
-from mmseg_cct.analysis.scores import Score, score_table
+from mmseg_cct.apis.finished_runs import Evaluation
+from mmseg_cct.apis.report.plots import plot_class_iou
+from mmseg_cct.apis.report.report import Report, _shown, hardest, write_report
+from mmseg_cct.apis.report.scores import Score, score_table
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.templates import Table, render
 
@@ -69,7 +69,7 @@ def test_names_with_markup_are_text():
     table = Table(['', name], [[name, name]])
     content = [name, '2026-11-30', '1', [name], name, [name], [name], table, 3, [], [table], {}]
     page = render(
-        'analysis/report.html.jinja',
+        'apis/report/report.html.jinja',
         report=Report(*content),
         scores=table,
         figures=dict(classes='', curves='', narrow_curves=''),
@@ -88,7 +88,7 @@ def test_names_are_no_markdown():
         *(table, 3, scores, [table], {}),
     )
     scores = score_table(scores, names[:1])
-    page = render('analysis/report.md.jinja', report=report, scores=scores)
+    page = render('apis/report/report.md.jinja', report=report, scores=scores)
     tokens = MarkdownIt('commonmark').enable('table').parse(page)
     parts = [part for token in tokens for part in token.children or ()]
     assert not [token for token in tokens if token.type == 'html_block']

@@ -11,7 +11,8 @@ from mmengine.config import Config
 from mmseg.apis import init_model
 from mmseg.registry import DATASETS
 
-from mmseg_cct.analysis.clusters import (
+from mmseg_cct.errors import UserError
+from mmseg_cct.studies.clusters import (
     ClusterRequest,
     analyze,
     class_regions,
@@ -22,7 +23,6 @@ from mmseg_cct.analysis.clusters import (
     upsampled,
     write_cluster_report,
 )
-from mmseg_cct.errors import UserError
 
 PATCHES = '20×20 patches'
 

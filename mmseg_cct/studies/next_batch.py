@@ -25,20 +25,20 @@ from PIL import Image
 from tqdm import tqdm
 
 from mmseg_cct.annotations.export import export_masks
+from mmseg_cct.apis.finished_runs import find_run
 from mmseg_cct.apis.inference import image_reader, model_origin
 from mmseg_cct.datasets.files.images import as_rgb, explain_unreadable, write_png
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import data_folders
+from mmseg_cct.engine.visualization.label_maps import full_palette
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.farthest_first import farthest_first
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.text import counted
-from mmseg_cct.visualization.label_maps import full_palette
 
 from .fingerprints import find_twins, fingerprint
-from .finished_runs import find_run
 from .listed_images import (
     Listed,
     evaluated_images,

@@ -9,7 +9,7 @@ from mmseg_cct.engine.findings import detection_scores
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import signed
 
-from .finished_runs import Evaluation
+from ..finished_runs import Evaluation
 
 _ONE_RUN_EACH = 'One run each: another seed gives another figure.'
 

@@ -2,7 +2,7 @@ import shutil
 
 from mmengine.config import Config
 
-from mmseg_cct.analysis.listed_images import unlabeled_images
+from mmseg_cct.studies.listed_images import unlabeled_images
 
 
 def test_images_of_several_folders_keep_apart(photos):

@@ -1,8 +1,8 @@
 import numpy as np
 from mmengine.config import Config
 
-from mmseg_cct.analysis.finished_runs import Run
-from mmseg_cct.analysis.plots import plot_class_iou, plot_curves
+from mmseg_cct.apis.finished_runs import Run
+from mmseg_cct.apis.report.plots import plot_class_iou, plot_curves
 
 
 def test_curves_show_each_value_in_its_panel():

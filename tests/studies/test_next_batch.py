@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmseg_cct.analysis.next_batch import BatchRequest, choose, next_batch
-from mmseg_cct.analysis.ranking import ScoredImage
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.datasets.files.image_files import find_masks
 from mmseg_cct.errors import UserError
+from mmseg_cct.studies.next_batch import BatchRequest, choose, next_batch
+from mmseg_cct.studies.ranking import ScoredImage
 
 EVALUATED, UNLABELED = 'test_dataloader.dataset', 'train_dataloader.dataset.unlabeled'
 CROP = dict(type='RandomCrop', crop_size=(8, 8), cat_max_ratio=0.5)  # looks at the mask
@@ -90,7 +90,7 @@ def test_a_stopped_run_leaves_no_image_in_a_smaller_batch(batch_of, tmp_path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr('mmseg_cct.analysis.next_batch.review_page', stop)
+        patched.setattr('mmseg_cct.studies.next_batch.review_page', stop)
         batch_of(number=4)
     batch_of(number=1)
     for folder in ('images', 'masks'):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
+from mmseg_cct.engine.visualization.figures import outer_legend, picture_grid, png_bytes
 
 
 @pytest.mark.parametrize(

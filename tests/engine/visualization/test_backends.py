@@ -6,7 +6,7 @@ from mmengine.visualization import LocalVisBackend
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from mmseg_cct.visualization import GroupedTensorboardVisBackend
+from mmseg_cct.engine.visualization import GroupedTensorboardVisBackend
 
 
 @pytest.mark.parametrize(

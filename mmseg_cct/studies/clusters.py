@@ -33,14 +33,14 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.files.images import as_rgb
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
+from mmseg_cct.engine.visualization.figures import bounded, png_bytes
+from mmseg_cct.engine.visualization.label_maps import paint
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.files import build_evaluation_set
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import Table, render
-from mmseg_cct.visualization.figures import bounded, png_bytes
-from mmseg_cct.visualization.label_maps import paint
 
 # The distance is symmetric, so four of the 8 neighbours give all pairs.
 HALF_OF_THE_NEIGHBOURS = ((0, 1), (1, -1), (1, 0), (1, 1))
@@ -110,7 +110,7 @@ def write_cluster_report(request: ClusterRequest) -> list[Path]:
     picture, page = Path(request.out, 'clusters.png'), Path(request.out, 'clusters.md')
     palette = dataset.metainfo.get('palette') or ()
     write_atomic(picture, png_bytes(plot_maps(shown, palette)))
-    write_text(page, render('analysis/clusters.md.jinja', ratios=ratios))
+    write_text(page, render('studies/clusters.md.jinja', ratios=ratios))
     return [picture, page]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mmseg_cct.visualization.label_maps import blend, class_legend, legend_picture
+from mmseg_cct.engine.visualization.label_maps import blend, class_legend, legend_picture
 
 COLOURS = [(200, 0, 0), (0, 200, 0), (0, 0, 200)]
 

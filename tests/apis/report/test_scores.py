@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mmseg_cct.analysis.finished_runs import Evaluation
-from mmseg_cct.analysis.scores import (
+from mmseg_cct.apis.finished_runs import Evaluation
+from mmseg_cct.apis.report.scores import (
     Score,
     class_scores,
     foreground_scores,

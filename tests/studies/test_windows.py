@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mmseg_cct.analysis.windows import Window, highest_windows, keep_windows
+from mmseg_cct.studies.windows import Window, highest_windows, keep_windows
 
 
 def test_the_highest_windows_do_not_overlap():

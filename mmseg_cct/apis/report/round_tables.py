@@ -15,7 +15,7 @@ from mmseg_cct.preflight.labeled_record import Labels, read_labels
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import signed
 
-from .finished_runs import Run
+from ..finished_runs import Run
 from .scores import difference, tenths
 
 

@@ -20,15 +20,15 @@ from mmseg_cct.datasets.files.palette import chosen_colours
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.engine.findings import absent_from, findings, foreground_of, validation_findings
+from mmseg_cct.engine.visualization.figures import png_bytes
+from mmseg_cct.engine.visualization.label_maps import paint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import Table, data_url, render
 from mmseg_cct.version import __version__
-from mmseg_cct.visualization.figures import png_bytes
-from mmseg_cct.visualization.label_maps import paint
 
-from .finished_runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
+from ..finished_runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
 from .plots import plot_class_iou, plot_curves
 from .round_tables import labels_of, round_tables
 from .scores import Score, class_scores, foreground_scores, mean_score, mean_verdict, score_table
@@ -99,9 +99,11 @@ def write_report(
 
     # The same content three times: to look at, to paste, to compute with.
     tables = dict(report=report, scores=score_table(report.scores, report.runs))
-    write_text(out / 'report.md', render('analysis/report.md.jinja', **tables))  # without pictures
+    write_text(
+        out / 'report.md', render('apis/report/report.md.jinja', **tables)
+    )  # without pictures
     page = render(
-        'analysis/report.html.jinja',
+        'apis/report/report.html.jinja',
         **tables,
         figures=_draw(runs, evaluations, classes),
         legend=[*zip(classes, colours), ('ignored', (255, 255, 255))],

@@ -11,9 +11,9 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from mmseg_cct.engine.visualization.label_maps import full_palette, is_tinted
 from mmseg_cct.utils.templates import data_url, render
 from mmseg_cct.utils.text import counted
-from mmseg_cct.visualization.label_maps import full_palette, is_tinted
 
 from .windows import Window
 
@@ -49,7 +49,7 @@ def review_page(
     highest = max((float(np.quantile(each.disagreement, 0.99)) for each in batch), default=0) or 1.0
     content = '\n'.join(f'{image.name} {image.score}' for image in batch)
     return render(
-        'analysis/review.html.jinja',
+        'studies/review.html.jinja',
         title=f'Label next: {counted(len(batch), "image")}',
         notes=notes,
         candidates=candidates,

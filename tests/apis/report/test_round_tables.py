@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import world
 
-from mmseg_cct.analysis.finished_runs import Run
-from mmseg_cct.analysis.round_tables import round_tables
+from mmseg_cct.apis.finished_runs import Run
+from mmseg_cct.apis.report.round_tables import round_tables
 from mmseg_cct.preflight.labeled_record import LABELS, Labels, record_labels
 
 CLASSES = ('ground', 'thing', 'other')

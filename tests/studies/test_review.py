@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmseg_cct.analysis.review import BatchImage, review_page
-from mmseg_cct.analysis.windows import Window
+from mmseg_cct.studies.review import BatchImage, review_page
+from mmseg_cct.studies.windows import Window
 
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
 RED, BLUE = (200, 0, 0), (0, 0, 200)

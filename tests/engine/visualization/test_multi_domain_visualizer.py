@@ -4,7 +4,7 @@ from mmengine.structures import PixelData
 from mmseg.registry import VISUALIZERS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.visualization import MultiDomainVisualizer
+from mmseg_cct.engine.visualization import MultiDomainVisualizer
 
 RED, GREEN, BLUE = [255, 0, 0], [0, 255, 0], [0, 0, 255]
 A = dict(classes=('x', 'y'), palette=[RED, GREEN])

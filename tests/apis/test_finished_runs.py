@@ -10,8 +10,8 @@ import world
 from mmengine.config import Config
 from mmengine.runner import Runner
 
-from mmseg_cct.analysis.finished_runs import Run, evaluate, find_run, predict_images, read_scalars
-from mmseg_cct.analysis.report import _seconds_per_iteration, _validation_notes, write_report
+from mmseg_cct.apis.finished_runs import Run, evaluate, find_run, predict_images, read_scalars
+from mmseg_cct.apis.report.report import _seconds_per_iteration, _validation_notes, write_report
 from mmseg_cct.engine.safe_loading import load_data
 from mmseg_cct.errors import UserError
 

@@ -1,12 +1,10 @@
-"""What the tools of this room read."""
+"""Finished trainings that reports and tools read."""
 
 import shutil
 
 import pytest
 import torch
-import world
 from mmengine.runner import Runner
-from mmengine.runner.checkpoint import CheckpointLoader
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.text import read_config_text
@@ -55,24 +53,3 @@ def changed(compared, tmp_path):
         return copy
 
     return change
-
-
-@pytest.fixture
-def checkpoints_read(monkeypatch):
-    """Names of the checkpoints that are read, each as often as it is."""
-    names, load = [], CheckpointLoader.load_checkpoint
-    monkeypatch.setattr(
-        CheckpointLoader,
-        'load_checkpoint',
-        lambda name, *args, **kwargs: names.append(name) or load(name, *args, **kwargs),
-    )
-    return names
-
-
-@pytest.fixture
-def photos(trained, tmp_path):
-    """Ten smooth images in two folders, and a labelled one under another name."""
-    names = [f'{"a/" if index % 2 else ""}{index}.png' for index in range(10)]
-    folder = world.write_photos(tmp_path / 'photos', dict.fromkeys(names, (40, 56)), seed=1)
-    shutil.copy(trained.images / 'l2.png', folder / 'known.png')
-    return folder

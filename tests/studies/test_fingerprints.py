@@ -2,7 +2,7 @@ import cv2
 import numpy as np
 import pytest
 
-from mmseg_cct.analysis.fingerprints import find_twins, fingerprint
+from mmseg_cct.studies.fingerprints import find_twins, fingerprint
 
 
 def scene(seed, shift=0):
