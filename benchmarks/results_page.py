@@ -25,7 +25,7 @@ from typing import NamedTuple, TypeVar, get_type_hints
 from matplotlib.figure import Figure
 from mmengine.config import Config
 
-from mmseg_cct.apis.finished_runs import read_scalars
+from mmseg_cct.apis.run import read_scalars
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import read_config
 from mmseg_cct.engine.visualization.figures import png_bytes

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from mmseg.apis import inference_model
 
 import mmseg_cct.plugin  # noqa: F401, registers what the configs name
-from mmseg_cct.apis.finished_runs import Picture, find_run
+from mmseg_cct.apis.finished_runs import Picture
+from mmseg_cct.apis.run import Run
 from mmseg_cct.datasets.shapes import ShapesDataset
 from mmseg_cct.datasets.shapes_scene import draw_scene
 from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
@@ -59,7 +60,7 @@ def plot_grid(pictures: dict[str, list[Picture]]) -> Figure:
 
 def predictions(name: str, scenes: list[int]) -> list[Picture]:
     """Draws scenes and lets a network of the demo predict them."""
-    run = find_run(name, ROOT / 'work_dirs/demo' / name)
+    run = Run.open(ROOT / 'work_dirs/demo' / name)
     resize = dict(type='Resize', scale=(TRAINED, TRAINED), interpolation='area')
     run.config.test_pipeline = [dict(type='LoadImageFromFile'), resize, dict(type='PackSegInputs')]
     pictures = []

@@ -1,69 +1,20 @@
-"""Finished trainings: their config, checkpoint and log, and their predictions on the test set."""
+"""What runs predict on their test set: the scores of each, and chosen images."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from mmengine.config import Config
-from mmengine.device import get_device
-from mmengine.runner import Runner
-from mmengine.utils import import_modules_from_strings
 from mmseg.evaluation import IoUMetric
 from torch import Tensor
-from torch.utils.data import DataLoader, Subset
+from torch.utils.data import Subset
 
-from mmseg_cct.apis.inference import load_model
-from mmseg_cct.config.domains import require_one_domain
-from mmseg_cct.config.text import read_config_text
+from mmseg_cct.apis.run import Run
 from mmseg_cct.datasets.files.images import as_rgb
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
-from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint
-from mmseg_cct.engine.foreign_config import saved_config
 from mmseg_cct.engine.prediction import fused_test_step
-from mmseg_cct.errors import UserError, raise_problems
-from mmseg_cct.preflight.classes import order_problems
-from mmseg_cct.preflight.files import build_evaluation_set
-from mmseg_cct.utils.files import read_utf8
-from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.processes import usable_cores
-from mmseg_cct.utils.text import error_line
-
-
-@dataclass(frozen=True)
-class Run:
-    """A finished training; `name` is for messages and reports."""
-
-    name: str
-    config: Config
-    checkpoint: str  # path of the last one
-    scalars: list[dict]  # logged values, one dict with its `step` per logged iteration
-    content: Mapping[str, Any] | None = None  # of the checkpoint, so that it is read once
-
-    @cached_property
-    def model(self) -> Any:
-        """The trained model in evaluation mode."""
-        return load_model(self.config, self.checkpoint, get_device(), content=self.content)
-
-    @cached_property
-    def test_loader(self) -> DataLoader:
-        """The test set in order, each image once; its files are checked."""
-        loader = self.config.test_dataloader
-        dataset = build_evaluation_set(loader.dataset, f'{self.name}: test_dataloader.dataset')
-        saved = ((self.content or {}).get('meta') or {}).get('dataset_meta')
-        raise_problems(order_problems(dataset.metainfo, saved, self.checkpoint))
-        own = dict(
-            batch_size=loader.get('batch_size') or 1,
-            num_workers=min(loader.get('num_workers') or 0, usable_cores()),
-            sampler=dict(type='DefaultSampler', shuffle=False),  # a result's place is its image's
-        )
-        return Runner.build_dataloader(dict(own, dataset=dataset))
+from mmseg_cct.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -83,111 +34,6 @@ class Picture:
     image: np.ndarray  # (H, W, 3) uint8, RGB
     truth: np.ndarray  # (H, W) class ids
     prediction: np.ndarray  # (H, W) class ids
-
-
-def find_run(name: str, work_dir: Path) -> Run:
-    """Reads a training's config, checkpoint and log from its work directory, or a checkpoint there.
-
-    Raises:
-        UserError: If the checkpoint is missing or damaged, or has no config with a test set.
-    """
-    checkpoint: str | None
-    if work_dir.is_file():
-        checkpoint, work_dir = str(work_dir), work_dir.parent
-    else:
-        checkpoint = newest_checkpoint(str(work_dir))
-    if checkpoint is None:
-        raise UserError(
-            work_dir, 'no checkpoint in it', 'the work directory of a training that has written one'
-        )
-    # The folder may hold configs of other trainings; the checkpoint's own is the one that fits.
-    content = read_checkpoint(checkpoint)
-    config = _trained_config(content, checkpoint, work_dir)
-    if (config.get('test_dataloader') or {}).get('dataset') is None:
-        raise UserError(checkpoint, 'its config has no test_dataloader', 'a test set')
-    require_one_domain(config, checkpoint)
-    kept = {key: content[key] for key in ('meta', 'state_dict')}  # without the optimizer's state
-    return Run(name, config, checkpoint, read_scalars(work_dir), kept)
-
-
-def _trained_config(content: Mapping[str, Any], checkpoint: str, work_dir: Path) -> Config:
-    """Returns the config that a checkpoint was trained with; a folder may hold several."""
-    config = saved_config(content, checkpoint)
-    if config is None:
-        raise UserError(checkpoint, 'has no config', 'the checkpoint of a training')
-    custom = config.get('custom_imports')
-    # A checkpoint alone must not import anything; the configs dumped beside it are code anyway.
-    dumped = (*work_dir.glob('*.py'), *work_dir.glob('*/vis_data/config.py'))
-    if custom and any(_imports(file) == custom for file in dumped):
-        imports = custom.get('imports') if isinstance(custom, Mapping) else None
-        for name in [imports] if isinstance(imports, str) else imports or ():
-            if _lies_in(str(name), work_dir):
-                found = f'custom_imports: {name} lies in {work_dir}, whose files are data'
-                raise UserError(checkpoint, found, 'modules from elsewhere (PYTHONPATH)')
-        try:
-            import_modules_from_strings(**custom)
-        except (ImportError, TypeError) as error:
-            expected = 'modules that can be imported (PYTHONPATH)'
-            raise UserError(checkpoint, f'custom_imports: {error_line(error)}', expected) from error
-    return config
-
-
-def _lies_in(module: str, folder: Path) -> bool:
-    """Whether a module is a file below a folder; nothing is imported to find out."""
-    first, *rest = module.split('.')
-    spec = find_spec(first) if first else None
-    places = spec and (spec.submodule_search_locations or [str(spec.origin)])
-    real = folder.resolve()
-    return any(real in Path(place, *rest).resolve().parents for place in places or ())
-
-
-def _imports(config_file: Path) -> Any:
-    """Reads the `custom_imports` of a config that a training dumped."""
-    with suppress(UserError):
-        text = read_utf8(config_file, 'a config')
-        return read_config_text(text, str(config_file)).get('custom_imports')
-    return None
-
-
-def read_scalars(work_dir: Path) -> list[dict]:
-    """Reads the values of each logged iteration across resumes, sorted by `step`.
-
-    Raises:
-        UserError: If a line is damaged. A last one that a kill has cut off is left out, with a
-            warning: the resumed training logs that iteration again.
-    """
-    by_step: dict[tuple[int, bool], dict] = {}
-    # one folder per start, named by time
-    for file in sorted(work_dir.glob('*/vis_data/scalars.json')):
-        for values in _logged_values(file):
-            if 'step' in values:
-                # A resumed run logs repeated iterations again; the last one counts.
-                by_step[values['step'], 'mIoU' in values] = values
-    return [by_step[key] for key in sorted(by_step)]
-
-
-def _logged_values(file: Path) -> Iterator[dict]:
-    """Yields the values of each line of a log."""
-    lines = read_utf8(file, 'a log of mmengine').split('\n')
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            values = json.loads(line)
-            if not isinstance(values, dict):
-                raise ValueError(f'{type(values).__name__} instead of an object')
-            for key, value in values.items():
-                if not isinstance(value, int if key == 'step' else (int, float)):
-                    raise ValueError(f'{key} is {value!r}')
-                float(value)  # of any number of digits
-        except (ValueError, OverflowError, RecursionError) as error:
-            if number == len(lines):  # no line end after it
-                warn(f'{file}, line {number}: cut off in the middle; left out')
-                return
-            raise UserError(
-                f'{file}, line {number}', error_line(error, 120), 'a JSON object of logged numbers'
-            ) from None
-        yield values
 
 
 @torch.no_grad()

@@ -25,8 +25,9 @@ from PIL import Image
 from tqdm import tqdm
 
 from mmseg_cct.annotations.export import export_masks
-from mmseg_cct.apis.finished_runs import find_run
 from mmseg_cct.apis.inference import image_reader, model_origin
+from mmseg_cct.apis.run import Run
+from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.datasets.files.images import as_rgb, explain_unreadable, write_png
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import data_folders
@@ -121,9 +122,9 @@ def next_batch(request: BatchRequest) -> Batch:
             folder holds a batch or something else.
     """
     run, out, images = request.run, Path(request.out), request.images
-    found = find_run(run, Path(run))
+    found = Run.open(run, options=request.cfg_options)
     config = found.config
-    config.merge_from_dict(dict(request.cfg_options))
+    require_one_domain(config, run)
     init_default_scope(config.get('default_scope') or 'mmseg')  # wrappers of sets need it
     sets = _list_images(config, request)
     model = load_training_model(config, found.checkpoint, request.device, found.content)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
-from mmseg_cct.apis.finished_runs import read_scalars
+from mmseg_cct.apis.run import read_scalars
 from mmseg_cct.engine.visualization.figures import LINE_STYLES, outer_legend
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic

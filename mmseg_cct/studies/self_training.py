@@ -14,7 +14,7 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.apis.finished_runs import Run, find_run
+from mmseg_cct.apis.run import Run
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.leaves import data_folders, infos_of
 from mmseg_cct.errors import UserError
@@ -74,7 +74,7 @@ class SelfTraining:
     def teacher_of(self, number: int) -> Run:
         """The teacher of a round: the first one, then the student of the round before."""
         work_dir = Path(self.teacher) if number == 1 else self.folder(number - 1) / 'train'
-        return find_run(str(work_dir), work_dir)
+        return Run.open(work_dir)
 
     def student_config(self) -> Config:
         """The student's config, without masks."""

@@ -3,12 +3,10 @@
 import shutil
 
 import pytest
-import torch
+from mmengine.config import Config
 from mmengine.runner import Runner
 
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.text import read_config_text
-from mmseg_cct.engine.safe_loading import load_data
 
 TINY = dict(
     train_cfg=dict(max_iters=2, val_interval=2),
@@ -40,16 +38,15 @@ def compared(slow, tmp_path_factory):
 
 @pytest.fixture
 def changed(compared, tmp_path):
-    """Copies the CCT run and changes the config in its checkpoint."""
+    """Copies the CCT run and changes the config in it."""
 
     def change(edit):
         copy = tmp_path / 'changed'
         shutil.copytree(compared / 'cct', copy)
-        content = load_data(str(copy / 'iter_2.pth'), 'iter_2.pth')
-        config = read_config_text(content['meta']['cfg'], 'iter_2.pth')
+        (file,) = copy.glob('*.py')
+        config = Config.fromfile(file)
         edit(config)
-        content['meta']['cfg'] = config.pretty_text
-        torch.save(content, copy / 'iter_2.pth')
+        config.dump(file)
         return copy
 
     return change

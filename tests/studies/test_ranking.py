@@ -14,9 +14,9 @@ from mmengine.config import Config
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.analysis import ranking
 from mmseg_cct.apis.publish import publish_checkpoint
 from mmseg_cct.errors import UserError
+from mmseg_cct.studies import ranking
 from mmseg_cct.studies.listed_images import images_in
 from mmseg_cct.studies.ranking import SCORES, disagreement, load_training_model, rank_images
 

@@ -7,10 +7,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from mmseg_cct.apis.run import Run
 from mmseg_cct.engine.visualization.figures import outer_legend
 from mmseg_cct.utils.text import signed
 
-from ..finished_runs import Run
 from .scores import class_scores, mean_score
 
 _LINE = 0.24  # inches for a class

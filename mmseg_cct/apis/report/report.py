@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -14,6 +13,7 @@ import numpy as np
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
+from mmseg_cct.apis.run import Run
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.files.palette import chosen_colours
@@ -28,9 +28,9 @@ from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import Table, data_url, render
 from mmseg_cct.version import __version__
 
-from ..finished_runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
+from ..finished_runs import Evaluation, Picture, evaluate, predict_images
 from .plots import plot_class_iou, plot_curves
-from .round_tables import labels_of, round_tables
+from .round_tables import round_tables
 from .scores import Score, class_scores, foreground_scores, mean_score, mean_verdict, score_table
 
 _WIDEST = 640  # pixels of a picture in the HTML page
@@ -76,7 +76,7 @@ def write_report(
         if name.splitlines() != [name]:
             raise UserError(f'run {name!r}', 'more than one line', 'a name on one line')
     # All that can be refused is, before the first evaluation, which takes minutes.
-    runs = [find_run(name, Path(work_dir)) for name, work_dir in work_dirs.items()]
+    runs = [Run.open(work_dir, name=name) for name, work_dir in work_dirs.items()]
     _check_same_test_set(runs)
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
     out = Path(out)
@@ -91,10 +91,8 @@ def write_report(
         print(f'evaluating {run.name} ({run.checkpoint})', flush=True)
         evaluations[run.name] = evaluate(run)
     sections = _predict_sections(runs, evaluations, num_pictures)
-    commands = [
-        _own_command(work_dirs, out, num_pictures, palette),
-        *(line for run in runs if (line := _test_command(run))),
-    ]
+    tests = [command_line('test', work_dir) for work_dir in work_dirs.values()]
+    commands = [_own_command(work_dirs, out, num_pictures, palette), *tests]
     report = _compare(runs, evaluations, commands, sections)
 
     # The same content three times: to look at, to paste, to compute with.
@@ -250,12 +248,6 @@ def _own_command(
     return command_line('report', *named, '--out', out, '--pictures', str(num_pictures), *options)
 
 
-def _test_command(run: Run) -> str | None:
-    """Returns the command that tests a run alone; None if its folder has no config."""
-    dumped = sorted(Path(run.checkpoint).parent.glob('*.py'), key=os.path.getmtime)
-    return command_line('test', dumped[-1], run.checkpoint) if dumped else None
-
-
 def _settings(runs: Sequence[Run]) -> Table:
     """Lists the settings of the runs that show whether the comparison is fair."""
     numbers = list(map(_numbers_of_images, runs))
@@ -273,7 +265,7 @@ def _settings(runs: Sequence[Run]) -> Table:
 
 def _numbers_of_images(run: Run) -> tuple[int | None, int]:
     """Returns how many labelled and unlabelled images a run trained on."""
-    if recorded := labels_of(run):  # more masks may be there by now
+    if recorded := run.labels:  # more masks may be there by now
         return len(recorded.labeled), recorded.unlabeled
     dataset = at(run.config, 'train_dataloader.dataset') or {}
     labeled = branch_settings(dataset, 'labeled') or dataset

@@ -3,25 +3,18 @@
 import copy
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mmseg.registry import DATASETS
 
+from mmseg_cct.apis.run import Run
 from mmseg_cct.datasets.leaves import infos_of, read_truth
 from mmseg_cct.datasets.semi_supervised import branch_settings
-from mmseg_cct.preflight.labeled_record import Labels, read_labels
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import signed
 
-from ..finished_runs import Run
 from .scores import difference, tenths
-
-
-def labels_of(run: Run) -> Labels | None:
-    """Returns the labels that a training began with; None if it predates their record."""
-    return read_labels(Path(run.checkpoint).parent)
 
 
 def round_tables(
@@ -32,7 +25,7 @@ def round_tables(
     `iou` holds the IoU of each class, `(C,)` in [0, 1], by run. The first table has a row for each
     round, the second one for each class: its share of the added pixels, and its change in IoU.
     """
-    records = [labels_of(run) for run in runs]
+    records = [run.labels for run in runs]
     labeled = [record.labeled if record else [] for record in records]
     steps = list(itertools.pairwise(labeled))
     if not steps or not labeled[0] or not all(set(old) < set(new) for old, new in steps):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import world
 
-from mmseg_cct.apis.finished_runs import Run
 from mmseg_cct.apis.report.round_tables import round_tables
+from mmseg_cct.apis.run import Run
 from mmseg_cct.preflight.labeled_record import LABELS, Labels, record_labels
 
 CLASSES = ('ground', 'thing', 'other')
@@ -36,7 +36,7 @@ def runs_of(tmp_path):
             (tmp_path / name).mkdir()
             paths = [f'{tmp_path}/images/{i}.png' for i in numbers]
             record_labels(tmp_path / name, Labels(paths, 0))
-            runs.append(Run(name, config, str(tmp_path / name / 'iter_1.pth'), []))
+            runs.append(Run(config, str(tmp_path / name / 'iter_1.pth'), name))
         return runs
 
     return make

@@ -1,0 +1,176 @@
+"""A run is a folder: its config, its checkpoints, its log and the labels that it began with."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.runner import Runner
+from torch.utils.data import DataLoader
+
+from mmseg_cct.config.domains import require_one_domain
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.walk import at
+from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint, require_checkpoint
+from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.preflight.classes import order_problems
+from mmseg_cct.preflight.files import build_evaluation_set
+from mmseg_cct.preflight.labeled_record import Labels, read_labels
+from mmseg_cct.utils.files import read_utf8
+from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.processes import usable_cores
+from mmseg_cct.utils.text import error_line, nearest
+
+from .inference import load_model
+
+
+@dataclass
+class Run:
+    """A trained network: the config of a training and one of its checkpoints.
+
+    The config is a file, Python that the tools run. A checkpoint is data and never code: no text
+    in it is read as a config.
+
+    Attributes:
+        config: The config.
+        checkpoint: Path or address of the weights.
+        name: What messages and reports call the run.
+    """
+
+    config: Config
+    checkpoint: str
+    name: str
+
+    @classmethod
+    def open(
+        cls,
+        place: str | Path,
+        checkpoint: str | Path | None = None,
+        *,
+        options: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> 'Run':
+        """Opens the work directory of a training or, as MMSeg's tools do, a config and checkpoint.
+
+        Args:
+            place: A work directory; its config is the file that the training wrote there. Or a
+                checkpoint in one, or a config.
+            checkpoint: The weights; needed with a config, else the last in the work directory.
+            options: Settings of the config to override, as in `load_config`.
+            name: By default that of the work directory.
+
+        Raises:
+            UserError: The folder has no checkpoint, or not exactly one config; or a file is missing
+                or does not load.
+        """
+        place = Path(place)
+        if place.suffix == '.pth' and checkpoint is None:
+            place, checkpoint = place.parent, place
+        if checkpoint is None and not place.is_dir():
+            siblings = sorted(path.name for path in place.parent.glob('*') if path.is_dir())
+            expected = nearest(place.name, siblings, 'a work directory, or CONFIG CHECKPOINT')
+            raise UserError(place, 'no such work directory', expected)
+        file = str(_config_in(place)) if place.is_dir() else str(place)
+        config = load_config(file, options or {})
+        if checkpoint is None:
+            template = at(config, 'default_hooks.checkpoint.filename_tmpl')
+            checkpoint = newest_checkpoint(str(place), template)
+        if checkpoint is None:
+            raise UserError(place, 'no checkpoint in it')
+        require_checkpoint(str(checkpoint))
+        return cls(config, str(checkpoint), name or Path(checkpoint).absolute().parent.name)
+
+    @property
+    def folder(self) -> Path:
+        """The work directory."""
+        return Path(self.checkpoint).parent
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """The checkpoint's `meta` and `state_dict`, without the state of the training."""
+        content = read_checkpoint(self.checkpoint)
+        return {key: content[key] for key in ('meta', 'state_dict') if key in content}
+
+    @cached_property
+    def model(self) -> Any:
+        """The network in evaluation mode."""
+        return load_model(self.config, self.checkpoint, content=self.content)
+
+    @cached_property
+    def test_loader(self) -> DataLoader:
+        """The test set in order, each image once; its files are checked."""
+        require_one_domain(self.config, self.name)
+        loader = self.config.get('test_dataloader') or {}
+        if loader.get('dataset') is None:
+            raise UserError(self.name, 'no test_dataloader in its config', 'a test set')
+        dataset = build_evaluation_set(loader.dataset, f'{self.name}: test_dataloader.dataset')
+        saved = (self.content.get('meta') or {}).get('dataset_meta')
+        raise_problems(order_problems(dataset.metainfo, saved, self.checkpoint))
+        own = dict(
+            batch_size=loader.get('batch_size') or 1,
+            num_workers=min(loader.get('num_workers') or 0, usable_cores()),
+            sampler=dict(type='DefaultSampler', shuffle=False),  # a result's place is its image's
+        )
+        return Runner.build_dataloader(dict(own, dataset=dataset))
+
+    @cached_property
+    def scalars(self) -> list[dict]:
+        """What the training logged: a dict with its `step` for each logged iteration."""
+        return read_scalars(self.folder)
+
+    @cached_property
+    def labels(self) -> Labels | None:
+        """The images that the training began with, if they are recorded."""
+        return read_labels(self.folder)
+
+
+def _config_in(folder: Path) -> Path:
+    """Finds the config that a training left in its work directory."""
+    configs = sorted(folder.glob('*.py'))
+    if len(configs) == 1:
+        return configs[0]
+    names = ', '.join(path.name for path in configs) or 'no config'
+    raise UserError(folder, f'holds {names}', 'one config, or CONFIG CHECKPOINT')
+
+
+def read_scalars(work_dir: Path) -> list[dict]:
+    """Reads the values of each logged iteration across resumes, sorted by `step`.
+
+    Raises:
+        UserError: If a line is damaged. A last one that a kill has cut off is left out, with a
+            warning: the resumed training logs that iteration again.
+    """
+    by_step: dict[tuple[int, bool], dict] = {}
+    # one folder per start, named by time
+    for file in sorted(work_dir.glob('*/vis_data/scalars.json')):
+        for values in _logged_values(file):
+            if 'step' in values:
+                # A resumed run logs repeated iterations again; the last one counts.
+                by_step[values['step'], 'mIoU' in values] = values
+    return [by_step[key] for key in sorted(by_step)]
+
+
+def _logged_values(file: Path) -> Iterator[dict]:
+    """Yields the values of each line of a log."""
+    lines = read_utf8(file, 'a log of mmengine').split('\n')
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+            if not isinstance(values, dict):
+                raise ValueError(f'{type(values).__name__} instead of an object')
+            for key, value in values.items():
+                if not isinstance(value, int if key == 'step' else (int, float)):
+                    raise ValueError(f'{key} is {value!r}')
+        except ValueError as error:
+            if number == len(lines):  # no line end after it
+                warn(f'{file}, line {number}: cut off in the middle; left out')
+                return
+            raise UserError(
+                f'{file}, line {number}', error_line(error, 120), 'a JSON object of logged numbers'
+            ) from None
+        yield values

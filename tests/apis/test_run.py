@@ -1,0 +1,82 @@
+"""A run is opened by its folder, or by a config and a checkpoint."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from mmseg_cct.apis.run import Run, read_scalars
+from mmseg_cct.errors import UserError
+
+
+@pytest.fixture
+def copied(trained, tmp_path):
+    """A copy of the trained run; `last_checkpoint` in it names the original."""
+    return shutil.copytree(trained.work_dir, tmp_path / 'copied')
+
+
+def test_a_folder_is_its_config_its_last_checkpoint_its_log_and_its_labels(copied, trained):
+    run = Run.open(copied)
+    assert (run.name, run.checkpoint) == ('copied', str(copied / 'iter_6.pth'))
+    assert run.config.model == trained.config.model
+    assert run.content.keys() == {'meta', 'state_dict'}
+    assert [values['step'] for values in run.scalars if 'loss' in values] == [*range(1, 7)]
+    assert len(run.labels.labeled) == 3
+
+
+def test_a_checkpoint_of_a_folder_or_one_with_a_config_are_runs(copied, trained):
+    assert Run.open(copied / 'iter_4.pth').checkpoint == str(copied / 'iter_4.pth')
+    options = {'randomness.seed': 7}
+    run = Run.open(trained.file, copied / 'iter_2.pth', options=options, name='a')
+    assert (run.name, run.checkpoint) == ('a', str(copied / 'iter_2.pth'))
+    assert run.config.randomness.seed == 7
+
+
+def test_the_config_is_a_file_and_no_text_of_the_checkpoint(copied, trained):
+    content = trained.load(copied / 'iter_6.pth')
+    content['meta']['cfg'] = 'import os'
+    torch.save(content, copied / 'iter_6.pth')
+    assert type(Run.open(copied).model).__name__ == trained.config.model.type
+
+
+def without(*patterns):
+    return lambda folder: [path.unlink() for each in patterns for path in folder.glob(each)]
+
+
+@pytest.mark.parametrize(
+    ('edit', 'place', 'key'),
+    [
+        (without('*.py'), '', ''),
+        (lambda folder: (folder / 'b.py').touch(), '', ''),  # which one?
+        (without('*.pth', 'last_checkpoint'), '', ''),
+        (without(), 'iter_9.pth', '/iter_9.pth'),
+        (without(), '../copid', '/../copid'),
+    ],
+)
+def test_what_is_no_run_is_named(copied, edit, place, key):
+    edit(copied)
+    with pytest.raises(UserError) as error:
+        Run.open(copied / place)
+    assert str(error.value.problems[0].key) == f'{copied}{key}'
+
+
+def write_log(work_dir, start, *lines):
+    folder = work_dir / start / 'vis_data'
+    folder.mkdir(parents=True)
+    lines = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    (folder / 'scalars.json').write_text('\n'.join(lines))
+
+
+def test_scalars_of_a_resumed_run_replace_what_it_repeats_and_a_line_that_a_kill_cut(tmp_path):
+    lines = dict(step=1, lr=1), dict(step=2, lr=9), dict(step=2, mIoU=5.0)
+    write_log(tmp_path, '20260101_000000', lines[0], dict(step=2, lr=1), '{"step": 2, "l')
+    write_log(tmp_path, '20260102_000000', *lines[1:])
+    assert read_scalars(tmp_path) == [*lines]
+
+
+@pytest.mark.parametrize('line', ['{"step": 2, "l', '3', '{"step": "a"}', '{"lr": [1]}'])
+def test_a_damaged_line_of_a_log_is_named(tmp_path, line):
+    write_log(tmp_path, '20260101_000000', line, dict(step=1, lr=1))
+    with pytest.raises(UserError, match=r'scalars\.json, line 1: .*; expected a JSON object'):
+        read_scalars(tmp_path)
