@@ -31,14 +31,10 @@ ROOMS = {
     'apis': {
         *('errors', 'version', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'),
     },
-    # A trained network labels images, as `predict` does: by `apis` and its config.
-    'pseudo_labels': {
-        *('errors', 'utils', 'config', 'datasets', 'engine', 'preflight', 'apis'),
-    },
+    'pseudo_labels': {'errors', 'utils', 'datasets', 'engine', 'preflight'},
     'studies': {
         *('errors', 'utils', 'annotations', 'config', 'models', 'datasets', 'engine', 'preflight'),
-        # Self-training is a study: masks, then a student that learns from them.
-        *('cli', 'apis', 'pseudo_labels'),
+        *('cli', 'apis'),
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},

@@ -22,7 +22,6 @@ from mmseg_cct.utils.text import counted
 
 from .labels_from_maps import strongest
 from .settings import PseudoLabelSettings, WeakImage
-from .sureness import ratio
 from .writer import BEFORE_CRF, LABELS, maps_of
 
 T = TypeVar('T')
@@ -213,3 +212,8 @@ def _iou(confusion: np.ndarray) -> np.ndarray:
     """IoU `(C,)` of pixels by label and true class, `(C, C)` or `(C + 1, C)`."""
     right, predicted = confusion.diagonal(), confusion[: confusion.shape[1]].sum(1)
     return ratio(right, predicted + confusion.sum(0) - right)
+
+
+def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Divides numbers of pixels `(C,)`; NaN where there are none."""
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)

@@ -1,1 +1,1 @@
-"""Ablations, learning curves and self-training over many trainings."""
+"""Studies of trained networks: ablations, the next images to label, the cluster assumption."""

@@ -2,7 +2,6 @@
 
 import pytest
 import tiny_weak
-from teachers import teacher  # noqa: F401
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import shutil
 import pytest
 import world
 from mmengine.config import Config
-from teachers import teacher  # noqa: F401
 
 from mmseg_cct.studies.execution import prepare_runs
 

@@ -65,7 +65,7 @@ def test_a_wrong_argument_is_reported_before_anything_heavy():
         f'{tools["new-config"]} data --classes a --method none': "invalid choice: 'none'",
         f'{tools["learning-curve"]} a.py --out b --seeds -1': 'expected',
         f'{tools["train"]} configs/typo.py': 'error: configs/typo.py: no such config file\n',
-        '-m mmseg_cct trian': 'trian: no such command; did you mean train or self-train?',
+        '-m mmseg_cct trian': 'trian: no such command; did you mean train?',
     }
     for (line, message), (code, said) in zip(lines.items(), answers(*lines), strict=True):
         assert code == 2 and message in said, line

@@ -39,7 +39,6 @@ COMMANDS = {
     ('predict_onnx', 'out'): 'x.pth data/images --out',
     ('publish_model', 'target'): 'x.pth --overwrite',
     ('report', 'out'): 'run=run --out',
-    ('self_train', 'out'): 'run --student tiny.py --no-tta --out',
     ('test', 'out'): 'tiny.py x.pth --work-dir t --out',
     ('test', 'show_dir'): 'tiny.py x.pth --work-dir t --show-dir',
     ('test', 'work_dir'): 'tiny.py x.pth --work-dir',
