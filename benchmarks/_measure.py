@@ -25,7 +25,6 @@ import json
 import os
 import platform
 import re
-import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -364,15 +363,6 @@ def step_peak(step: Step, device: str) -> float | None:
     before = resident()
     step()
     return max(resident('VmHWM') - before, 0)
-
-
-def process_peak() -> int:
-    """Peak resident memory of this process since it began, in bytes."""
-    try:
-        return resident('VmHWM')  # a child's ru_maxrss starts at its parent's
-    except OSError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if platform.system() == 'Darwin' else peak * 1024
 
 
 def resident(key: str = 'VmRSS') -> int:

@@ -7,7 +7,6 @@ the same seed. Verdicts are by Student's t, corrected by Holm over the rows of t
 Examples:
     python benchmarks/results_page.py
     python benchmarks/results_page.py --add work_dirs/idd_lite --data-set idd_lite --split val
-    python benchmarks/results_page.py --add work_dirs/long --data-set idd_lite --curves
 """
 
 from __future__ import annotations
@@ -20,32 +19,22 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
-from typing import NamedTuple, TypeVar, get_type_hints
+from typing import NamedTuple, get_type_hints
 
-from matplotlib.figure import Figure
 from mmengine.config import Config
 
-from mmseg_cct.apis.run import read_scalars
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import read_config
-from mmseg_cct.engine.visualization.figures import png_bytes
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.execution import read_metrics
-from mmseg_cct.studies.results import (
-    Curves,
-    collect,
-    holm,
-    interval,
-    p_value,
-    plot_validations,
-    verdict,
-)
-from mmseg_cct.utils.files import write_atomic, write_text
+from mmseg_cct.studies.results import collect, holm, interval, p_value, verdict
+from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.templates import markdown_table
 from mmseg_cct.utils.text import signed
 
 DOCS = Path(__file__).resolve().parents[1] / 'docs'
 ROOT = DOCS.parent
+CSV = DOCS / 'results.csv'
 PAGES = (ROOT / 'README.md', DOCS / 'results.md', ROOT / 'configs' / 'cct' / 'README.md')
 TABLE = re.compile(r'<!-- table (.*?) -->\n.*?<!-- end -->', re.DOTALL)
 NAMES = {
@@ -86,13 +75,6 @@ CONFIGS = {
     'cct_mbv2-jpu_camvid-180x240_20': ('camvid', 20),
     'cct_mbv2-jpu_camvid-180x240_100': ('camvid', 100),
 }
-# Rows of the README: data set, number of labels, iterations, network.
-SHOWN = (
-    ('idd_lite', 5, 1200, 'MobileNetV2'),
-    ('idd_lite_r50', 20, 1200, 'ResNet-50'),
-    ('idd_lite', 20, 12000, 'MobileNetV2'),
-    ('idd_lite', 100, 12000, 'MobileNetV2'),
-)
 COMPARISONS = (
     *((method, BASELINE) for method in ('cct-strong', 'cct', 'own-target', 'mean-teacher')),
     *(('input-vat', BASELINE), ('fixmatch', BASELINE), ('cct', 'own-target')),
@@ -115,37 +97,15 @@ class Measured(NamedTuple):
     measured: str
 
 
-R = TypeVar('R')
 Runs = Sequence[Measured]
-
-
-class Validated(NamedTuple):
-    """mIoU in % at an iteration of a run with `length` iterations."""
-
-    data_set: str
-    labels: int
-    length: int
-    method: str
-    seed: int
-    iteration: int
-    miou: float
 
 
 def read_runs() -> list[Measured]:
     """Reads the kept runs."""
-    return _read(DOCS / 'results.csv', Measured)
-
-
-def read_curves() -> list[Validated]:
-    """Reads the kept validations."""
-    return _read(DOCS / 'curves.csv', Validated)
-
-
-def _read(file: Path, kind: type[R]) -> list[R]:
-    types = get_type_hints(kind)
-    with file.open(newline='', encoding='utf-8') as stream:
+    types = get_type_hints(Measured)
+    with CSV.open(newline='', encoding='utf-8') as stream:
         return [
-            kind(**{key: types[key](value) for key, value in row.items()})
+            Measured(**{key: types[key](value) for key, value in row.items()})
             for row in csv.DictReader(stream)
         ]
 
@@ -262,22 +222,26 @@ def _gains_column(runs: Runs) -> dict[str, str]:
     return cells
 
 
-def shown_table(runs: Runs) -> str:
-    """A row per setting of the README: means of the paired runs, gain and interval."""
+def readme_table(runs: Runs) -> str:
+    """A row per data set and number of labels of the short studies: paired runs, gain, interval."""
     rows = []
-    for data_set, labels, iterations, network in SHOWN:
-        wanted = data_set, SPLITS[data_set], labels, iterations
-        own = [run for run in runs if run[:4] == wanted]
-        gains = gains_of(own, 'cct-strong', BASELINE)
-        paired = {seed for _, seed in gains}
-        means = [
-            mean(run.miou for run in own if run.method == method and run.seed in paired)
-            for method in (BASELINE, 'cct-strong')
-        ]
-        gain = f'**{_gain([*gains.values()])}** ({len(paired)} pairs)'
-        rows.append([str(labels), network, f'{iterations:,}', *map(_one_digit, means), gain])
-    header = ['labelled images', 'encoder', 'iterations', 'supervised', '`cct-strong`', 'gain']
-    return markdown_table(header, rows, 'rlrrrr')
+    for data_set in ('idd_lite', 'camvid'):
+        own = main_runs(runs, data_set)
+        for labels in sorted({run.labels for run in own}):
+            some = [run for run in own if run.labels == labels]
+            gains = gains_of(some, 'cct-strong', BASELINE)
+            seeds = {seed for _, seed in gains}
+            means = [
+                mean(run.miou for run in some if run.method == method and run.seed in seeds)
+                for method in (BASELINE, 'cct-strong')
+            ]
+            gain = _gain([*gains.values()])
+            corrected = judged(some)[1]['cct-strong']
+            if not verdict([*gains.values()], corrected).startswith('no'):
+                gain = f'**{gain}**'
+            name = DATA[data_set].partition(',')[0]
+            rows.append([f'{name}, {labels}', *map(_one_digit, means), gain])
+    return markdown_table(['labels', 'supervised', '`cct-strong`', 'gain'], rows, 'lrrr')
 
 
 def configs_table(runs: Runs) -> str:
@@ -294,33 +258,12 @@ def configs_table(runs: Runs) -> str:
     return markdown_table(header, rows)
 
 
-def curve_table(curves: Sequence[Validated], method: str, title: str) -> str:
-    """The gain of a method at each validation, by seed and in the mean."""
-    miou = {(run.method, run.seed, run.iteration): run.miou for run in curves}
-    steps = sorted({run.iteration for run in curves})
-    seeds = sorted({run.seed for run in curves if run.method == method})
-    gains = []
-    for seed in seeds:
-        pairs = [[miou.get((m, seed, step)) for m in (method, BASELINE)] for step in steps]
-        gains.append([None if None in (own, base) else own - base for own, base in pairs])
-    rows = [[f'seed {seed}', *map(_signed, own)] for seed, own in zip(seeds, gains)]
-    if len(gains) > 1:
-        means = ['' if None in step else f'**{signed(mean(step))}**' for step in zip(*gains)]
-        rows.append(['mean', *means])
-    return markdown_table([title, *map(str, steps)], rows)
-
-
 def table_of(words: Sequence[str], runs: Runs) -> str:
     """Makes the table that a marker asks for."""
     kind, *rest = words
-    if kind == 'curve':
-        data_set, labels, length, method = rest
-        wanted = data_set, int(labels), int(length)
-        curves = [run for run in read_curves() if run[:3] == wanted]
-        return curve_table(curves, method, f'`{method}`, n = {labels}')
     if kind == 'head-to-head':
         return head_to_head(runs, rest[0])
-    whole = dict(readme=shown_table, configs=configs_table, gains=gains_overview)
+    whole = dict(readme=readme_table, configs=configs_table, gains=gains_overview)
     if kind in whole:
         return whole[kind](runs)
     data_set, split, labels, *iterations = rest
@@ -368,49 +311,17 @@ def add_study(runs: Runs, study: Path, data_set: str, split: str, date: str) -> 
     )
 
 
-def add_curves(curves: Sequence[Validated], study: Path, data_set: str) -> list[Validated]:
-    """Adds the validations of a study's runs, finished or not."""
-    found = {run[:6]: run for run in curves}
-    for file in study.glob('*/*/seed*/config.py'):
-        method, labels, seed = file.parent.parts[-3:]
-        config = read_config(file)
-        number, length = _number_of(labels, config), config.train_cfg.max_iters
-        run = data_set, number, length, RENAMED.get(method, method), int(seed[4:])
-        for values in read_scalars(file.parent / 'train'):
-            if 'mIoU' in values:
-                step = Validated(*run, values['step'], round(values['mIoU'], 1))
-                found[step[:6]] = step
-    return sorted(found.values())
-
-
-def plot_long(curves: Sequence[Validated]) -> Figure:
-    """Plots the long runs on IDD Lite, a panel for each number of labels with several methods."""
-    seeds: dict[tuple[str, str, int], list[tuple[int, float]]] = {}
-    for run in curves:
-        if (run.data_set, run.length) == ('idd_lite', 12000):
-            key = run.method, str(run.labels), run.seed
-            seeds.setdefault(key, []).append((run.iteration, run.miou))
-    compared = {labels for method, labels, _ in seeds if method != BASELINE}
-    runs: Curves = {}
-    for (method, labels, _), miou in seeds.items():
-        if labels in compared:
-            runs.setdefault((method, labels), []).append(miou)
-    found = {method for method, _ in runs}
-    titles = {method: NAMES[method].replace('`', '') for method in NAMES if method in found}
-    return plot_validations(runs, titles)
-
-
 def _number_of(labels: str, config: Config) -> int:
     """Returns the number of labelled images of a run; a study without numbers has the config's."""
     return int(labels if labels.isdecimal() else config.train_dataloader.dataset.num_labeled)
 
 
-def csv_text(fields: Sequence[str], rows: Sequence[tuple]) -> str:
-    """Formats the kept runs or validations."""
+def csv_text(runs: Runs) -> str:
+    """Formats the kept runs."""
     stream = io.StringIO(newline='')
     writer = csv.writer(stream, lineterminator='\n')
-    writer.writerow(fields)
-    writer.writerows(rows)
+    writer.writerow(Measured._fields)
+    writer.writerows(runs)
     return stream.getvalue()
 
 
@@ -421,10 +332,6 @@ def _verdict(gains: Sequence[float], corrected: float) -> str:
 
 def _gain(gains: Sequence[float]) -> str:
     return f'{signed(mean(gains))} ±{interval(gains):.1f}'
-
-
-def _signed(points: float | None) -> str:
-    return '' if points is None else signed(points)
 
 
 def _one_digit(value: float | None) -> str:
@@ -443,9 +350,6 @@ def main() -> None:
     parser.add_argument('--add', type=Path, metavar='STUDY', help='folder of a study to add first')
     parser.add_argument('--data-set', choices=list(DATA), help='data set of its runs')
     parser.add_argument('--split', default='val', help='split of that (default: val)')
-    parser.add_argument(
-        '--curves', action='store_true', help='add all validations of its runs too, finished or not'
-    )
     parser.add_argument('--measured', default=str(datetime.date.today()), metavar='DATE')
     args = parser.parse_args()
     runs = read_runs()
@@ -454,11 +358,7 @@ def main() -> None:
             if args.data_set is None:
                 raise UserError('--add: no --data-set; expected what the runs were tested on')
             runs = add_study(runs, args.add, args.data_set, args.split, args.measured)
-            write_text(DOCS / 'results.csv', csv_text(Measured._fields, runs))
-            if args.curves:
-                curves = add_curves(read_curves(), args.add, args.data_set)
-                write_text(DOCS / 'curves.csv', csv_text(Validated._fields, curves))
-                write_atomic(DOCS / 'images/idd_lite_long.png', png_bytes(plot_long(curves)))
+            write_text(CSV, csv_text(runs))
         for page in PAGES:
             write_text(page, write_tables(page.read_text(encoding='utf-8'), runs))
 

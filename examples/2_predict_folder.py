@@ -3,7 +3,8 @@
 On the command line, for masks and overlays:
     python tools/predict.py CONFIG CHECKPOINT photos --out predictions
 
-Usage: python examples/2_predict_folder.py CONFIG CHECKPOINT PHOTOS TABLE.csv
+Usage: python examples/2_predict_folder.py [CONFIG CHECKPOINT PHOTOS]
+    Without arguments it takes the CCT of examples/1_train.py and draws the photos.
 """
 
 import csv
@@ -17,11 +18,23 @@ import mmseg_cct.plugin  # noqa: F401 (registers the components)
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.apis.segment import segment
 from mmseg_cct.config.load import load_config
+from mmseg_cct.datasets.shapes_scene import draw_scene
 
-config, checkpoint, folder, table = sys.argv[1:]
+HERE = Path('work_dirs/examples')
+if sys.argv[1:]:
+    config, checkpoint, folder = sys.argv[1:]
+else:
+    config, folder = 'configs/demo/cct_shapes.py', str(HERE / 'photos')
+    checkpoint = (HERE / 'cct/last_checkpoint').read_text()
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for number in range(3):
+        cv2.imwrite(f'{folder}/{number}.JPG', draw_scene(0, 20000 + number, 48)[0])
+
 model = load_model(load_config(config, {}), checkpoint)
 classes = model.dataset_meta['classes']
-photos = sorted(path for path in Path(folder).iterdir() if path.suffix in ('.jpg', '.png'))
+suffixes = ('.jpg', '.jpeg', '.png')
+photos = sorted(path for path in Path(folder).iterdir() if path.suffix.lower() in suffixes)
+table = HERE / 'shares.csv'
 
 with open(table, 'w', newline='') as file:
     writer = csv.writer(file)

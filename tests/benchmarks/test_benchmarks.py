@@ -1,8 +1,6 @@
 """The benchmarks at sizes that take a second, and the counts that their tables rest on."""
 
-import inspect
 import json
-import subprocess
 import sys
 from argparse import Namespace
 from types import ModuleType
@@ -60,19 +58,6 @@ def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(monkeypatch, 
     assert grown <= figures['scaling'].keys()
 
 
-def test_the_peak_of_a_process_is_not_its_parents():
-    ballast = bytearray(b'1') * 2**28
-    bare = 'import platform, resource\nfrom pathlib import Path\n'  # importing torch takes longer
-    code = map(inspect.getsource, (_measure.resident, _measure.process_peak))
-    done = subprocess.run(
-        [sys.executable, '-c', bare + '\n'.join(code) + 'print(process_peak())'],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert _measure.process_peak() > len(ballast) > int(done.stdout)
-
-
 def test_bank_and_plain_compute_one_loss():
     options = Namespace(device='cpu', dtype='float32', reference=None, no_compile=True)
     case = branch.Case(2, 8, 6, 6, 3, 4, (('context_masking', 1), ('object_masking', 1)))
@@ -99,12 +84,6 @@ def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_
     ]
 
 
-def test_an_unknown_variant_is_named(monkeypatch, capsys):
-    with pytest.raises(SystemExit):
-        run(train_step, monkeypatch, '--variants', 'fused+faster')
-    assert 'fused+faster: no faster; expected merged, fused' in capsys.readouterr().err
-
-
 @pytest.mark.parametrize('num_decoders', [7, 30, 45, 120])
 def test_the_mix_keeps_the_papers_shares(num_decoders):
     mix = dict(branch.paper_mix(num_decoders))
@@ -120,12 +99,6 @@ def test_steps_take_turns():
     times = _measure.alternate(steps, repeats=2, device='cpu')
     assert calls == list('ab' + 'ab' + 'abab')
     assert times['a'].keys() == {'first', 'times', 'cpu_times', 'median', 'min', 'max', 'cpu'}
-
-
-def test_slow_steps_take_three_turns_and_no_more():
-    calls = []
-    _measure.alternate(dict(a=lambda: calls.append('a')), 9, 'cpu', warm_up=0, limit=0.0)
-    assert calls == ['a'] * (1 + 3)
 
 
 def test_ratios_are_those_of_the_turns():
@@ -150,14 +123,14 @@ class Machine:
         self.wall += seconds
 
 
-@pytest.mark.parametrize('others, threads', [(0.1, 4), (2.0, 2), (3.0, 1)])
+@pytest.mark.parametrize('others, threads', [(0.1, 4), (2.0, 2)])
 def test_load_that_fits_beside_the_threads_is_no_matter(monkeypatch, others, threads):
     Machine(monkeypatch, 4, others)
     _measure.require_quiet(threads, allow_busy=False)
     assert not _measure._watch.noisy
 
 
-@pytest.mark.parametrize('others, threads', [(0.5, 4), (2.5, 2), (3.9, 1)])
+@pytest.mark.parametrize('others, threads', [(0.5, 4), (2.5, 2)])
 def test_a_figure_on_a_busy_machine_is_refused(monkeypatch, others, threads):
     Machine(monkeypatch, 4, others)
     with pytest.raises(SystemExit, match=f'keep {others} of the 4 cores busy') as refused:
@@ -165,18 +138,10 @@ def test_a_figure_on_a_busy_machine_is_refused(monkeypatch, others, threads):
     assert '\n' not in str(refused.value)
 
 
-def test_more_threads_than_cores_are_refused(monkeypatch):
-    Machine(monkeypatch, 1, 0.0)
-    with pytest.raises(SystemExit, match='--threads 2: this process may use 1 cores'):
-        _measure.require_quiet(2, allow_busy=False)
-
-
-def test_figures_of_a_busy_machine_are_marked_where_they_are_allowed(monkeypatch, capsys):
+def test_figures_of_a_busy_machine_are_marked_where_they_are_allowed(monkeypatch):
     Machine(monkeypatch, 4, 4.0)
     _measure.require_quiet(1, allow_busy=True)
-    assert 'every figure is marked' in capsys.readouterr().out
     assert _measure.seconds(0.5) == '~500 ms'
-    assert _measure.paired_ratio(dict(times=[2.0]), dict(times=[1.0])) == '~2× (2–2)'
 
 
 def test_turns_that_others_disturb_are_taken_again(monkeypatch):
@@ -197,32 +162,11 @@ def test_turns_that_others_disturb_are_taken_again(monkeypatch):
     assert len(turns) == 6
 
 
-def test_a_machine_that_stays_busy_ends_the_measurement(monkeypatch):
-    machine = Machine(monkeypatch, 1, 0.0)
-    _measure.require_quiet(1, allow_busy=False)
-    machine.others = 1.0
-    with pytest.raises(SystemExit, match='disturbed 4 turns; expected a quiet machine'):
-        _measure.alternate(dict(a=lambda: machine.sleep(1.0)), 3, 'cpu')
-
-
-def test_the_cores_that_a_process_may_use_are_those_of_the_system():
-    if not _measure.Path('/proc/stat').exists():
-        pytest.skip('this system does not tell')
-    cores = _measure._own_cores()
-    alone = busy_seconds(frozenset([min(cores)]))
-    assert 0 < alone <= busy_seconds(cores)
-
-
 def test_peak_memory_of_a_step_is_what_it_allocates():
     peak = _measure.step_peak(lambda: torch.ones(2**24), 'cpu')  # 64 MiB
     if peak is None:
         pytest.skip('this system does not tell')
     assert peak == pytest.approx(2**26, rel=0.1)
-
-
-def test_a_folder_that_is_no_clone_is_named(tmp_path):
-    with pytest.raises(SystemExit, match=r'models/decoders\.py; expected a clone'):
-        load_public_code(str(tmp_path))
 
 
 def test_a_clone_with_mixed_tabs_is_loaded(monkeypatch, tmp_path):

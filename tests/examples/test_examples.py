@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import world
+from PIL import Image
 
 
 @pytest.fixture(scope='module')
@@ -48,15 +50,21 @@ def test_training_from_python_compares_both(trained, folder):
     assert re.search(r'mIoU: supervised \d+\.\d, CCT \d+\.\d', trained)
 
 
-def test_a_folder_is_predicted_into_a_table(run, folder, trained, project_root):
-    (folder / 'photos').mkdir()
-    (folder / 'photos' / 'a.png').symlink_to(project_root / 'docs' / 'images' / 'demo.png')
-    checkpoint = 'work_dirs/examples/cct/iter_4.pth'
-    run('2_predict_folder', 'configs/demo/cct_shapes.py', checkpoint, 'photos', 'table.csv')
-    with (folder / 'table.csv').open() as file:
-        (row,) = csv.DictReader(file)
-    assert row.pop('photo') == 'a.png' and row.keys() >= {'disc', 'ring'}
-    assert sum(map(float, row.values())) == pytest.approx(1, abs=1e-3)
+def test_a_folder_is_predicted_into_a_table(run, folder, trained):
+    run('2_predict_folder')
+    with (folder / 'work_dirs' / 'examples' / 'shares.csv').open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row.pop('photo') for row in rows] == ['0.JPG', '1.JPG', '2.JPG']
+    assert rows[0].keys() >= {'disc', 'ring'}
+    assert sum(map(float, rows[0].values())) == pytest.approx(1, abs=1e-3)
+
+
+def test_drawn_cracks_are_rare_and_have_masks_for_some(run, folder):
+    run('draw_cracks', 'cracks')
+    masks = sorted((folder / 'cracks/masks').iterdir())
+    assert (len(masks), len(list((folder / 'cracks/images').iterdir()))) == (20, 120)
+    share = np.mean([np.asarray(Image.open(path)) for path in masks])
+    assert 0.003 < share < 0.02
 
 
 @pytest.mark.parametrize(
@@ -89,7 +97,7 @@ def test_the_loop_adds_the_corrected_images(folder, monkeypatch):
 def test_every_example_is_in_the_list_and_has_a_test(project_root):
     listed = (project_root / 'examples' / 'README.md').read_text(encoding='utf-8')
     scripts = [path.name for path in (project_root / 'examples').glob('*.py')]
-    assert len(scripts) == 5 and all(f'({name})' in listed for name in scripts)
+    assert len(scripts) == 6 and all(f'({name})' in listed for name in scripts)
 
 
 def test_the_notebook_holds_its_outputs_and_no_path_of_a_machine(project_root):

@@ -5,7 +5,7 @@ About 0.9 % of the pixels are crack; a quarter of the images have none. Joints, 
 scratches look similar. docs/rare_classes.md has the study.
 
 Example:
-    python benchmarks/rare_classes/draw_cracks.py data/cracks
+    python examples/draw_cracks.py data/cracks
 """
 
 import argparse
