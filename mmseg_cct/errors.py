@@ -21,7 +21,7 @@ def printable(text: object) -> str:
 class Problem(NamedTuple):
     """A mistake that the user can fix."""
 
-    key: object  # the file, or the dotted key of the setting, with its value if that is wrong
+    key: object  # the file or the dotted key of the setting; alone, it is the whole sentence
     found: object = ''  # what is wrong there; empty if the value in `key` shows it
     expected: str = ''  # what would be right; a question is printed as it is
 
@@ -33,23 +33,17 @@ class Problem(NamedTuple):
         said = '; '.join(filter(None, (str(self.found), expected)))
         if said:
             return printable(f'{self.key}: {said}')
-        return '\n'.join(map(printable, str(self.key).split('\n')))  # a worker's, of lines
+        return '\n'.join(map(printable, str(self.key).split('\n')))  # whole sentences
 
 
 class UserError(ValueError):
     """Mistakes in a config or in data that the user can fix; the message has a line for each.
 
-    It is made of the parts of a `Problem`, or of the problem itself, and keeps its `problems`.
+    It is made of one plain sentence, of the parts of a `Problem`, or of a `Problem` itself.
     """
 
     def __init__(self, key: object, found: object = '', expected: str = '') -> None:
-        if isinstance(key, Problem):
-            key, found, expected = key
-        elif not found and not expected:
-            # A DataLoader makes the error of a worker anew from one text, the worker's traceback,
-            # whose end is this class's name and the lines.
-            key = str(key).rsplit(f'{type(self).__name__}: ', 1)[-1].strip()
-        self._set((Problem(key, found, expected),))
+        self._set((key if isinstance(key, Problem) else Problem(key, found, expected),))
 
     def _set(self, problems: tuple[Problem, ...]) -> None:
         self.problems = problems

@@ -2,27 +2,8 @@ import itertools
 import pickle
 
 import pytest
-import torch
 
 from mmseg_cct.errors import Problem, UserError, printable, raise_problems
-
-
-class _FailingDataset(torch.utils.data.Dataset):
-    def __len__(self):
-        return 2
-
-    def __getitem__(self, index):
-        raise UserError('a.png: label id 7 outside the classes; expected 0 to 2\nb.png: none')
-
-
-def test_error_in_a_worker_keeps_its_lines_alone():
-    batches = iter(torch.utils.data.DataLoader(_FailingDataset(), num_workers=1))
-    with pytest.raises(UserError) as caught:
-        next(batches)
-    batches._shutdown_workers()  # left to the garbage collector, it takes 5 s
-    assert str(caught.value) == (
-        'a.png: label id 7 outside the classes; expected 0 to 2\nb.png: none'
-    )
 
 
 def test_an_error_keeps_its_mistakes_with_a_place_and_in_another_process():

@@ -23,9 +23,7 @@ ROOMS = {
     # Knows the whole run, so it stands above the run's parts.
     'preflight': {'errors', 'utils', 'config', 'datasets', 'engine'},
     # Registers what a config can name; it loads no tool's code.
-    'plugin': {
-        *('stack', 'utils', 'config', 'datasets', 'engine', 'models', 'preflight'),
-    },
+    'plugin': {'stack', 'config', 'datasets', 'engine', 'models', 'preflight'},
     'cli': {'errors', 'stack', 'version', 'utils', 'config', 'plugin'},
     'writer': {'errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'},
     'apis': {

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from mmseg_cct.cli.arguments import tool_parser
-from mmseg_cct.cli.errors import user_errors_as_one_line
+from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.errors import UserError
 
@@ -129,7 +129,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Imports the masks and says what changed and what went wrong."""
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
         from tqdm import tqdm
 
         from mmseg_cct.annotations.class_table import data_folder

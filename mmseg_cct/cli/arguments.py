@@ -15,8 +15,6 @@ from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.text import nearest
 from mmseg_cct.version import __version__
 
-from .errors import end_quietly
-
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -28,11 +26,7 @@ program: str | None = None
 
 
 def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
-    """Makes a parser with `--version`, whose help keeps the line breaks of a tool's docstring.
-
-    Every tool calls it first, so it also prepares a quiet end of the process.
-    """
-    end_quietly()
+    """Makes a parser with `--version`, whose help keeps the line breaks of a tool's docstring."""
     parser = argparse.ArgumentParser(
         prog=program or f'python {sys.argv[0]}',
         description=description,

@@ -1,18 +1,29 @@
 """Start of a tool, after its command line is parsed."""
 
 import argparse
+import io
 import os
-import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from mmseg_cct.config.shipped import find_config, require_bases
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.processes import choose_threads
 
 from .arguments import set_ranks
 from .errors import user_errors_as_one_line
+
+# Of mmcv and mmseg: installing the other mmcv would break the stack, every config without --show
+# has an idle hook, and two classes have two channels here. And of torch: TF32 is for the user to
+# choose; forward-mode derivatives import a deprecated part of torch.
+_WARNINGS = (
+    'Fail to import ``MultiScaleDeformableAttention``',
+    'The draw is False',
+    'For binary segmentation, we suggest',
+    'TensorFloat32 tensor cores for float32',
+    r'`torch\.jit\.script`',
+)
 
 
 @contextmanager
@@ -30,9 +41,10 @@ def running(args: argparse.Namespace) -> Iterator[None]:
             for config in (getattr(args, name, None) for name in ('config', 'student')):
                 if config is not None:
                     require_bases(find_config(config))
-        choose_threads()
-        greet()
-        import mmseg_cct.plugin  # noqa: F401
+        set_up_process()
+        # mmseg prints a debug message about a commercial data set, which is not needed
+        with redirect_stdout(io.StringIO()):
+            import mmseg_cct.plugin  # noqa: F401
 
         if hasattr(args, 'cfg_options'):
             args.cfg_options = _read_settings(args.cfg_options)
@@ -42,10 +54,24 @@ def running(args: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-def greet() -> None:
-    """Tells a user at a terminal what takes the first seconds."""
-    if 'torch' not in sys.modules and sys.stderr.isatty() and os.environ.get('RANK', '0') == '0':
-        print('loading PyTorch and MMSegmentation ...', file=sys.stderr, flush=True)
+def set_up_process() -> None:
+    """Chooses how threads wait, silences misleading lines, and lets Pillow open large images.
+
+    A tool does so for its own process, before torch is imported. Variables that the user has set
+    win.
+    """
+    # By default, waiting threads spin, which takes cores from data loaders and other programs.
+    os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
+    # libtiff's lines about tags that OpenCV does not know, such as a georeference
+    os.environ.setdefault('OPENCV_LOG_LEVEL', 'FATAL')
+    for start in _WARNINGS:
+        warnings.filterwarnings('ignore', message=start)
+    # every loader warns at each start of its workers
+    warnings.filterwarnings('once', message='This DataLoader will create', category=UserWarning)
+    from PIL import EpsImagePlugin, Image
+
+    EpsImagePlugin.gs_binary = False  # else Pillow starts Ghostscript for a PostScript image
+    Image.MAX_IMAGE_PIXELS = 2**29  # as OpenCV: Pillow warns from there and refuses twice that
 
 
 def _read_settings(texts: list[str]) -> dict[str, Any]:
@@ -68,12 +94,6 @@ def _require_device(device: str | None) -> None:
     import torch
 
     kind, _, index = (device or 'cpu').partition(':')
-    if kind == 'mps' and not torch.backends.mps.is_available():
-        raise UserError(f'--device {device}', 'this machine has none; leave --device out')
-    if kind == 'cuda' and int(index or 0) >= torch.cuda.device_count():
-        count = torch.cuda.device_count()
-        if not count:
-            raise UserError(f'--device {device}', 'this machine has no GPU; leave --device out')
-        raise UserError(
-            f'--device {device}', f'this machine has {count} GPUs', f'cuda:0 to cuda:{count - 1}'
-        )
+    there = dict(cpu=1, cuda=torch.cuda.device_count(), mps=int(torch.backends.mps.is_available()))
+    if int(index or 0) >= there[kind]:
+        raise UserError(f'--device {device}: this machine has {there[kind]} devices of that kind')

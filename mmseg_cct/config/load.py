@@ -1,4 +1,4 @@
-"""Loads configs and applies overrides, and how mmengine finds and dumps them."""
+"""Loads configs and applies overrides, and how mmengine finds them."""
 
 import inspect
 import os
@@ -12,7 +12,6 @@ from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.runner import Runner
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import part_of
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import error_line, one_line
 
@@ -34,7 +33,6 @@ READ_KEYS = {
     *('test_pipeline', 'tta_model', 'tta_pipeline', 'pseudo_labels'),
 }
 _ABSENT = object()
-_dump = Config.dump
 
 
 def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
@@ -247,15 +245,3 @@ def register_packages() -> None:
     except metadata.PackageNotFoundError:  # the original distribution, under the name in the table
         return
     MODULE2PACKAGE['mmseg'] = 'onedl-mmsegmentation'
-
-
-def dump_configs_whole() -> None:
-    """Makes `Config.dump` atomic: after a full disk, no later start reads an empty config."""
-    Config.dump = _dump_whole  # type: ignore[method-assign]
-
-
-def _dump_whole(config: Config, file: str | Path | None = None) -> Any:
-    if file is None:
-        return _dump(config)
-    with part_of(file, Path(file).suffix) as part:
-        return _dump(config, str(part))

@@ -1,9 +1,10 @@
+import errno
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -11,7 +12,10 @@ import torch
 from mmseg_cct.cli import errors
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.errors import TRACEBACK_VARIABLE, Interrupted, UserError
-from mmseg_cct.utils.library_errors import library_errors_as_one_line
+
+
+def throw(error):
+    raise error
 
 
 @pytest.fixture(autouse=True)
@@ -41,22 +45,6 @@ def test_a_variable_asks_for_the_traceback(monkeypatch):
         raise KeyError('bug')
 
 
-@pytest.mark.parametrize(
-    ('name', 'value', 'read'),
-    [
-        ('LOCAL_WORLD_SIZE', 'two', lambda: int(os.environ['LOCAL_WORLD_SIZE'])),
-        ('MPLBACKEND', 'nope', lambda: matplotlib.rcParams.update(backend='nope')),
-    ],
-)
-def test_a_variable_that_a_library_refuses_is_named(name, value, read, capsys, monkeypatch):
-    monkeypatch.setenv(name, value)
-    with pytest.raises(SystemExit), user_errors_as_one_line():
-        read()
-    line = capsys.readouterr().err
-    assert line.startswith(f"error: {name}='{value}': an environment variable (ValueError: ")
-    assert line.count('\n') == 1
-
-
 @pytest.mark.parametrize('error', [UserError('wrong'), FileNotFoundError(2, 'No such file', 'x')])
 def test_a_process_that_ends_with_an_error_leaves_its_group(error, capsys):
     store = torch.distributed.HashStore()
@@ -67,33 +55,41 @@ def test_a_process_that_ends_with_an_error_leaves_its_group(error, capsys):
     assert capsys.readouterr().err in ('error: wrong\n', 'error: x: No such file\n')
 
 
-@pytest.mark.parametrize('allocate', [lambda: torch.zeros(2**60), lambda: np.zeros(2**50)])
-def test_what_does_not_fit_into_memory_is_a_line(allocate, capsys):
-    with pytest.raises(SystemExit), user_errors_as_one_line():
-        allocate()
-    assert re.match(r'error: .*allocate.*; try .*\n$', capsys.readouterr().err)
-
-
 @pytest.mark.parametrize(
-    ('error', 'line'),
+    ('fail', 'line'),
     [
-        (torch.cuda.OutOfMemoryError('CUDA'), 'OutOfMemoryError: CUDA; try a smaller batch_size'),
-        (MemoryError(), 'MemoryError; try a smaller batch_size'),
-        (RuntimeError('could not create a primitive'), 'RuntimeError: could .*; try a smaller'),
-        (BlockingIOError(11, 'x'), r'no process can be started; .* \(ulimit -u\)'),
-        (SystemError('error return without exception set'), r'a library cannot be loaded'),
-        (ImportError('x.so: failed to map segment'), r'a library cannot be .* \(ulimit -v\)'),
-        (RuntimeError("Symlink loop from 'x'"), "Symlink loop from 'x'"),
+        (lambda: torch.zeros(2**60), 'RuntimeError: .*allocate.*; try a smaller batch_size'),
+        (lambda: np.zeros(2**50), '.*allocate.*; try a smaller batch_size'),
+        (lambda: throw(torch.cuda.OutOfMemoryError('CUDA')), 'OutOfMemoryError: CUDA; try'),
+        (lambda: throw(RuntimeError('could not create a primitive')), 'RuntimeError: could'),
+        (Path('nowhere/x').read_bytes, 'nowhere/x: No such file or directory'),
+        # of a network file system: no locks, a stale handle
+        (lambda: throw(OSError(errno.ENOLCK, 'No locks available')), 'OSError: No locks available'),
+        (lambda: throw(OSError(errno.ESTALE, 'Stale file handle', 'x')), 'x: Stale file handle'),
     ],
 )
-def test_scarce_resources_are_a_line_that_blames_no_setting(error, line, capsys):
-    with (
-        pytest.raises(SystemExit),
-        user_errors_as_one_line(),
-        library_errors_as_one_line('model', 'fails at its first batch', 'another'),
-    ):
-        raise error
+def test_the_system_and_its_memory_are_no_bugs(fail, line, capsys):
+    with pytest.raises(SystemExit) as stop, user_errors_as_one_line():
+        fail()
+    assert stop.value.code == 2
     assert re.fullmatch(f'error: {line}.*\n', capsys.readouterr().err)
+
+
+class _Failing(torch.utils.data.Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        raise UserError('a.png: label id 7 outside the classes; expected 0 to 2\nb.png: none')
+
+
+def test_of_an_error_in_a_loading_worker_its_lines_are_said(capsys):
+    batches = iter(torch.utils.data.DataLoader(_Failing(), num_workers=1))
+    with pytest.raises(SystemExit), user_errors_as_one_line():
+        next(batches)
+    batches._shutdown_workers()  # left to the garbage collector, it takes 5 s
+    lines = 'error: a.png: label id 7 outside the classes; expected 0 to 2\nerror: b.png: none\n'
+    assert capsys.readouterr().err == lines
 
 
 @pytest.mark.parametrize(
@@ -101,11 +97,9 @@ def test_scarce_resources_are_a_line_that_blames_no_setting(error, line, capsys)
     [
         (KeyboardInterrupt(), 130, '\nstopped\n'),
         (Interrupted('3 of 9 images done'), 130, '\nstopped: 3 of 9 images done\n'),
-        (BrokenPipeError(), 0, ''),
     ],
 )
-def test_ctrl_c_and_a_closed_pipe_end_quietly(error, code, said, capsys, monkeypatch):
-    monkeypatch.setattr(errors, '_forget_output', lambda: None)
+def test_ctrl_c_ends_quietly(error, code, said, capsys):
     with pytest.raises(SystemExit) as caught, user_errors_as_one_line():
         raise error
     assert caught.value.code == code
@@ -113,36 +107,18 @@ def test_ctrl_c_and_a_closed_pipe_end_quietly(error, code, said, capsys, monkeyp
 
 
 TOOL = """
-from mmseg_cct.cli.arguments import tool_parser
-tool_parser('x').parse_args([])
-BODY
+from mmseg_cct.cli.errors import user_errors_as_one_line
+with user_errors_as_one_line():
+    print("\\udce9" * 99)
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ('body', 'code', 'said'),
-    [
-        ('raise KeyboardInterrupt', 130, '\nstopped\n'),
-        (r'print("\udce9" * 99)', 0, ''),  # written at the interpreter's end
-        ('print("x" * 99, flush=True)', 0, ''),
-        ('raise SystemExit(3)', 3, ''),
-    ],
-)
-def test_so_do_imports_and_output_outside_of_it(body, code, said, project_root):
+def test_so_does_a_closed_pipe(project_root):
     reader, writer = os.pipe()
     os.close(reader)
     process = subprocess.run(
-        [sys.executable, '-c', TOOL.replace('BODY', body)], cwd=project_root, stdout=writer,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, '-c', TOOL], cwd=project_root, stdout=writer, stderr=subprocess.PIPE
+    )
     os.close(writer)
-    assert (process.returncode, process.stderr) == (code, said)
-
-
-@pytest.mark.parametrize('name', ['stdout', 'stderr'])
-def test_a_closed_stream_ends_nothing(name, monkeypatch):
-    monkeypatch.setattr(sys, name, None)
-    with user_errors_as_one_line():
-        print('x')
-        print('y', file=sys.stderr)
+    assert (process.returncode, process.stderr) == (0, b'')

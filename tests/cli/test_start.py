@@ -1,9 +1,9 @@
 import argparse
+import subprocess
 import sys
 
 import pytest
 
-from mmseg_cct.cli import start as started
 from mmseg_cct.cli.start import running
 
 
@@ -29,25 +29,15 @@ def test_a_setting_that_cannot_be_read_is_one_line(text, capsys):
     assert capsys.readouterr().err == line
 
 
-@pytest.fixture
-def two_gpus(monkeypatch):
+@pytest.mark.parametrize('device', ['cuda:2', 'mps'])
+def test_a_device_that_does_not_exist(device, monkeypatch, capsys):
     monkeypatch.setattr('torch.cuda.device_count', lambda: 2)
     monkeypatch.setattr('torch.backends.mps.is_available', lambda: False)
-
-
-@pytest.mark.parametrize(
-    ('device', 'message'),
-    [
-        ('cuda:2', 'cuda:2: this machine has 2 GPUs; expected cuda:0 to cuda:1'),
-        ('mps', 'mps: this machine has none; leave --device out'),
-    ],
-)
-def test_a_device_that_does_not_exist(device, message, two_gpus, capsys):
     for there in ('cpu', 'cuda', 'cuda:1', None):
         assert start(device=there).device == there
     with pytest.raises(SystemExit):
         start(device=device)
-    assert capsys.readouterr().err == f'error: --device {message}\n'
+    assert capsys.readouterr().err.startswith(f'error: --device {device}: ')
 
 
 def test_ranks_come_before_all_else(monkeypatch, capsys):
@@ -57,14 +47,19 @@ def test_ranks_come_before_all_else(monkeypatch, capsys):
     assert 'pytorch: RANK is not set' in capsys.readouterr().err
 
 
-def test_a_terminal_hears_at_once_that_torch_is_loaded(monkeypatch, capsys):
-    monkeypatch.delenv('RANK', raising=False)
-    start()
-    assert capsys.readouterr().err == ''  # no terminal, and torch is there
-    monkeypatch.setattr(sys.stderr, 'isatty', lambda: True)
-    monkeypatch.delitem(sys.modules, 'torch')
-    started.greet()
-    assert capsys.readouterr().err == 'loading PyTorch and MMSegmentation ...\n'
-    monkeypatch.setenv('RANK', '1')
-    started.greet()
-    assert capsys.readouterr().err == ''
+@pytest.mark.slow
+def test_the_dependencies_start_no_program_and_say_nothing_that_misleads():
+    code = (
+        'import argparse, torch\n'
+        'from mmseg_cct.cli.start import running\n'
+        'with running(argparse.Namespace()):\n'
+        '    from mmengine.visualization import Visualizer\n'
+        '    from mmseg.engine.hooks import SegVisualizationHook\n'
+        '    Visualizer.get_instance("visualizer")\n'
+        '    SegVisualizationHook()\n'
+        '    from PIL import EpsImagePlugin\n'
+        '    assert EpsImagePlugin.gs_binary is False\n'
+        '    torch.func.jvp(lambda x: x.trace(), (torch.eye(3),), (torch.eye(3),))\n'
+    )
+    done = subprocess.run([sys.executable, '-c', code], text=True, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, '', '')

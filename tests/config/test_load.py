@@ -216,21 +216,6 @@ def test_the_schedule_ends_with_the_training_and_a_warm_up_where_it_did(cct, opt
     assert [scheduler.end for scheduler in schedulers] == [1, end, 2]
 
 
-def test_a_dump_that_fails_leaves_the_earlier_file(tmp_path, monkeypatch):
-    file = tmp_path / 'a.py'
-    Config(dict(a=1)).dump(file)
-
-    def full(config):
-        raise OSError(28, 'No space left on device')
-
-    monkeypatch.setattr(Config, 'pretty_text', property(full))
-    with pytest.raises(OSError, match='No space left') as caught:
-        Config(dict(a=2)).dump(str(file))
-    assert caught.value.filename == str(file)
-    monkeypatch.undo()
-    assert Config.fromfile(file).a == 1 and list(tmp_path.iterdir()) == [file]
-
-
 def test_other_formats_and_texts_are_as_before(tmp_path):
     Config(dict(a=1)).dump(tmp_path / 'a.json')
     assert Config.fromfile(tmp_path / 'a.json').a == 1

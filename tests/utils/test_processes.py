@@ -1,24 +1,15 @@
+import errno
 import multiprocessing
 import os
-import socket
 import sys
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import torch
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils import processes
-from mmseg_cct.utils.processes import (
-    choose_threads,
-    end_with_parent,
-    lacking,
-    locked_folder,
-    usable_cores,
-)
+from mmseg_cct.utils.processes import end_with_parent, locked_folder
 
 FORK = multiprocessing.get_context('fork')  # quick: everything is imported
 
@@ -26,10 +17,9 @@ FORK = multiprocessing.get_context('fork')  # quick: everything is imported
 @pytest.mark.slow
 def test_a_lock_is_held_until_its_end(tmp_path):
     for _ in range(2):
-        with locked_folder(tmp_path / 'new', 'a run'):
-            with pytest.raises(UserError, match='new: in use by a run, process') as caught:
-                locked_folder(tmp_path / 'new', 'a run').__enter__()
-            assert f'process {os.getpid()} on {socket.gethostname()};' in str(caught.value)
+        held = locked_folder(tmp_path / 'new', 'a run')
+        with held, pytest.raises(UserError, match='new: in use by a run'):
+            locked_folder(tmp_path / 'new', 'a run').__enter__()
         assert not list((tmp_path / 'new').iterdir())
 
 
@@ -53,27 +43,17 @@ def test_a_removed_lock_lets_nobody_in_beside_its_next_holder(tmp_path):
     assert (tmp_path / 'count').read_text() == '600'
 
 
-@pytest.mark.parametrize(
-    'make',
-    [
-        lambda lock, file: lock.symlink_to(file),
-        lambda lock, file: lock.symlink_to(file.parent / 'new'),
-        lambda lock, file: lock.hardlink_to(file),
-        lambda lock, file: lock.write_text('my own'),
-        lambda lock, file: lock.mkdir(),
-        lambda lock, file: os.mkfifo(lock),
-    ],
-    ids=['link', 'link to nothing', 'hard link', 'other text', 'folder', 'FIFO'],
-)
-def test_what_is_no_lock_is_not_written(make, tmp_path):
-    (tmp_path / 'notes.txt').write_text('process of writing')
-    (tmp_path / 'work').mkdir()
-    make(tmp_path / 'work/.lock', tmp_path / 'notes.txt')
-    for _ in range(2):
-        with pytest.raises(UserError, match=r'work/\.lock: .*; expected '):
-            locked_folder(tmp_path / 'work', 'a run').__enter__()
-    assert (tmp_path / 'notes.txt').read_text() == 'process of writing'
-    assert not (tmp_path / 'new').exists()
+@pytest.mark.parametrize('error', [NotImplementedError(), OSError(errno.ENOLCK, 'no locks')])
+def test_a_file_system_without_locks_is_written_all_the_same(error, tmp_path, monkeypatch):
+    def acquire(*_):
+        raise error
+
+    monkeypatch.setattr('filelock.FileLock.acquire', acquire)
+    with locked_folder(tmp_path / 'new', 'a run'):
+        assert (tmp_path / 'new').is_dir()
+    error = OSError(errno.ENOSPC, 'full')
+    with pytest.raises(OSError, match='full'):
+        locked_folder(tmp_path, 'a run').__enter__()
 
 
 def hold(folder, held):
@@ -88,7 +68,7 @@ def test_a_killed_process_holds_no_lock(tmp_path):
     holder = FORK.Process(target=hold, args=(tmp_path, held))
     holder.start()
     assert held.wait(60)
-    with pytest.raises(UserError, match=f'process {holder.pid} on'):
+    with pytest.raises(UserError, match='in use by a run'):
         locked_folder(tmp_path, 'a run').__enter__()
     holder.kill()
     holder.join()
@@ -121,93 +101,3 @@ def test_a_process_ends_with_its_parent():
         while Path(f'/proc/{child}/stat').read_text().split()[2] != 'Z':
             assert time.time() < end
             time.sleep(0.05)
-
-
-@pytest.fixture
-def machine(tmp_path, monkeypatch):
-    """Eight cores and a folder of cgroups."""
-    monkeypatch.setattr(os, 'sched_getaffinity', lambda _: set(range(8)), raising=False)
-    monkeypatch.setattr(processes, '_CGROUP', tmp_path)
-    for name in ('OMP_WAIT_POLICY', 'OMP_NUM_THREADS'):
-        monkeypatch.setenv(name, '')
-        monkeypatch.delenv(name)
-    return tmp_path
-
-
-def write(folder, **files):
-    for name, text in files.items():
-        path = folder / name.replace('__', '/')
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-
-
-@pytest.mark.parametrize(
-    ('files', 'expected'),
-    [
-        ({}, 8),
-        ({'cpu.max': 'max 100000\n'}, 8),
-        ({'cpu.max': '250000 100000\n'}, 2),
-        ({'cpu.max': '50000 100000\n'}, 1),
-        ({'cpu.max': '9900000 100000\n'}, 8),
-        ({'cpu.max': 'broken'}, 8),
-        ({'cpu__cpu.cfs_quota_us': '300000\n', 'cpu__cpu.cfs_period_us': '100000\n'}, 3),
-        ({'cpu__cpu.cfs_quota_us': '-1\n', 'cpu__cpu.cfs_period_us': '100000\n'}, 8),
-    ],
-)
-def test_cores_are_those_of_affinity_and_quota(machine, files, expected):
-    write(machine, **files)
-    assert usable_cores() == expected
-    choose_threads()
-    assert os.environ['OMP_WAIT_POLICY'] == 'PASSIVE'
-    # without a quota torch knows better: it counts no hyperthreads
-    assert os.environ.get('OMP_NUM_THREADS') == (str(expected) if expected < 8 else None)
-
-
-def test_what_the_user_has_set_wins(machine, monkeypatch):
-    write(machine, **{'cpu.max': '200000 100000'})
-    chosen = dict(OMP_WAIT_POLICY='ACTIVE', OMP_NUM_THREADS='5')
-    for name, value in chosen.items():
-        monkeypatch.setenv(name, value)
-    choose_threads()
-    assert {name: os.environ[name] for name in chosen} == chosen
-
-
-class _Locks(torch.utils.data.Dataset):
-    """What no worker can pass on."""
-
-    def __len__(self):
-        return 1
-
-    def __getitem__(self, index):
-        return threading.Lock()
-
-
-def _as_it_is(batch):
-    return batch
-
-
-def test_a_batch_that_cannot_be_passed_on_ends_the_loading(capfd):
-    loader = torch.utils.data.DataLoader(_Locks(), num_workers=1, collate_fn=_as_it_is)
-    with pytest.raises(RuntimeError, match='DataLoader worker') as caught:
-        next(iter(loader))
-    assert 'num_workers=0' in lacking(caught.value)
-    assert "a loading worker: TypeError: cannot pickle '_thread.lock'" in capfd.readouterr().err
-
-
-def test_a_loader_without_queues_says_so_once(monkeypatch, capfd):
-    def full(*_, **__):
-        raise OSError(28, 'No space left on device')
-
-    loader = torch.utils.data.DataLoader(_Locks(), num_workers=1)
-    monkeypatch.setattr('torch.multiprocessing.Event', full)
-    monkeypatch.setattr('multiprocessing.context.BaseContext.Event', full)
-    with pytest.raises(OSError, match='No space left'):
-        iter(loader)
-    assert '_workers_done_event' not in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    'error', [RuntimeError('CUDA error: out of shared memory'), OSError(28, 'No space left')]
-)
-def test_other_errors_are_not_of_workers(error):
-    assert lacking(error) is None

@@ -12,7 +12,7 @@ import mmcv
 import numpy as np
 from mmcv.transforms import LoadImageFromFile
 from mmengine import fileio
-from PIL import EpsImagePlugin, Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
 from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.files import write_atomic
@@ -204,12 +204,6 @@ def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Ima
     is_local = backend_args is None and '://' not in str(path)
     require_file(path)
     return _open(path if is_local else io.BytesIO(fileio.get(path, backend_args)))
-
-
-def set_up_pillow() -> None:
-    """Keeps Pillow from starting Ghostscript, and lets it open images as large as OpenCV does."""
-    EpsImagePlugin.gs_binary = False
-    Image.MAX_IMAGE_PIXELS = 2**29  # it warns from there and refuses twice that
 
 
 def _open(file: str | os.PathLike | io.BytesIO) -> Image.Image:

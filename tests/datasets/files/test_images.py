@@ -5,7 +5,6 @@ import os
 import cv2
 import numpy as np
 import pytest
-from mmseg.datasets.transforms import LoadAnnotations
 from PIL import Image, UnidentifiedImageError
 from tiff import pixels_of
 
@@ -22,7 +21,6 @@ from mmseg_cct.datasets.files.images import (
     select_channels,
 )
 from mmseg_cct.errors import UserError
-from mmseg_cct.plugin import setup
 
 BYTES = pixels_of(3, 8, dtype='uint8')
 
@@ -103,11 +101,6 @@ def test_an_unreadable_file_is_explained_in_one_line_that_names_it_once():
     assert line == 'a.jpg: cannot be read (is broken); expected a readable image'
 
 
-def load_as_a_pipeline(path):
-    setup()  # forbids it to Pillow
-    LoadAnnotations()(dict(seg_map_path=str(path), reduce_zero_label=False))
-
-
 @pytest.mark.parametrize(
     ('read', 'error'),
     [
@@ -117,7 +110,6 @@ def load_as_a_pipeline(path):
         (lambda path: open_image(path).load(), UnidentifiedImageError),
         (lambda path: open_image(path, dict(backend='local')).load(), UnidentifiedImageError),
         (lambda path: image_size(str(path), None, decode=False), UserError),
-        (load_as_a_pipeline, OSError),
     ],
 )
 def test_a_postscript_file_named_png_starts_no_program(read, error, tmp_path, monkeypatch):
