@@ -51,6 +51,7 @@ TESTED_ELSEWHERE = {
     '__init__': 'test_package',
     '__main__': 'test_package runs the command line',
     'version': 'test_package',
+    'writer/pipeline_lines': 'writer/test_new_config loads what is written',
     'annotations/readers/geometry': 'in the tests of each reader',
     **{
         f'annotations/writers/{name}': 'annotations/test_export writes and reads every format'

@@ -7,15 +7,17 @@ names: one channel of class ids, 255 = ignore) and DATA/val (the same, for valid
 Examples:
     python tools/new_config.py data/mine --classes background crack rust
     python tools/new_config.py data/mine --classes background crack rust \\
-        --backbone mbv2 --size 320x160 --iters 4000 --out configs/mine
+        --preset quick --out configs/quick
 """
 
 import argparse
 
-from mmseg_cct.cli.arguments import at_least, tool_parser
+from mmseg_cct.cli.arguments import at_least, chosen, tool_parser
+from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import METHODS_HELP, method_names
 from mmseg_cct.writer.backbones import BACKBONES
+from mmseg_cct.writer.choices import PRESETS, Choices, check_choices, plain_name
 
 # aligns several domains, and a folder is one
 _METHODS = [name for name in method_names() if name != 'cct-adv']
@@ -39,7 +41,6 @@ def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(
         __doc__,
-        argument_default=argparse.SUPPRESS,  # so that a round takes what the one before was given
         epilog='Backbones, and whole models: '
         + ', '.join(f'{name} ({backbone.title})' for name, backbone in BACKBONES.items()),
     )
@@ -48,7 +49,8 @@ def parse_args() -> argparse.Namespace:
         '--classes',
         nargs='+',
         metavar='NAME',
-        help='in the order of their ids (default: those of DATA/classes.json)',
+        help='in the order of their ids, separated by spaces or commas (default: those of '
+        'DATA/classes.json)',
     )
     parser.add_argument(
         '--context',
@@ -61,23 +63,33 @@ def parse_args() -> argparse.Namespace:
         '--model',
         dest='backbone',
         choices=BACKBONES,
+        default='mbv2',
         metavar='NAME',
         help='the encoder or model, see below (default: mbv2, which needs no GPU)',
     )
     parser.add_argument(
         '--method',
         choices=_METHODS,
+        default='cct-strong',
         metavar='NAME',
         help='what the config trains unless tools/train.py names another (default: cct-strong, '
         'CCT whose auxiliary decoders see a strong view; cct: the same view as the main decoder, '
         f'in about the same time per step); any of {METHODS_HELP}',
+    )
+    presets = [f'{name}, {each.title}' for name, each in PRESETS.items()]
+    parser.add_argument(
+        '--preset',
+        choices=PRESETS,
+        default='normal',
+        help=f'{"; ".join(presets)} (default: normal). It stands for --iters, --batch-size and the '
+        'longest side of --size',
     )
     parser.add_argument(
         '--size',
         type=_size,
         metavar='WxH',
         help='width and height that images are resized into; training scales that by 0.5 to 2 '
-        '(default: their own, with a longest side of 512 at most)',
+        '(default: their own, with a longest side of 512 at most; quick: 256)',
     )
     parser.add_argument(
         '--crop',
@@ -86,15 +98,23 @@ def parse_args() -> argparse.Namespace:
         help='width and height of the training crops (default: --size; half of it for models that '
         'need no GPU, from a --size of 192 on, because a step then takes a quarter of the time)',
     )
-    parser.add_argument('--iters', type=at_least(1), metavar='N', help='iterations (default: 4000)')
+    parser.add_argument(
+        '--iters',
+        type=at_least(1),
+        metavar='N',
+        help='iterations (default: '
+        + ', '.join(f'{each.iters} of {name}' for name, each in PRESETS.items())
+        + ')',
+    )
     parser.add_argument(
         '--batch-size',
         type=at_least(1),
         metavar='N',
-        help='pairs of a labelled and an unlabelled image (default: 8)',
+        help='pairs of a labelled and an unlabelled image (default: 8; quick: 4)',
     )
     parser.add_argument(
         '--mask-suffix',
+        default='.png',
         metavar='END',
         help="end of a mask's name, after that of its image, such as _mask.png (default: .png)",
     )
@@ -123,30 +143,28 @@ def parse_args() -> argparse.Namespace:
         help='folder for the config (default: configs/NAME of the data)',
     )
     parser.add_argument('--force', action='store_true', help='overwrite existing files')
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.classes and len(args.classes) == 1:
+        args.classes = [name.strip() for name in args.classes[0].split(',')]
+    return args
 
 
 def main() -> None:
     """Writes the config and says what to do next."""
     args = parse_args()
+    choices = chosen(args, Choices)
+    with user_errors_as_one_line():  # before torch is imported, which takes seconds
+        check_choices(args.data, choices)
     with running(args):
         from mmseg_cct.writer.new_config import new_config
-        from mmseg_cct.writer.rounds import Choices, choices_before, plain_name
-        from mmseg_cct.writer.training_time import describe_training_time
 
-        out = args.out or f'configs/{plain_name(args.data)}'
-        given = {name: value for name, value in vars(args).items() if name not in ('data', 'out')}
-        before = choices_before(args.data, out, given)
-        written = new_config(args.data, out, before[1] if before else Choices(**given))
+        written = new_config(args.data, args.out or f'configs/{plain_name(args.data)}', choices)
         print(f'{args.data}: {written.described}\n')
         for line in written.notes:
             print(f'note: {line}')
-        if before:
-            print(f'note: options not given are those of {before[0]}')
         for line in written.warnings:
             print(f'warning: {line}')
-        print('Written:', written.file, *written.lists, sep='\n  ', flush=True)
-        print(describe_training_time(str(written.file)))
+        print('Written:', written.file, *written.lists, sep='\n  ')
     print('Next:', *written.commands, sep='\n  ')
 
 

@@ -3,7 +3,7 @@
 
 For each image it writes DIR/masks/NAME.png, a palette PNG of class ids, and DIR/overlays/NAME.png
 with the names of its classes below. DIR/legend.png and DIR/classes.json list all classes.
-The mask of a georeferenced image is also DIR/geotiffs/NAME.tif. Unreadable images are reported and
+Unreadable images are reported and
 skipped, with exit code 1.
 
 --format also writes the masks for a labelling tool, as polygons to correct: DIR/coco.json,
@@ -25,7 +25,6 @@ Examples:
 import argparse
 import math
 import sys
-from pathlib import Path
 
 from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.cli.arguments import (
@@ -133,8 +132,6 @@ def main() -> int:
     for path in kept:
         print(f'warning: {path}: edited since it was written, so it stays', file=sys.stderr)
     print(counts.describe(args.out))
-    if (geotiffs := Path(args.out, 'geotiffs')).is_dir():
-        print(f'{geotiffs}: masks with the coordinates of their images')
     return 1 if counts.failed else 0
 
 

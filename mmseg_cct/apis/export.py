@@ -195,7 +195,7 @@ def _way_of_images(model: Any) -> dict[str, Any]:
                 way |= dict(channels=channels, value_range=step.get('value_range'))
             case 'Resize' if {*step} <= {'type', 'scale', 'keep_ratio'} and way['scale'] is None:
                 way |= dict(scale=step['scale'], keep_ratio=step.get('keep_ratio', False))
-            case 'LoadAnnotations' | 'IgnoreNodata' | 'PackSegInputs' | 'SetDomain' | 'ScoreAtSize':
+            case 'LoadAnnotations' | 'PackSegInputs' | 'SetDomain' | 'ScoreAtSize':
                 pass
             case other:
                 cannot.append(f'test_pipeline: {other}')

@@ -14,7 +14,6 @@ from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, wri
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.config.domains import require_domain
 from mmseg_cct.config.load import load_config
-from mmseg_cct.datasets.files.georeference import georeference, world_file, write_geotiff
 from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files, find_images
 from mmseg_cct.datasets.files.images import explain_unreadable, write_png
 from mmseg_cct.datasets.files.palette import chosen_colours
@@ -22,7 +21,6 @@ from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.engine.visualization.label_maps import blend, is_tinted, legend_picture
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, ahead, on_first_process, progress_bar
@@ -33,7 +31,7 @@ from .segment import Segmented, segment
 
 # Names the model of the predictions in a folder, so that two models never share one.
 RECORD = 'prediction.json'
-MASKS, OVERLAYS, GEOTIFFS = 'masks', 'overlays', 'geotiffs'
+MASKS, OVERLAYS = 'masks', 'overlays'
 _LEGEND_WIDTH = 640  # pixels
 
 
@@ -104,14 +102,8 @@ def _predict(
 
     def write(segmented: Segmented) -> Segmented:
         if segmented.error is None:
-            name, path = segmented.key
-            if tags := georeference(path):
-                palette = np.array(model.dataset_meta['palette'], np.uint8)
-                write_geotiff(Path(out, GEOTIFFS, f'{name}.tif'), segmented.labels, palette, tags)
-            mask = Path(out, MASKS, f'{name}.png')
-            if place := world_file(path):
-                write_atomic(mask.with_suffix('.pgw'), place.read_bytes())
-            write_mask(mask, segmented.labels, model)
+            name, _ = segmented.key
+            write_mask(Path(out, MASKS, f'{name}.png'), segmented.labels, model)
             picture = Image.fromarray(_overlay(segmented, model.dataset_meta, opacity))
             write_png(Path(out, OVERLAYS, f'{name}.png'), picture)
         return segmented
@@ -209,7 +201,7 @@ def _warn_of_others(
     images: str, found: Mapping[str, Path], out: str, predicted: Sequence[str]
 ) -> None:
     """Logs which files are left out, and which predictions are of images that are not there."""
-    known = {*found.values(), *map(world_file, found.values())}
+    known = {*found.values()}
     files = find_files(images) if os.path.isdir(images) else []
     if others := [path for path in files if path not in known and path.suffix]:
         kinds = ', '.join(sorted({path.suffix for path in others})[:5])

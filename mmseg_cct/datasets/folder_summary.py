@@ -44,20 +44,21 @@ class FolderSummary(NamedTuple):
 def summarize_folder(
     data: str | Path,
     classes: Sequence[str],
+    found: Mapping[str, Path],
     mask_suffix: str = '.png',
     channels: Sequence[int] | None = None,
     bits: int | None = None,
 ) -> FolderSummary:
     """Counts images and masks, and checks every id in the masks.
 
-    `channels` and `bits` say which channels are loaded, and how many bits their values have.
+    `found` are the images by name, as `find_images` finds them in the folder `images`. `channels`
+    and `bits` say which channels are loaded, and how many bits their values have.
 
     Raises:
         UserError: If a folder is missing or empty, an image in `val` has no mask, a mask has no
             image, another size or an unknown id, or a file is unreadable.
     """
     images, masks = Path(data, 'images'), Path(data, 'masks')
-    found = find_images(images)
     labeled = _masks_by_name(found, images, masks, mask_suffix)
     # how to load the images, from a sample of them: masks are compared with what the loader gives
     paths = list(found.values())

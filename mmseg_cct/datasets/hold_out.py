@@ -14,6 +14,7 @@ SHARE = 1 / 5  # of the labelled images
 # What a choice costs: a class that is never trained or never validated on outweighs its share, and
 # a block beside one that is held out already leaves fewer neighbours apart.
 _UNTRAINED, _UNSEEN, _APART = 20.0, 10.0, 0.1
+_MOST_BLOCKS = 2000  # to choose from: the time grows with their square
 
 
 def hold_out(labels: Mapping[str, frozenset[int]]) -> list[str]:
@@ -33,16 +34,16 @@ def hold_out(labels: Mapping[str, frozenset[int]]) -> list[str]:
         ['scene_00', 'scene_01']
     """
     number = -(-len(labels) // round(1 / SHARE))
-    lengths = [max(number // parts, 1) for parts in (1, 2, 4, 8, number)]
-    choices = [_choose(_blocks(labels, length), labels, number) for length in lengths]
-
-    def cost(held: list[str]) -> float:
+    lengths = [number, number // 2, number // 4, number // 8, len(labels) // _MOST_BLOCKS]
+    choices: dict[float, list[str]] = {}
+    for length in lengths:
+        held = _choose(_blocks(labels, max(length, 1)), labels, number)
         rest = labels.keys() - set(held)
-        sides = ([labels[name] for name in side] for side in (rest, held))
-        unseen, untrained = one_sided(*sides)
-        return _UNSEEN * len(unseen) + _UNTRAINED * len(untrained)
-
-    return min(choices, key=cost)
+        unseen, untrained = one_sided(*([labels[name] for name in side] for side in (rest, held)))
+        choices.setdefault(_UNSEEN * len(unseen) + _UNTRAINED * len(untrained), held)
+        if 0 in choices:
+            break
+    return choices[min(choices)]
 
 
 def one_sided(
@@ -67,11 +68,14 @@ def _blocks(labels: Mapping[str, frozenset[int]], length: int) -> list[tuple[str
         return [int(part) if at % 2 else part for at, part in enumerate(parts)], name
 
     ordered = sorted(labels, key=place)
-    scenes = groupby(ordered, key=lambda name: re.sub(r'\d+\D*$', '', stems[name]))
+    scene_of = {name: re.sub(r'\d+\D*$', '', stems[name]) for name in ordered}
+    if len(set(scene_of.values())) > _MOST_BLOCKS:  # neighbouring names are what is left
+        scene_of = dict.fromkeys(ordered, '')
     return [
         (scene, part.tolist())
-        for scene, names in ((scene, np.array(list(names))) for scene, names in scenes)
-        for part in np.array_split(names, -(-len(names) // length))
+        for scene, names in groupby(ordered, key=scene_of.get)
+        for frames in [np.array(list(names))]
+        for part in np.array_split(frames, -(-len(frames) // length))
     ]
 
 

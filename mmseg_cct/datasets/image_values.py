@@ -9,7 +9,6 @@ import numpy as np
 from mmseg_cct.datasets.files.image_format import ImageFormat, image_format
 from mmseg_cct.datasets.files.images import decode_channels, named_if_unreadable, require_channels
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.log import warn
 
 _PIXELS = 10_000  # sampled from an image, roughly
 _DEPTHS = (8, 10, 12, 14, 16, 32)  # bits that sensors have
@@ -24,7 +23,6 @@ class ImageValues(NamedTuple):
     loader: dict[str, Any]  # config of `LoadChannels`
     mean: list[float]  # of each loaded channel, in the loader's order
     std: list[float]  # likewise
-    has_nodata: bool = False  # whether a file names a value of pixels that count for nothing
 
 
 def measure_images(
@@ -41,9 +39,7 @@ def measure_images(
     """
     formats = {path: _format_of(path) for path in images}
     first, found = next(iter(formats.items()))
-    has_nodata = any(each.nodata is not None for each in formats.values())
-    plain = not has_nodata and all(each.is_plain for each in formats.values())
-    if channels is None and bits is None and plain:
+    if channels is None and bits is None and all(each.is_plain for each in formats.values()):
         return None
     # One loader reads all images, so they are of one kind.
     for path, other in formats.items():
@@ -61,11 +57,7 @@ def measure_images(
             f'numbers from 0 to {found.channels - 1}',
         )
     # The statistics are those of the values that the network gets: after the stretching.
-    pixels = [_pixels_of(path, chosen, each.nodata) for path, each in formats.items()]
-    values = np.concatenate(pixels).astype(np.float64)
-    if not len(values):
-        raise UserError(first, f'only pixels of the value {found.nodata}, its nodata', 'data')
-    _warn_of_lone_value(values, 2**found.bits - 1)
+    values = np.concatenate([_pixels_of(path, chosen) for path in formats]).astype(np.float64)
     limits = None if found.bits <= 8 and bits is None else _range_of(values, bits)
     if limits is not None:
         low, high = limits
@@ -77,7 +69,6 @@ def measure_images(
         loader if limits is None else dict(**loader, value_range=limits),
         values.mean(0).round(3).tolist(),
         [spread or 1.0 for spread in values.std(0).round(3).tolist()],
-        has_nodata,
     )
 
 
@@ -86,25 +77,13 @@ def _format_of(path: Path) -> ImageFormat:
         return image_format(file)
 
 
-def _warn_of_lone_value(values: np.ndarray, highest: int) -> None:
-    """Warns of a largest possible value far from all others, which mostly means no data."""
-    others = values[values < highest]
-    if len(others) < values.size and others.size and others.max() < highest / 2:
-        share = 100 * (1 - len(others) / values.size)
-        warn(
-            f'{share:.1f} % of the values are {highest}, the next lower one is {others.max():.0f}; '
-            f'expected those without data to be marked: gdal_edit.py -a_nodata {highest} FILE'
-        )
-
-
-def _pixels_of(path: Path, chosen: tuple[int, ...], nodata: float | None) -> np.ndarray:
-    """Reads the chosen channels of evenly spaced pixels with data, `(P, C)`."""
+def _pixels_of(path: Path, chosen: tuple[int, ...]) -> np.ndarray:
+    """Reads the chosen channels of evenly spaced pixels, `(P, C)`."""
     with named_if_unreadable(path, 'image'):
         pixels = decode_channels(path.read_bytes())
         require_channels(pixels, chosen)  # a grey JPEG among others has one
     flat = pixels.reshape(-1, pixels.shape[2])
-    flat = flat[:: max(len(flat) // _PIXELS, 1)]
-    return flat[(flat != nodata).any(1)][:, chosen]
+    return flat[:: max(len(flat) // _PIXELS, 1), chosen]
 
 
 def _default_channels(found: ImageFormat) -> tuple[int, ...]:

@@ -49,7 +49,6 @@ from .rehearsal import (
     metric_problems,
     rehearse_validation,
 )
-from .small_objects import describe_small_objects
 from .values import training_problems
 
 Problems = Iterator[Problem | UserError]
@@ -89,10 +88,6 @@ class PreflightHook(Hook):
             if self.files:
                 _warn_of_test_set(runner.cfg)
             say(describe_training(runner))
-            if runner.val_loop is not None:
-                validated = runner.val_loop.dataloader.dataset
-                if line := describe_small_objects(validated, _model(runner)):
-                    say(f'Note: {line}')
 
     def before_test(self, runner: Runner) -> None:
         """Checks model, metrics and images."""

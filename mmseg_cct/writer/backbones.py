@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from mmseg_cct.errors import UserError
+
 
 class Backbone(NamedTuple):
     """An encoder, or a model built on one."""
@@ -13,6 +15,13 @@ class Backbone(NamedTuple):
     # whether training crops are half as wide and high as the images, so that a step takes a quarter
     # of the time: for machines without a GPU
     halves_crops: bool = False
+
+    def require_multiples(self, option: str, sides: tuple[int, int] | None) -> None:
+        """Rejects width and height that are no multiples of the stride."""
+        if sides and any(side < self.stride or side % self.stride for side in sides):
+            width, height = (max(-(-side // self.stride), 1) * self.stride for side in sides)
+            expected = f'multiples of {self.stride}, the stride of the network, such as '
+            raise UserError(f'{option} {sides[0]}x{sides[1]}', '', f'{expected}{width}x{height}')
 
 
 BACKBONES = {

@@ -1,7 +1,7 @@
 """Writes values as configs do, and checks a config's text before it becomes a file."""
 
+import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -70,13 +70,14 @@ def write_config(file: Path, text: str) -> None:
     if replaced := re.search(r'\{\{.*', text):
         raise UserError(replaced[0], 'mmengine would replace it', 'names without {{')
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=file.parent, prefix='.', suffix='.py') as draft:
-        draft.write(text.encode())
-        draft.flush()
-        try:
-            config = load_config(draft.name, {})
-        except UserError as error:
-            raise error.renamed(lambda key: key.replace(draft.name, str(file))) from error
+    draft = file.with_name(f'.{file.stem}-{os.getpid()}.py')
+    try:
+        draft.write_text(text, encoding='utf-8')
+        config = load_config(str(draft), {})
+    except UserError as error:
+        raise error.renamed(lambda key: key.replace(str(draft), str(file))) from error
+    finally:
+        draft.unlink(missing_ok=True)
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         raise_problems(training_problems(config))
     write_atomic(file, text.encode())

@@ -1,14 +1,13 @@
 """Classes of a config: given, or from the table beside the masks; and which are no objects."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, extended, read_table, write_table
 from mmseg_cct.annotations.readers import find_reader, plain_masks
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.config.shipped import command_line
-from mmseg_cct.datasets.files.image_files import find_images
 from mmseg_cct.datasets.files.labels import check_classes, is_background, means_ignored
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import nearest
@@ -22,26 +21,21 @@ def classes_of_folder(
 ) -> tuple[str, ...]:
     """Finds the class names of a folder in the order of their ids.
 
-    Given ones must go on from those of a table; with `force`, not if no import has used it.
+    Given ones must go on from those of a table, whose ids the masks have; with `force` they
+    replace a table that no import has made.
 
     Raises:
         UserError: There are no names, they differ from the table, or the folder is still an export
             of a labelling tool.
     """
-    if Path(data).is_dir() and not Path(data, 'masks').is_dir():
+    if not Path(data, 'masks').is_dir():
         _require_masks(data)
     table = read_table(data)
-    if given is None:
-        if table is None:
-            expected = f'the class names, or {Path(data, TABLE)} of tools/import_masks.py'
-            raise UserError('--classes', 'missing', expected)
-        given = list(table.colours)
-    classes = tuple(given)
+    classes = tuple((table.colours if table else ()) if given is None else given)
     check_classes(classes)
-    if table and not _goes_on(classes, table) and not (force and not _is_imported(table)):
+    if table and not _goes_on(classes, table) and not (force and table.rest is None):
         found = f'{Path(data, TABLE)} has {" ".join(table.colours)}'
-        or_force = '' if _is_imported(table) else ', or --force'
-        expected = f'these first, in the same order, or no --classes{or_force}'
+        expected = 'these first, in the same order, or no --classes'
         raise UserError(f'--classes {" ".join(classes)}', found, expected)
     return classes
 
@@ -68,10 +62,6 @@ def _goes_on(classes: Sequence[str], table: ClassTable) -> bool:
     return tuple(classes[: len(table.colours)]) == tuple(table.colours)
 
 
-def _is_imported(table: ClassTable) -> bool:
-    return table.rest is not None or bool(table.renamed)
-
-
 def context_of_classes(classes: Sequence[str], given: Sequence[str] | None) -> tuple[str, ...]:
     """Finds the classes that are not objects: the given ones, or else the background."""
     if given is None:
@@ -82,35 +72,23 @@ def context_of_classes(classes: Sequence[str], given: Sequence[str] | None) -> t
     return tuple(given)
 
 
-def require_meant(data: str, classes: Sequence[str], context: Sequence[str] | None) -> None:
-    """Asks whether classes named like pixels without a label are meant, as an import may say."""
+def reject_void_names(data: str, classes: Sequence[str], context: Sequence[str] | None) -> None:
+    """Rejects names such as "void" unless `context` or an import's table confirms them."""
     meant = {*(context or ()), *(table.colours if (table := read_table(data)) else ())}
-    if asked := [name for name in classes if means_ignored(name) and name not in meant]:
-        folders = f'{data}/masks', '--images', f'{data}/images'
-        ids = [f'{name}={index}' for index, name in enumerate(classes)]
-        names = [f'{name}=' for name in asked]
-        out = '--out', f'{data.rstrip("/")}_labelled'
-        command = command_line('import_masks', *folders, '--colors', *ids, '--rename', *names, *out)
-        found = 'named like pixels without a label, would be trained'
-        meant_so = f'--context {" ".join(asked)} to train it as no object'
-        raise UserError(f'class {asked[0]}', found, f'{command} to ignore it, or {meant_so}')
+    for name in classes:
+        if means_ignored(name) and name not in meant:
+            found = 'named like pixels without a label, but would be trained'
+            expected = f'255 in the masks where pixels are ignored, or --context {name} to train it'
+            raise UserError(f'class {name}', found, expected)
 
 
-def require_no_masks_among(images: Path, data: str) -> None:
+def reject_masks_among(images: Collection[str], data: str) -> None:
     """Rejects masks among the photos, such as `a_mask.png` beside `a.jpg`: unlabelled photos."""
-    found = find_images(images)
-    ends = {name: _MASK.sub('', name) for name in found if _MASK.sub('', name) in found}
-    strays = [name for name, photo in ends.items() if photo != name]
+    strays = [name for name in images if (photo := _MASK.sub('', name)) != name and photo in images]
     if strays:
-        end = strays[0].removeprefix(ends[strays[0]]) + found[strays[0]].suffix
-        options = '--images', images, '--mask-suffix', end, '--binary', 'NAME', '--rest'
-        out = 'background', '--out', f'{data.rstrip("/")}_imported'
-        command = command_line('import_masks', images, *options, *out)
-        raise UserError(
-            found[strays[0]],
-            f'named like a mask ({len(strays)} in all), would be an unlabelled photo',
-            f'photos alone, as {command} sorts them (or --colors, see its --help)',
-        )
+        found = f'named like a mask ({len(strays)} in all), would be an unlabelled photo'
+        command = command_line('import_masks', f'{data}/images', '--help')
+        raise UserError(f'{data}/images/{strays[0]}', found, f'photos alone ({command} sorts them)')
 
 
 def _require_masks(data: str) -> None:

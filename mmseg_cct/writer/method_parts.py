@@ -13,7 +13,7 @@ _RAMP = dict(
     schedule='exp',
     fraction=0.1,
 )
-_HOOKS = dict(ramp_up=_RAMP, teacher=dict(type='TeacherHook', decay=0.99))
+HOOKS = dict(ramp_up=_RAMP, teacher=dict(type='TeacherHook', decay=0.99))
 
 
 def method_parts(
@@ -27,7 +27,7 @@ def method_parts(
     part that the method removes is missing.
     """
     setting = dict(
-        model=dict(model), train_dataloader=dict(dataset=dict(dataset)), default_hooks=_HOOKS
+        model=dict(model), train_dataloader=dict(dataset=dict(dataset)), default_hooks=HOOKS
     )
     overlay = read_method(method)
     own = dict(overlay.get('model') or {})

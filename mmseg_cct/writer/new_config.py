@@ -10,8 +10,13 @@ from mmengine.registry import DefaultScope
 
 from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import CONFIGS, SCOPE, WORK_DIRS, next_commands, next_round
-from mmseg_cct.datasets.files.image_files import read_list, require_listable, write_list
+from mmseg_cct.config.shipped import CONFIGS, SCOPE, WORK_DIRS, next_commands
+from mmseg_cct.datasets.files.image_files import (
+    find_images,
+    read_list,
+    require_listable,
+    write_list,
+)
 from mmseg_cct.datasets.files.labels import judge_labels
 from mmseg_cct.datasets.folder_summary import FolderSummary, describe_folder, summarize_folder
 from mmseg_cct.datasets.hold_out import hold_out, one_sided
@@ -25,29 +30,20 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.text import one_line
 
-from .backbones import BACKBONES, Backbone
+from .backbones import BACKBONES
+from .choices import PRESETS, Choices, check_choices, plain_name
 from .config_text import Code, assignment, installed_bases, write_config
 from .folder_classes import (
     classes_of_folder,
     context_of_classes,
-    require_meant,
-    require_no_masks_among,
+    reject_masks_among,
+    reject_void_names,
     table_of_folder,
 )
-from .method_parts import method_parts
-from .rounds import (
-    Choices,
-    changes_since,
-    latest_round,
-    options_line,
-    plain_name,
-    report_of_rounds,
-    require_new_round,
-)
-from .small_objects import SmallObjects
+from .image_sizes import choose_sizes
+from .method_parts import HOOKS, method_parts
+from .pipeline_lines import pipeline_lines
 
-_LONGEST_SIDE = 512  # pixels, if no size is chosen
-_SHORTEST_CROP = 96  # pixels, if no crop is chosen
 # A class with a smaller share of the labelled pixels is rare: cross-entropy may never find it.
 RARE_SHARE = 0.02
 _LOSSES_OF_RARE = dict(loss_decode=[dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')])
@@ -71,16 +67,22 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     config.
 
     Raises:
-        UserError: The folder, a name, the size or the weights do not fit, or a file exists.
+        UserError: The folder, a name, the size or the weights do not fit, or the config exists.
     """
     # 1. What is in the folder, before anything is decided
+    check_choices(data, choices)
     require_outside(out, [Path(data, kind) for kind in ('images', 'masks')], '--out')
+    file = Path(out, f'{choices.method}_{choices.backbone}_{plain_name(data)}.py')
+    if file.exists() and not choices.force:
+        again = 'it also trains masks that were added since: give train.py another --work-dir'
+        raise UserError(f'{file}: exists, and {again}; or choose another --out, or --force')
     classes = classes_of_folder(data, choices.classes, choices.force)
     context = context_of_classes(classes, choices.context)
-    require_meant(data, classes, choices.context)
-    require_no_masks_among(Path(data, 'images'), data)
-    chosen, force = BACKBONES[choices.backbone], choices.force
-    summary = summarize_folder(data, classes, choices.mask_suffix, choices.channels, choices.bits)
+    reject_void_names(data, classes, choices.context)
+    images = find_images(Path(data, 'images'))
+    reject_masks_among(images, data)
+    given = choices.mask_suffix, choices.channels, choices.bits
+    summary = summarize_folder(data, classes, images, *given)
     if choices.method != 'supervised' and not summary.unlabeled:
         raise UserError(
             f'{data}/images',
@@ -89,126 +91,102 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
             'that leave masks out',
         )
 
-    # 2. The size at which the network sees it: whole images, or crops and windows of them
-    values, iters = summary.values, choices.iters
-    size = choices.size or _default_size(summary.size, chosen.stride)
-    crop = choices.crop or _default_crop(size, chosen)
-    may_crop = choices.size is None
-    objects = SmallObjects(summary.widths, summary.size, size, chosen.stride, may_crop)
-    if objects.in_windows:
-        size = _default_size(summary.size, chosen.stride, longest=max(summary.size))
-    for option, sides in (('--size', size), ('--crop', crop)):
-        if any(side < chosen.stride or side % chosen.stride for side in sides):
-            width, height = (max(-(-s // chosen.stride), 1) * chosen.stride for s in sides)
-            expected = f'multiples of {chosen.stride}, the stride of the network, such as '
-            raise UserError(f'{option} {sides[0]}x{sides[1]}', '', f'{expected}{width}x{height}')
-
-    # 3. The file: the first of the folder, or that of the next round
-    first = Path(out, f'{choices.method}_{choices.backbone}_{plain_name(data)}.py')
-    latest = latest_round(first)
-    # --force writes the latest round anew; later rounds keep the validation images of the first
-    redraw = force and latest in (None, first)
+    # 2. What follows from it, where the user has not chosen
+    preset, backbone = PRESETS[choices.preset], BACKBONES[choices.backbone]
+    iters, batch_size = choices.iters or preset.iters, choices.batch_size or preset.batch_size
+    sizes = choose_sizes(
+        summary.size, summary.widths, backbone, preset.longest,
+        choices.size, choices.crop, may_window=choices.preset != 'quick',
+    )  # fmt: skip
     val_list = None if summary.validation else Path(out, 'val.txt')
-    held = _held_out(summary.labels, val_list, redraw) if val_list else []
-    title = _title(chosen, data, summary, len(held))
+    held = _held_out(summary.labels, val_list, choices.force) if val_list else []
     least = RARE_SHARE * int(summary.pixels.sum())
     rare = [name for name, pixels in zip(classes, summary.pixels) if 0 < pixels < least]
-    base = load_config(str(CONFIGS / '_base_/models' / f'{chosen.model}.py'), {}).model
-    start = _start(base.backbone, choices.weights, choices.from_scratch)
-    if latest and not force:
-        require_new_round(latest, title)
-    file = (latest if force else next_round(latest)) if latest else first
 
-    # 4. What the config changes of its bases, with the method merged in
-    heads = base.auxiliary_head if isinstance(base.auxiliary_head, list) else []
+    # 3. What the config changes of its bases, with the method merged in
+    values = summary.values
+    base = load_config(str(CONFIGS / '_base_/models' / f'{backbone.model}.py'), {}).model
+    start = _start(base.backbone, choices.weights, choices.from_scratch)
+    measured = dict(mean=values.mean, std=values.std) if values else {}
     model = dict(
-        data_preprocessor=dict(
-            size=Code('crop_size'), **(dict(mean=values.mean, std=values.std) if values else {})
-        ),
+        data_preprocessor=dict(size=Code('crop_size'), **measured),
         **_backbone(base.backbone, start, values),
         decode_head=dict(num_classes=len(classes), **(_LOSSES_OF_RARE if rare else {})),
         auxiliary_head=dict(num_classes=len(classes), context_classes=context),
-        **(dict(test_cfg=objects.windows) if objects.in_windows else {}),
+        **(dict(test_cfg=sizes.windows) if sizes.windows else {}),
     )
-    labeled, unlabeled, val = _folders(Path(data), choices.mask_suffix, val_list)
-    sets = dict(labeled=labeled, unlabeled=unlabeled)
-    parts = method_parts(choices.method, model, sets, base.decode_head.type)
+    folders = dict(
+        labeled=_folder('labeled', 'train_pipeline', exclude=val_list),
+        unlabeled=_folder('unlabeled', 'unlabeled_pipeline'),
+    )
+    parts = method_parts(choices.method, model, folders, base.decode_head.type)
     bank = parts['model'].pop('auxiliary_head', None)
+    heads = base.auxiliary_head if isinstance(base.auxiliary_head, list) else []
+    parts['train_dataloader'] = dict(batch_size=batch_size, **parts['train_dataloader'])
     parts['model']['auxiliary_head'] = _auxiliary_heads(heads, bank, len(classes))
-    parts['train_dataloader'] = dict(batch_size=choices.batch_size, **parts['train_dataloader'])
+    loop = 'iterations'
+    if parts['default_hooks'] == HOOKS:  # those of this base
+        loop = 'cct_teacher'
+        del parts['default_hooks']
     if choices.from_scratch:  # the backbone learns as fast as the rest
-        parts = {**parts, 'optim_wrapper': dict(paramwise_cfg=None)}
-    schedule = 'adamw_small' if choices.from_scratch else chosen.schedule
+        parts['optim_wrapper'] = dict(paramwise_cfg=None)
+    schedule = 'adamw_small' if choices.from_scratch else backbone.schedule
 
-    # 5. The text, in the order in which one reads a config
+    # 4. The text, in the order in which one reads a config
+    folder = dict(image_dir=f'{data}/images', mask_dir=f'{data}/masks', classes=Code('classes'))
+    if choices.mask_suffix != '.png':
+        folder['mask_suffix'] = choices.mask_suffix
     lines = [
-        title,
-        '# Written by tools/new_config.py, yours to change.',
-        options_line(choices),
-        assignment('_base_', _bases(chosen.model, schedule, out)),
+        f'# {backbone.title} on {one_line(data)}: written by tools/new_config.py, yours to change.',
+        assignment('_base_', _bases(out, backbone.model, loop, schedule)),
         '',
         assignment('classes', classes),
-        *_size_lines(size, objects.in_windows),
-        f'{assignment("crop_size", crop[::-1])}  # height, width',
-        '',
-        *_pipeline_lines(values, size, crop if objects.in_windows else None),
+        assignment('folder', dict(type='FolderDataset', **folder)),
+        *pipeline_lines(values, sizes, 'unlabeled' in parts['train_dataloader']['dataset']),
         *_rare_comment(rare),
         assignment('model', parts.pop('model')),
         '# batch_size counts pairs of a labelled and an unlabelled image',
         assignment('train_dataloader', parts.pop('train_dataloader')),
-        assignment('auto_scale_lr', dict(base_batch_size=choices.batch_size)),
-        assignment('val_dataloader', dict(dataset=val)),
+        assignment('auto_scale_lr', dict(base_batch_size=batch_size)),
+        assignment('val_dataloader', dict(dataset=_validated(data, val_list))),
         'test_dataloader = val_dataloader',
         '',
         assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
         assignment('param_scheduler', dict(end=iters)),
         *(assignment(name, value) for name, value in parts.items() if value),
     ]
-    text = ''.join(f'{line}\n' for line in lines)
 
-    # 6. Written beside it: who validates, and the names of the classes
-    changes = changes_since(latest, text) if latest and file != latest else ()
-    write_config(file, text)
+    # 5. Written beside it: who validates, and the names of the classes
+    write_config(file, ''.join(f'{line}\n' for line in lines))
     lists = []
-    if val_list and (redraw or not val_list.exists()):
+    if val_list and (choices.force or not val_list.exists()):
         write_list(val_list, held)
         lists.append(val_list)
     if (table := table_of_folder(data, classes)) is not None:
         lists.append(table)
 
-    # 7. What the user should know, and run next
-    warnings = [
-        *changes,
+    # 6. What the user should know, and run next
+    rare_note = [f'rare: {", ".join(rare)}; the config adds the Lovász loss'] if rare else []
+    warnings = (
         *judge_labels(Counter(summary.labels.values()), classes, 'masks'),
         *_one_sided(summary, classes, held),
-        objects.warning(),
-    ]
+    )
     # a second config of the same data, in another folder, has the same names
-    folder = Path(out).resolve().name
-    root = WORK_DIRS if folder == plain_name(data) else f'{WORK_DIRS}/{folder}'
-    commands = *next_commands(file, choices.method, root), *report_of_rounds(first, file, root)
-    rare_note = f'rare: {", ".join(rare)}; the config adds the Lovász loss' if rare else None
-    notes = rare_note, objects.note()
+    root = Path(out).resolve().name
+    root = WORK_DIRS if root == plain_name(data) else f'{WORK_DIRS}/{root}'
     return NewConfig(
         describe_folder(summary, classes, held),
         file,
         tuple(lists),
-        tuple(filter(None, notes)),
-        tuple(filter(None, warnings)),
-        commands,
+        (*rare_note, *sizes.notes),
+        warnings,
+        next_commands(file, choices.method, root),
     )
 
 
-def _title(backbone: Backbone, data: str, summary: FolderSummary, held: int) -> str:
-    return (
-        f'# {backbone.title} on {one_line(data)}: {len(summary.labels) - held} labelled and '
-        f'{summary.unlabeled} unlabelled images, {len(summary.validation) or held} to validate on.'
-    )
-
-
-def _bases(model: str, schedule: str, out: str) -> Any:
+def _bases(out: str, model: str, loop: str, schedule: str) -> Any:
     """The base files: in the config's own checkout, or in the installed package."""
-    parts = f'models/{model}', 'datasets/pairs', 'schedules/iterations', f'schedules/{schedule}'
+    parts = f'models/{model}', 'datasets/pairs', f'schedules/{loop}', f'schedules/{schedule}'
     configs, folder = CONFIGS.resolve(), Path(out).resolve()
     if folder.is_relative_to(configs):
         root = Path(os.path.relpath(configs / '_base_', folder)).as_posix()
@@ -216,93 +194,18 @@ def _bases(model: str, schedule: str, out: str) -> Any:
     return installed_bases(*(f'{SCOPE}::_base_/{part}.py' for part in parts))
 
 
-def _folders(
-    data: Path, mask_suffix: str, val_list: Path | None
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The labelled, the unlabelled and the validation set."""
-    suffix = {} if mask_suffix == '.png' else dict(mask_suffix=mask_suffix)
-    rest, held = {}, {}
-    if val_list:  # masks that are added later are trained on, too
-        rest, held = dict(exclude=str(val_list)), dict(ann_file=str(val_list))
-
-    def folder(root: Path, subset: str, pipeline: str, **lists: str) -> dict[str, Any]:
-        return dict(
-            type='FolderDataset',
-            image_dir=str(root / 'images'),
-            mask_dir=str(root / 'masks'),
-            **suffix,
-            **lists,
-            classes=Code('classes'),
-            subset=subset,
-            pipeline=Code(pipeline),
-        )
-
-    return (
-        folder(data, 'labeled', 'train_pipeline', **rest),
-        folder(data, 'unlabeled', 'unlabeled_pipeline'),
-        folder(data if val_list else data / 'val', 'labeled', 'test_pipeline', **held),
-    )
+def _folder(subset: str, pipeline: str, **lists: Path | None) -> Code:
+    """Code of a data set in the config's `folder`; `lists` are paths of lists of images."""
+    named = {key: str(path) for key, path in lists.items() if path}
+    settings = [f'{key}={value!r}' for key, value in dict(subset=subset, **named).items()]
+    return Code(f'dict(folder, {", ".join(settings)}, pipeline={pipeline})')
 
 
-def _size_lines(size: tuple[int, int], in_windows: bool) -> Iterator[str]:
-    if not in_windows:
-        yield f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2'
-    else:
-        yield f'# Images of {size[0]}x{size[1]} keep their size: resized, objects would vanish.'
-        yield '# model.test_cfg predicts them in windows.'
-
-
-def _pipeline_lines(
-    values: ImageValues | None, size: tuple[int, int], crop: tuple[int, int] | None
-) -> list[str]:
-    """The pipelines; images are loaded by MMSegmentation's loader, if that suits them.
-
-    `crop` are the training crops of images that are not resized as a whole.
-    """
-    load, comment = dict(type='LoadImageFromFile'), []
-    if values is not None:
-        load = values.loader
-        comment = [f'# {values.description}; mean and std were measured']
-    masks, pack = [dict(type='LoadAnnotations')], dict(type='PackSegInputs')
-    if values is not None and values.has_nodata:
-        masks.append(dict(type='IgnoreNodata'))
-    whole = [dict(type='Resize', scale=Code('image_size'), keep_ratio=True)]
-    scaled = [dict(type='RandomResize', ratio_range=(0.5, 2.0), keep_ratio=True)]
-    if crop is None:
-        scaled[0]['scale'] = Code('image_size')
-    else:  # a part alone is scaled: whole images would take seconds and gigabytes
-        part = crop[0] * 2, crop[1] * 2
-        whole, scaled[0]['scale'] = [], part
-        scaled.insert(0, dict(type='RandomCrop', crop_size=part[::-1]))
-    cut = dict(type='RandomCrop', crop_size=Code('crop_size'))
-    flip = dict(type='RandomFlip', prob=0.5)
-    views = [
-        dict(type='Resize', keep_ratio=True, scale=tuple(int(side * scale) for side in size))
-        if crop is None
-        else dict(type='Resize', keep_ratio=True, scale_factor=scale)
-        for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
-    ]
-    flips = [dict(type='RandomFlip', prob=prob) for prob in (0.0, 1.0)]
-    loader = Code('load')
-    pipelines = dict(
-        # the first of ten crops in which no class fills more than three quarters
-        train_pipeline=[loader, *masks, *scaled, dict(cut, cat_max_ratio=0.75), flip, pack],
-        unlabeled_pipeline=[loader, *scaled, cut, flip, pack],
-        # masks after the resize: the prediction is compared at the mask's own size
-        test_pipeline=[loader, *whole, *masks, pack],
-        tta_pipeline=[
-            loader,
-            dict(
-                type='TestTimeAug', transforms=[views, flips, *([step] for step in masks), [pack]]
-            ),
-        ],
-    )
-    return [
-        *comment,
-        assignment('load', load),
-        *(assignment(name, steps) for name, steps in pipelines.items()),
-        '',
-    ]
+def _validated(data: str, val_list: Path | None) -> Code:
+    if val_list:
+        return _folder('labeled', 'test_pipeline', ann_file=val_list)
+    place = f'image_dir={f"{data}/val/images"!r}, mask_dir={f"{data}/val/masks"!r}'
+    return Code(f"dict(folder, {place}, subset='labeled', pipeline=test_pipeline)")
 
 
 def _backbone(
@@ -339,24 +242,8 @@ def _auxiliary_heads(heads: Sequence[Any], bank: Mapping[str, Any] | None, numbe
     return [*own, Code(f'dict({place}[{len(heads) - 1}], {settings})')]
 
 
-def _default_size(
-    images: tuple[int, int], stride: int, longest: int = _LONGEST_SIDE
-) -> tuple[int, int]:
-    """The size of images in multiples of the stride, and of a longest side at most."""
-    scale = min(longest / max(images), 1.0)
-    width, height = (max(int(side * scale) // stride, 1) * stride for side in images)
-    return width, height
-
-
-def _default_crop(size: tuple[int, int], backbone: Backbone) -> tuple[int, int]:
-    if not backbone.halves_crops or min(size) < 2 * _SHORTEST_CROP:
-        return size
-    width, height = (-(-side // 2 // backbone.stride) * backbone.stride for side in size)
-    return width, height
-
-
 def _held_out(labeled: Mapping[str, frozenset[int]], val_list: Path, redraw: bool) -> list[str]:
-    """Names the labelled images to validate on: those of earlier rounds, for comparable results."""
+    """Names the labelled images to validate on: those of earlier configs, to be comparable."""
     if len(labeled) < 2:
         raise UserError('masks', 'one mask, and no folder val to validate on', 'two masks or more')
     if redraw or not val_list.exists():
@@ -364,8 +251,8 @@ def _held_out(labeled: Mapping[str, frozenset[int]], val_list: Path, redraw: boo
         return hold_out(labeled)
     held = read_list(val_list)
     if missing := [name for name in held if name not in labeled]:
-        expected = 'a list of labelled images, another --out, or no such file, so that a new list '
-        raise UserError(val_list, f'{missing[0]} has no mask', f'{expected}is drawn')
+        expected = 'a list of labelled images, another --out, or --force to draw a new list'
+        raise UserError(val_list, f'{missing[0]} has no mask', expected)
     return held
 
 
@@ -374,13 +261,11 @@ def _one_sided(
 ) -> Iterator[str]:
     """Warns of classes that are trained but not validated on, and the other way round."""
     unseen, untrained = one_sided(*(side.values() for side in summary.sides(held)))
-    for ids, found in (
-        (unseen, 'in no mask to validate on, so nothing tells how well it is learned'),
-        (untrained, 'in masks to validate on only, so it is never learned'),
-    ):
+    for ids, found in ((unseen, 'validation'), (untrained, 'training')):
         if ids:
             names = ', '.join(classes[index] for index in sorted(ids))
-            yield f'masks: {names}: {found}; expected masks of it on both sides'
+            lost = 'its IoU cannot be measured' if ids is unseen else 'it is never learned'
+            yield f'masks: no {found} mask contains {names}, so {lost}'
 
 
 def _start(backbone: Mapping[str, Any], weights: str | None, from_scratch: bool) -> dict[str, Any]:
@@ -393,8 +278,6 @@ def _start(backbone: Mapping[str, Any], weights: str | None, from_scratch: bool)
             expected = '--weights, or an encoder that is trained'
             raise UserError('--from-scratch', 'a frozen encoder would stay random', expected)
         return dict(pretrained=False) if is_timm else dict(init_cfg=None)
-    if not Path(weights).is_file():
-        raise UserError('--weights', f'{weights} is not a file', 'a checkpoint')
     with DefaultScope.overwrite_default_scope('mmseg'):
         if is_timm:
             require_weights_of_timm(backbone, weights, 'model.backbone')

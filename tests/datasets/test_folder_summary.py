@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 from folders import save
 
-from mmseg_cct.datasets.folder_summary import describe_folder, summarize_folder
+from mmseg_cct.datasets.files.image_files import find_images
+from mmseg_cct.datasets.folder_summary import describe_folder
+from mmseg_cct.datasets.folder_summary import summarize_folder as _summarize_folder
 from mmseg_cct.errors import UserError
 
 CLASSES = ('x', 'y', 'z')
+
+
+def summarize_folder(root, classes, *suffix):
+    return _summarize_folder(root, classes, find_images(root / 'images'), *suffix)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from folders import CLASSES
 
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
+from mmseg_cct.writer.folder_classes import context_of_classes, reject_void_names
 from mmseg_cct.writer.new_config import Choices, new_config
 
 
@@ -15,10 +16,7 @@ def test_the_table_of_an_import_names_the_classes(tmp_path):
     written = new_config(str(data), str(tmp_path / 'configs'), Choices())
     assert "classes = ('background', 'car', 'road')" in written.file.read_text()
     with pytest.raises(UserError, match=r'--classes car road: .*has background car road; expected'):
-        new_config(str(data), str(tmp_path / 'configs'), Choices(['car', 'road']))
-    (data / 'classes.json').unlink()
-    with pytest.raises(UserError, match=r'--classes: missing; expected .*, or .*classes\.json'):
-        new_config(str(data), str(tmp_path / 'configs'), Choices())
+        new_config(str(data), str(tmp_path / 'configs'), Choices(['car', 'road'], force=True))
 
 
 @pytest.mark.parametrize('export', [exports.labelme, exports.segmentation_mask])
@@ -32,8 +30,19 @@ def test_a_folder_that_is_an_export_is_told_the_way_in(tmp_path, export):
 def test_masks_among_the_photos_are_no_photos(data, tmp_path):
     shutil.copy(data / 'masks/1.png', data / 'images/1_Mask.png')
     shutil.copy(data / 'images/2.jpg', data / 'images/1_photo.jpg')
-    with pytest.raises(UserError, match=r'1_Mask\.png: named like a mask \(1 in all\)') as e:
+    with pytest.raises(UserError, match=r'1_Mask: named like a mask \(1 in all\)'):
         new_config(str(data), str(tmp_path / 'configs'), Choices(CLASSES))
     (data / 'images/1_Mask.png').unlink()
-    assert f'--images {data}/images --mask-suffix _Mask.png --binary NAME' in str(e.value)
     new_config(str(data), str(tmp_path / 'configs'), Choices(CLASSES))
+
+
+def test_the_background_is_no_object_unless_told():
+    assert context_of_classes(('_background_', 'crack'), None) == ('_background_',)
+    assert context_of_classes(('road', 'crack'), None) == ()
+    assert context_of_classes(('road', 'crack'), ['crack']) == ('crack',)
+
+
+def test_a_name_like_void_is_meant_if_it_is_context(tmp_path):
+    reject_void_names(str(tmp_path), ('void', 'crack'), ['void'])
+    with pytest.raises(UserError, match='class void: named like pixels without a label'):
+        reject_void_names(str(tmp_path), ('void', 'crack'), None)

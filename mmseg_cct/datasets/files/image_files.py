@@ -14,7 +14,7 @@ from mmseg_cct.utils.text import is_unicode
 
 # Folders that link to one another make a tree of paths that grows without limit.
 _MOST_WAYS = 1000
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.jp2')
+IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 
 
 def find_files(folder: str | os.PathLike) -> list[Path]:

@@ -19,10 +19,10 @@ from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.text import one_line
 
 from .image_files import require_file
-from .image_format import UnsuitableImage, image_format, require_plain
+from .image_format import UnsuitableImage, image_format, pages_of_tiff, require_plain
 
 # What Pillow may open, whatever a file is named: by default it runs Ghostscript on PostScript.
-_FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'JPEG2000', 'PNG', 'PPM', 'TIFF', 'WEBP')
+_FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'PNG', 'PPM', 'TIFF', 'WEBP')
 ORIENTATION = 0x0112  # the EXIF tag
 # The last bytes of a format; some programs append a little.
 _ENDS = {'JPEG': b'\xff\xd9', 'PNG': b'IEND'}
@@ -120,7 +120,8 @@ def select_channels(
     clipped. Without it, the image has 8 bits and the result is uint8.
 
     Raises:
-        UnsuitableImage: The image has no such channel, or values of another type.
+        UnsuitableImage: The image has no such channel, or values that are not finite or of another
+            type.
     """
     require_channels(pixels, channels)
     if value_range is None and pixels.dtype != np.uint8:
@@ -133,6 +134,12 @@ def select_channels(
         )
     order = list(channels)[::-1] if len(channels) == 3 else list(channels)
     chosen = pixels[..., order]
+    if chosen.dtype.kind == 'f' and not (finite := np.isfinite(chosen)).all():
+        # to fill them would let the network see a made-up value, and a mean of NaN reaches all
+        raise UnsuitableImage(
+            f'{(~finite).any(-1).sum()} pixels are NaN or infinite; expected a finite value there, '
+            'and 255 in the mask'
+        )
     if value_range is not None:
         low, high = value_range
         chosen = (chosen.astype(np.float32).clip(low, high) - low) * (255 / (high - low))
@@ -163,10 +170,11 @@ def read_mask(
     """
     with named_if_unreadable(path, 'mask'):
         with open_image(path, backend_args) as image:
-            image.load()
-            ids, mode, kind = np.array(image), image.mode, image.format
+            kind = image.format
+            pages = pages_of_tiff(image.fp) if kind == 'TIFF' else getattr(image, 'n_frames', 1)
+            image.seek(0)
+            ids, mode = np.array(image), image.mode
             orientation = image.getexif().get(ORIENTATION, 1)
-            pages = getattr(image, 'n_frames', 1)
         loaded = ids
         if backend in ('cv2', None):  # these scale low bit depths and turn palettes into colours
             data = fileio.get(path, backend_args)

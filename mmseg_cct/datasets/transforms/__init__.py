@@ -1,6 +1,6 @@
 """Transforms of MMSeg's pipelines."""
 
-from .load_channels import IgnoreNodata, LoadChannels
+from .load_channels import LoadChannels
 from .score_at_size import ScoreAtSize
 from .set_domain import SetDomain
 from .strong_views import StrongViews
@@ -12,7 +12,6 @@ from .unlabeled import (
 )
 
 __all__ = [
-    'IgnoreNodata',
     'LoadChannels',
     'LoadPseudoLabels',
     'MarkValidPixels',

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import mmengine.fileio as fileio
 import numpy as np
-from mmcv.transforms import BaseTransform, LoadImageFromFile
+from mmcv.transforms import LoadImageFromFile
 from mmseg.registry import TRANSFORMS
 
-from mmseg_cct.datasets.files.image_format import image_format
 from mmseg_cct.datasets.files.images import decode_channels, named_if_unreadable, select_channels
 from mmseg_cct.errors import UserError
 
@@ -61,27 +60,11 @@ class LoadChannels(LoadImageFromFile):
     def transform(self, results: dict) -> dict:
         """Adds `img`, `img_shape` and `ori_shape`.
 
-        If the file names a value of pixels without data, they are marked as `nodata`, `(H, W)`.
-
         Raises:
-            UserError: If the file is unreadable or lacks the channels.
+            UserError: If the file is unreadable, lacks the channels, or has values that are NaN or
+                infinite.
         """
         path = results['img_path']
         with named_if_unreadable(path, 'image'):
-            data = fileio.get(path, backend_args=self.backend_args)
-            image = self.decode(data)
-            if (nodata := image_format(data).nodata) is not None:
-                results['nodata'] = (decode_channels(data) == nodata).all(-1)
+            image = self.decode(fileio.get(path, backend_args=self.backend_args))
         return {**results, 'img': image, 'img_shape': image.shape[:2], 'ori_shape': image.shape[:2]}
-
-
-@TRANSFORMS.register_module()
-class IgnoreNodata(BaseTransform):
-    """Gives pixels without data (GDAL's `nodata`) the ignored label; follows `LoadAnnotations`."""
-
-    def transform(self, results: dict) -> dict:
-        """Changes `gt_seg_map` where `LoadChannels` has marked `nodata`, if both are there."""
-        labels, nodata = results.get('gt_seg_map'), results.get('nodata')
-        if labels is not None and nodata is not None and nodata.shape == labels.shape:
-            labels[nodata] = 255
-        return results

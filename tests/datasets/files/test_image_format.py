@@ -6,16 +6,17 @@ import sys
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 from tiff import pixels_of, tiff_bytes
 
-from mmseg_cct.datasets.files.image_files import find_images
-from mmseg_cct.datasets.files.image_format import UnsuitableImage, image_format
+from mmseg_cct.datasets.files.image_format import UnsuitableImage, image_format, pages_of_tiff
 from mmseg_cct.datasets.files.images import (
     as_rgb,
     decode_channels,
     decode_image,
     image_size,
     read_image,
+    read_mask,
 )
 from mmseg_cct.errors import UserError
 
@@ -35,7 +36,7 @@ FILES = {
     'fourth channel': (tiff_bytes(byte(4), 2, extra=(0,)), '4 channels of 8 bits'),
     'opacity': (tiff_bytes(byte(4), 2, extra=(2,)), '4 channels of 8 bits'),
     'five planes': (tiff_bytes(pixels_of(5), separate=True), '5 channels of 16 bits'),
-    'floats': (tiff_bytes(byte(3).astype('float32'), 2), '3 channels of 32 bits, floating point'),
+    'floats': (tiff_bytes(byte(3).astype('float32'), 2), '3 channels of 32 bits, floats'),
 }
 PLAIN = {
     'rgb.tif': tiff_bytes(byte(3), 2),
@@ -117,23 +118,30 @@ def test_any_channels_can_be_looked_at():
     assert as_rgb(image[..., 0]).tolist() == [[[10] * 3]]  # MMSeg's `grayscale`
 
 
-@pytest.mark.parametrize(
-    ('pixels', 'plain'), [(pixels_of(3, 8, dtype='uint8'), True), (pixels_of(1), False)]
-)
-def test_a_jpeg_2000_is_read_in_folders_and_alone(tmp_path, pixels, plain):
-    path, pixels = tmp_path / 'tile.jp2', pixels.repeat(16, 0).repeat(16, 1)
-    cv2.imwrite(str(path), pixels, [cv2.IMWRITE_JPEG2000_COMPRESSION_X1000, 1000])
-    found = image_format(path.read_bytes())
-    bits = 8 * pixels.itemsize
-    assert (found.channels, found.bits, found.is_plain) == (pixels.shape[2], bits, plain)
-    assert find_images(tmp_path) == {'tile': path}
-    assert np.array_equal(decode_channels(path.read_bytes())[..., ::-1], pixels)
+@pytest.mark.parametrize(('kind', 'pages'), [(0, 2), (1, 1), (5, 1)])
+def test_overviews_are_no_pages_and_pages_are_refused(tmp_path, kind, pages):
+    """`NewSubfileType` 1 is a smaller copy, 4 a mask of opacity; channels of ImageJ have 0."""
+    first, second = (Image.fromarray(byte(1)[..., 0]) for _ in range(2))
+    second.encoderinfo = dict(tiffinfo={254: kind})
+    path = tmp_path / 'a.tif'
+    first.save(path, save_all=True, append_images=[second])
+    with path.open('rb') as file:
+        assert pages_of_tiff(file) == pages
+    if pages == 1:
+        assert decode_image(path.read_bytes()).shape == (6, 8, 3)
+        assert read_mask(path).shape == (6, 8)
+        return
+    for read in (decode_image, decode_channels):
+        with pytest.raises(UnsuitableImage, match='2 pages; expected one page'):
+            read(path.read_bytes())
+    with pytest.raises(UserError, match='2 pages'):
+        image_size(str(path), None, False)
+    with pytest.raises(UserError, match='2 pages'):
+        read_mask(path)
 
 
-@pytest.mark.parametrize('suffix', ['.jp2', '.pgm', '.png'])
-def test_16_bits_are_no_plain_image_in_any_format(suffix):
+def test_16_bits_are_no_plain_image():
     for kind, bits in ((np.uint8, 8), (np.uint16, 16)):
-        data = cv2.imencode(suffix, np.ones((32, 40), kind))[1].tobytes()
+        data = cv2.imencode('.png', np.ones((32, 40), kind))[1].tobytes()
         found = image_format(data)
         assert (found.channels, found.bits, found.is_plain) == (1, bits, bits == 8)
-    assert image_format(b'P6 # of two\n2 # 3\n3\n65535\n')[:2] == (3, 16)

@@ -5,7 +5,7 @@ import pytest
 from mmseg.registry import TRANSFORMS
 from tiff import pixels_of, tiff_bytes
 
-from mmseg_cct.datasets.transforms import IgnoreNodata, LoadChannels
+from mmseg_cct.datasets.transforms import LoadChannels
 from mmseg_cct.errors import UserError
 
 
@@ -42,16 +42,15 @@ def test_wrong_settings_are_named(settings, message):
         load_channels(**settings)
 
 
-@pytest.mark.parametrize(('nodata', 'count'), [(None, 0), (0, 6), (4095, 0)])
-def test_pixels_without_data_are_ignored_where_they_are_labelled(tmp_path, nodata, count):
-    pixels = pixels_of(3) + np.uint16(1)
-    pixels[:2, :3] = 0
-    pixels[5, 5, 0] = 0  # data: only one of its channels is 0
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+def test_values_that_are_not_finite_are_refused(tmp_path, value):
+    pixels = pixels_of(3).astype(np.float32) / 4095
     path = tmp_path / 'a.tif'
-    path.write_bytes(tiff_bytes(pixels, colours=2, nodata=nodata))
-    loaded = LoadChannels(value_range=(0, 4095))(dict(img_path=str(path)))
-    assert ('nodata' in loaded) == (nodata is not None)
-    labels = np.ones((6, 8), np.uint8)
-    ignored = IgnoreNodata()({**loaded, 'gt_seg_map': labels})['gt_seg_map'] == 255
-    assert ignored.sum() == count and ignored[:2, :3].all() == (count > 0)
-    assert IgnoreNodata()(dict(loaded)).keys() == loaded.keys()  # in inference there is no mask
+    for broken in (False, True):
+        pixels[2, 3, 1] = value if broken else 0.5
+        path.write_bytes(tiff_bytes(pixels, colours=2))
+        loader = LoadChannels(value_range=(0, 1))
+        if not broken:
+            assert np.isfinite(loader(dict(img_path=str(path)))['img']).all()
+    with pytest.raises(UserError, match=rf'^{path}: 1 pixels are NaN or infinite'):
+        loader(dict(img_path=str(path)))

@@ -1,0 +1,86 @@
+"""The size at which a network sees images: resized ones, or crops and windows of whole ones."""
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Any, NamedTuple
+
+from mmseg_cct.datasets.files.object_widths import SMALLEST
+
+from .backbones import Backbone
+
+Size = tuple[int, int]  # width and height in pixels
+
+_SHORTEST_CROP = 96  # pixels, if no crop is chosen
+_NAMED = 8  # classes
+
+
+class ImageSizes(NamedTuple):
+    """Sizes of a config, and what to tell about them."""
+
+    size: Size  # of whole images
+    crop: Size  # of training crops
+    # `model.test_cfg` that predicts images at their own size in windows; else they are resized
+    windows: dict[str, Any] | None
+    notes: tuple[str, ...]
+
+
+def choose_sizes(
+    images: Size,
+    widths: Mapping[str, float],
+    backbone: Backbone,
+    longest: int,
+    size: Size | None = None,
+    crop: Size | None = None,
+    may_window: bool = True,
+) -> ImageSizes:
+    """Fits images into a longest side, or crops them where the objects of a class would disappear.
+
+    `images` is their typical size, `widths` those of the objects of each class; `size` and `crop`
+    are the user's.
+    """
+    stride, asked = backbone.stride, size
+    size = size or fitted(images, stride, longest)
+    crop = crop or _default_crop(size, backbone)
+    # rounding to the stride is no shrinking
+    shrinks = max(images) > max(size) + stride
+    scale = min(own / whole for own, whole in zip(size, images)) if shrinks else 1.0
+    thin = [name for name, width in widths.items() if width * scale < SMALLEST]
+    notes, windows = [], None
+    shown = f'{size[0]}x{size[1]}'
+    if scale < 1 and thin and not asked and may_window:
+        sides, size, scale = size[::-1], fitted(images, stride, max(images)), 1.0
+        windows = dict(mode='slide', crop_size=sides, stride=tuple(2 * side // 3 for side in sides))
+        steps = zip(images[::-1], sides, windows['stride'])
+        down, across = (ceil(max(whole - own, 0) / step) + 1 for whole, own, step in steps)
+        notes.append(
+            f'at {shown}, thin objects would disappear ({", ".join(thin[:_NAMED])}), so the config '
+            f'trains on crops at full size and predicts {down * across} windows an image; faster: '
+            f'--preset quick, or --size {shown}'
+        )
+    elif scale < 1:
+        notes.append(f'images of {images[0]}x{images[1]} are resized to {shown} (--size)')
+    limit = max(stride, SMALLEST)
+    narrow = sorted((each * scale, name) for name, each in widths.items() if each * scale < limit)
+    if narrow:
+        more = ', ...' if narrow[_NAMED:] else ''
+        named = ', '.join(f'{name} {width:.1f}' for width, name in narrow[:_NAMED])
+        notes.append(
+            f'typical width of the objects in {len(widths)} classes of `masks`, in pixels that the '
+            f'network sees, where it is below {limit:.0f}: {named}{more}; a larger --size or a '
+            '--backbone of stride 4, such as deeplabv3plus-mbv2, shows more of them'
+        )
+    return ImageSizes(size, crop, windows, tuple(notes))
+
+
+def fitted(images: Size, stride: int, longest: int) -> Size:
+    """The size of images in multiples of the stride, and of a longest side at most."""
+    scale = min(longest / max(images), 1.0)
+    width, height = (max(int(side * scale) // stride, 1) * stride for side in images)
+    return width, height
+
+
+def _default_crop(size: Size, backbone: Backbone) -> Size:
+    if not backbone.halves_crops or min(size) < 2 * _SHORTEST_CROP:
+        return size
+    width, height = (-(-side // 2 // backbone.stride) * backbone.stride for side in size)
+    return width, height

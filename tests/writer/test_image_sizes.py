@@ -1,0 +1,38 @@
+"""Sizes of images and crops, by their objects and the network."""
+
+import pytest
+
+from mmseg_cct.writer.backbones import BACKBONES
+from mmseg_cct.writer.image_sizes import choose_sizes
+
+
+def sizes(images, widths=None, backbone='mbv2', **options):
+    return choose_sizes(images, widths or {}, BACKBONES[backbone], longest=512, **options)
+
+
+@pytest.mark.parametrize(
+    ('images', 'size', 'crop', 'backbone'),
+    [
+        ((328, 200), (328, 200), (168, 104), 'mbv2'),
+        ((328, 200), (328, 200), (328, 200), 'r18'),
+        ((328, 184), (328, 184), (328, 184), 'mbv2'),  # a half would be too small to learn from
+        ((1000, 500), (512, 256), (256, 128), 'mbv2'),
+        ((30, 2000), (8, 512), (8, 512), 'mbv2'),
+    ],
+)
+def test_the_default_is_the_images_in_multiples_of_the_stride(images, size, crop, backbone):
+    found = sizes(images, backbone=backbone)
+    assert (found.size, found.crop, found.windows) == (size, crop, None)
+
+
+def test_thin_objects_get_windows_unless_a_size_is_chosen():
+    widths = {'pole': 3.0, 'road': 90.0}
+    found = sizes((1024, 512), widths)
+    assert found.size == (1024, 512) and found.windows['crop_size'] == (256, 512)
+    assert '(pole)' in found.notes[0] and 'predicts 9 windows' in found.notes[0]
+    assert 'pole 3.0;' in found.notes[1]
+    for kept in (sizes((1024, 512), widths, size=(512, 256)),
+                 sizes((1024, 512), widths, may_window=False)):  # fmt: skip
+        assert kept.windows is None and 'pole 1.5;' in kept.notes[1]
+    assert sizes((1024, 512), {'pole': 4.0}).windows is None  # two pixels are enough
+    assert not sizes((512, 256), {'road': 90.0}).notes
