@@ -335,7 +335,7 @@ def random_batch(classes, num_views=0, is_baseline=False, **meta):
     if is_baseline:
         return {key: value['labeled'] for key, value in batch.items()}
     for sample in (sample for view in views for sample in batch['data_samples'][view]):
-        # L_w and the student of self-training read them
+        # L_w reads them
         labels = torch.randint(0, len(classes), (1, CROP, CROP - 16))
         sample.pseudo_sem_seg = PixelData(data=labels)
     return batch
@@ -350,10 +350,9 @@ def expected_losses(config):
         'decode.loss_abce' if is_abce else 'decode.loss_ce',
         *(f'aux_{i}.loss_ce' for i in range(len(heads))),
         *(['aux.loss'] if bank or 'loss_consistency' in model else []),
-        *(['strong.loss'] if (model.get('loss_strong') or {}).get('loss_weight') else []),
+        *(['strong.loss'] if model.get('loss_strong') else []),
         *(['feature.loss'] if model.get('feature_weight') else []),
         *(['adversarial.loss'] if model.get('discriminator') else []),
-        *(['pseudo.decode.loss_ce'] if model.type == 'SelfTrainingSegmentor' else []),
     }
 
 

@@ -54,6 +54,10 @@ TESTED_ELSEWHERE = {
     'writer/pipeline_lines': 'writer/test_new_config loads what is written',
     'annotations/readers/geometry': 'in the tests of each reader',
     **{
+        f'models/segmentors/{name}': 'models/segmentors/test_strong_views'
+        for name in ('cct_plus', 'cct_strong', 'fixmatch', 'unimatch', 'unimatch_v2')
+    },
+    **{
         f'annotations/writers/{name}': 'annotations/test_export writes and reads every format'
         for name in ('cvat', 'label_studio', 'labelme')
     },

@@ -1,6 +1,6 @@
 # FixMatch: hard pseudo labels of the weak view at confidence 0.95, on one strong view with CutMix.
 model = dict(
-    type='CCTPlusSegmentor',
+    type='FixMatchSegmentor',
     auxiliary_head=None,
     loss_strong=dict(type='ConfidentCrossEntropy', loss_weight=1.0, threshold=0.95),
     cutmix=dict(type='CutMix'),

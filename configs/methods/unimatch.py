@@ -1,7 +1,8 @@
-# UniMatch's streams: two strong views, and the weak z without half of its channels;
+# UniMatch: two strong views, and the weak z without half of its channels;
 # L = (L_s + ¼ s₁ + ¼ s₂ + ½ f) / 2.
 _base_ = './fixmatch.py'
 model = dict(
+    type='UniMatchSegmentor',
     supervised_weight=0.5,
     loss_strong=dict(loss_weight=0.25),  # of the mean over the two views
     feature_weight=0.25,

@@ -51,6 +51,6 @@ def fits(method, name):
     """Whether a method is one of several domains, or of one, as the setting is."""
     of_several = method == 'cct-adv'
     of_one = method in ('mean-teacher', 'input-vat') or any(
-        recipe in method for recipe in ('match', 'plus', 'strong', 'self-train')
+        recipe in method for recipe in ('match', 'plus', 'strong')
     )
     return not (of_one if name == DOMAINS else of_several)

@@ -238,4 +238,4 @@ def test_the_tool_says_what_it_chose(own, images, tmp_path, capsys, monkeypatch)
     ]
     assert 'z: output 2 of ResNet, 32 channels at stride 16' in printed
     assert '3 images' in printed
-    assert load_config(str(out), {}).model.type == 'CCTPlusSegmentor'
+    assert load_config(str(out), {}).model.type == 'CCTStrongSegmentor'

@@ -18,12 +18,14 @@ class PseudoTargets:
     target: Tensor  # class ids (N, 1, H, W) or probabilities (N, C, H, W)
     weight: Tensor  # (N, 1, H, W) in [0, 1]; 0 leaves a pixel out
     valid: Tensor  # (N, 1, H, W), 1 at real pixels and 0 at padding
+    partners: 'PseudoTargets | None' = None  # of the images that are pasted, if of another batch
 
-    def mix(self, boxes: Tensor | None, partners: 'PseudoTargets | None' = None) -> 'PseudoTargets':
+    def mix(self, boxes: Tensor | None) -> 'PseudoTargets':
         """Pastes the partners' targets into the boxes of `CutMix`, as is done with the images."""
         own = (self.target, self.weight, self.valid)
-        others = (partners.target, partners.weight, partners.valid) if partners else (None,) * 3
-        return PseudoTargets(*(paste(mine, boxes, its) for mine, its in zip(own, others)))
+        its = self.partners
+        others = (its.target, its.weight, its.valid) if its else (None,) * 3
+        return PseudoTargets(*(paste(mine, boxes, other) for mine, other in zip(own, others)))
 
 
 @MODELS.register_module()

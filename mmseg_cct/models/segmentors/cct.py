@@ -59,8 +59,8 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
 
     # Parts that no prediction needs: a published checkpoint lacks their weights.
     training_only: tuple[str, ...] = ('auxiliary_head', 'supervised_heads')
-    # Whether `auxiliary_head` may lack the auxiliary decoders.
-    bank_is_optional = False
+    # How many banks of auxiliary decoders `auxiliary_head` may have.
+    num_banks: tuple[int, ...] = (1,)
 
     def loss(
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
@@ -69,9 +69,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
 
         `inputs` are images `(N, 3, H, W)` under 'labeled' and 'unlabeled'; others are ignored.
         """
-        require_pairs(inputs, type(self).__name__)
-        if not self.with_auxiliary_head:
-            _ask_for_a_bank('none')
+        self.require_training_parts(inputs)
         # z = h(x): labelled, then unlabelled images through the shared encoder
         features = {name: self.extract_feat(inputs[name]) for name in ('labeled', 'unlabeled')}
         return self.loss_by_feat(inputs, features, data_samples)
@@ -94,10 +92,18 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         target = self.predict_target(inputs['unlabeled'], features['unlabeled'])
 
         # ŷ_a = g_a(p(z)) for each of the K perturbations p: L_u, L_w and L_pw
-        z = self.features_of_bank(features['unlabeled'])
-        auxiliary = self.auxiliary_head.loss(z, target, data_samples['unlabeled'])
-        losses.update(add_prefix(auxiliary, 'aux'))
+        unlabeled = data_samples['unlabeled']
+        losses.update(self.auxiliary_loss(features['unlabeled'], target, unlabeled))
         return losses
+
+    def require_training_parts(self, inputs: dict[str, Tensor] | Tensor) -> None:
+        """Checks that a batch has branches, and the model its auxiliary decoders, for a training.
+
+        At inference the model is built without them.
+        """
+        require_pairs(inputs, type(self).__name__)
+        if not self.with_auxiliary_head and 0 not in self.num_banks:
+            self._reject_heads('none')
 
     def supervised_loss(
         self, features: Sequence[Tensor], data_samples: list[SegDataSample]
@@ -120,6 +126,16 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             loss = head.loss(features, data_samples, self.train_cfg)
             losses.update(add_prefix(loss, f'aux_{index}'))
         return losses
+
+    def auxiliary_loss(
+        self, features: Sequence[Tensor], target: Tensor, data_samples: list[SegDataSample]
+    ) -> dict[str, Tensor]:
+        """Computes the losses of the auxiliary decoders under `aux.*`.
+
+        `features` are the neck's outputs, the target logits `(N, C, ·, ·)`.
+        """
+        auxiliary = self.auxiliary_head.loss(self.features_of_bank(features), target, data_samples)
+        return add_prefix(auxiliary, 'aux')
 
     def predict_target(self, images: Tensor, features: Sequence[Tensor]) -> Tensor:
         """Predicts the target of the auxiliary decoders: `predict_unlabeled`, or the teacher's.
@@ -173,10 +189,10 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         heads = [MODELS.build(settings) for settings in listed(auxiliary_head) if settings]
         self.supervised_heads.extend(h for h in heads if isinstance(h, BaseDecodeHead))
         banks = [head for head in heads if not isinstance(head, BaseDecodeHead)]
-        if not banks and self.bank_is_optional:
+        if len(banks) not in self.num_banks:
+            self._reject_heads(', '.join(type(head).__name__ for head in heads) or 'none')
+        if not banks:
             return
-        if len(banks) != 1:
-            _ask_for_a_bank(', '.join(type(head).__name__ for head in heads) or 'none')
         (self.auxiliary_head,) = banks
         name = self.auxiliary_head.in_layer
         if name is not None and name not in dict(self.decode_head.named_modules()):
@@ -184,6 +200,11 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             children = [child for child, _ in self.decode_head.named_children()]
             key = f'model.auxiliary_head.in_layer={name!r}'
             raise UserError(key, found, nearest(name, children))
+
+    def _reject_heads(self, found: str) -> NoReturn:
+        number = 'one' if 1 in self.num_banks else 'no'
+        expected = f'{number} PerturbedDecoderBank, and beside it any number of heads of MMSeg'
+        raise UserError('model.auxiliary_head', found, expected)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         """Loads weights, also those that have the names of MMSeg's `EncoderDecoder`."""
@@ -207,8 +228,3 @@ def take_names_of_mmseg(
             for given in (f'{prefix}auxiliary_head.{index}.{name}', *alone):
                 if own not in state and given in state:
                     state[own] = state.pop(given)
-
-
-def _ask_for_a_bank(found: str) -> NoReturn:
-    expected = 'one PerturbedDecoderBank, and beside it any number of heads of MMSeg'
-    raise UserError('model.auxiliary_head', found, expected)

@@ -188,7 +188,7 @@ class _SharedEncoder(nn.Module):
 class _DomainSegmentor(CCTSegmentor):
     """Decoders of one domain on the encoder of all domains."""
 
-    bank_is_optional = True
+    num_banks = (0, 1)
 
     def loss_by_feat(
         self,

@@ -144,7 +144,7 @@ def test_trains_under_ddp_without_looking_for_unused_parameters(tmp_path):
 
 
 def test_only_the_two_branches_are_encoded():
-    """Strong views in the batch are for `CCTPlusSegmentor`; the branches may differ in size."""
+    """Strong views are for a `StrongViewSegmentor`; the branches may differ in size."""
     model, batch = make_model(), make_batch()
     for key in batch:
         batch[key]['unlabeled'] = batch[key]['unlabeled'] * 2

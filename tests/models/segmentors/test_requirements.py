@@ -12,9 +12,8 @@ from mmseg_cct.errors import UserError
     ('kind', 'options'),
     [
         ('CCTSegmentor', {}),
-        ('CCTPlusSegmentor', dict(loss_strong=dict(type='ConfidentCrossEntropy'))),
+        ('FixMatchSegmentor', dict(loss_strong=dict(type='ConfidentCrossEntropy'))),
         ('MeanTeacherSegmentor', dict(loss_consistency=dict(type='MSEConsistency'))),
-        ('SelfTrainingSegmentor', {}),
     ],
 )
 def test_a_batch_without_branches_is_an_error_that_names_the_model(kind, options):
@@ -56,11 +55,10 @@ OF_BRANCHES = dict(
 
 
 STRONG = dict(type='ConfidentCrossEntropy', threshold=0.0, loss_weight=1.0)
-JOINT = dict(joint_batch=True, feature_weight=0.5)
 UNLABELED_LOSSES = [
-    ('CCTPlusSegmentor', dict(loss_strong=STRONG), 'strong.loss'),
-    ('CCTPlusSegmentor', dict(loss_strong=STRONG, **JOINT), 'strong.loss'),
-    ('CCTPlusSegmentor', dict(loss_strong=STRONG, **JOINT), 'feature.loss'),
+    ('FixMatchSegmentor', dict(loss_strong=STRONG), 'strong.loss'),
+    ('UniMatchPublicSegmentor', dict(loss_strong=STRONG), 'strong.loss'),
+    ('UniMatchPublicSegmentor', dict(loss_strong=STRONG), 'feature.loss'),
     ('InputVATSegmentor', dict(loss_consistency=dict(type='KLConsistency')), 'aux.loss'),
     ('MeanTeacherSegmentor', dict(loss_consistency=dict(type='MSEConsistency')), 'aux.loss'),
 ]

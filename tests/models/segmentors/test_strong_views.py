@@ -1,4 +1,4 @@
-"""The parts of CCT+ against plain rewritings on tiny tensors."""
+"""The methods with strong views against plain rewritings on tiny tensors."""
 
 import copy
 
@@ -17,8 +17,14 @@ FCN = dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=3
 STRONG = dict(type='ConfidentCrossEntropy', loss_weight=2.0, threshold=0.4)
 
 
-def make_model(**kwargs):
-    settings = dict(type='CCTPlusSegmentor', loss_strong=dict(STRONG))
+def make_model(kind='CCTPlusSegmentor', **kwargs):
+    settings = dict(type=kind)
+    if kind != 'CCTStrongSegmentor':
+        settings.update(loss_strong=STRONG)
+    if 'Match' in kind:
+        settings.update(auxiliary_head=None)
+    if kind == 'UniMatchV2Segmentor':
+        settings.update(channel_dropout=dict(type='ComplementaryDropout'))
     return tiny.build(**copy.deepcopy(dict(settings, **kwargs)))
 
 
@@ -142,7 +148,7 @@ def test_the_strong_loss_is_the_cross_entropy_on_mixed_views(num_views, mixed, h
 
 def test_the_feature_stream_is_the_weak_view_without_some_channels():
     strong = dict(STRONG, threshold=0)
-    model = make_model(auxiliary_head=None, feature_weight=3.0, loss_strong=strong)
+    model = make_model('UniMatchSegmentor', feature_weight=3.0, loss_strong=strong)
     tiny.with_teacher(model)
     model.feature_dropout = WithoutEvenChannels()
     data = prepared(model)
@@ -167,32 +173,31 @@ def test_the_supervised_and_the_auxiliary_losses_are_those_of_cct():
         torch.testing.assert_close(actual[name], expected[name])
 
 
-@pytest.mark.parametrize('joint_batch', [False, True])
-def test_the_losses_on_labels_are_weighted_by_themselves(joint_batch):
+@pytest.mark.parametrize('kind', ['UniMatchSegmentor', 'UniMatchPublicSegmentor'])
+def test_the_losses_on_labels_are_weighted_by_themselves(kind):
     """Those of the main decoder and of MMSeg's auxiliary heads."""
-    heads = [FCN, tiny.model_config()['auxiliary_head']]
-    common = dict(joint_batch=joint_batch, auxiliary_head=heads)
-    models = [make_model(supervised_weight=weight, **common) for weight in (1.0, 0.5)]
+    models = [make_model(kind, auxiliary_head=[FCN], supervised_weight=w) for w in (1.0, 0.5)]
     whole, half = (losses_of(model, prepared(model)) for model in models)
     for name in whole:
         on_labels = name in ('decode.loss_ce', 'aux_0.loss_ce')
         assert torch.equal(half[name], whole[name] / 2 if on_labels else whole[name]), name
 
 
-@pytest.mark.parametrize('bank_on_strong', [False, True])
-def test_the_auxiliary_losses_never_train_the_main_decoder(bank_on_strong):
-    model = make_model(bank_on_strong=bank_on_strong, cutmix=dict(type='CutMix', prob=1.0))
+@pytest.mark.parametrize('kind', ['CCTPlusSegmentor', 'CCTStrongSegmentor'])
+def test_the_auxiliary_losses_never_train_the_main_decoder(kind):
+    model = make_model(kind, cutmix=dict(type='CutMix', prob=1.0))
     losses = losses_of(model, prepared(model))
     trained = gradients_of(model, losses['aux.loss'])
     assert {name.split('.')[0] for name in trained} == {'backbone', 'neck', 'auxiliary_head'}
-    trained = gradients_of(model, losses['strong.loss'])
-    assert {name.split('.')[0] for name in trained} == {'backbone', 'neck', 'decode_head'}
+    if 'strong.loss' in losses:
+        trained = gradients_of(model, losses['strong.loss'])
+        assert {name.split('.')[0] for name in trained} == {'backbone', 'neck', 'decode_head'}
 
 
 @pytest.mark.parametrize('partners', [False, True])
 def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels(partners):
     bank = dict(tiny.model_config()['auxiliary_head'], loss_weak=dict(type='WeakCrossEntropy'))
-    model = make_model(auxiliary_head=bank, bank_on_strong=True)
+    model = make_model('CCTStrongSegmentor', auxiliary_head=bank)
     model.cutmix = FixedBoxes()
     teacher = tiny.with_teacher(model)
     data = prepared(model)
@@ -217,42 +222,41 @@ def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels
     assert losses['aux.weak_ce'] > 0
 
 
-CUTMIX, DROPOUT = dict(type='CutMix'), dict(type='ComplementaryDropout')
-# settings, number of views, whether there is a teacher
-RECIPES = {
-    'fixmatch': (dict(auxiliary_head=None), 1, False),
-    'unimatch': (dict(auxiliary_head=None, feature_weight=0.5, cutmix=CUTMIX), 2, False),
-    'unimatch-v2': (dict(auxiliary_head=None, channel_dropout=DROPOUT), 2, True),
-    'cct-plus': (dict(cutmix=CUTMIX), 1, True),
-    'cct-strong': (dict(bank_on_strong=True, loss_strong=dict(STRONG, loss_weight=0.0)), 1, True),
-}
+# number of views, whether there is a teacher
+RECIPES = dict(
+    FixMatchSegmentor=(1, False),
+    UniMatchSegmentor=(2, False),
+    UniMatchPublicSegmentor=(2, False),
+    UniMatchV2Segmentor=(2, True),
+    CCTPlusSegmentor=(1, True),
+    CCTStrongSegmentor=(1, True),
+)
 
 
-def make_recipe(name):
-    settings, num_views, taught = RECIPES[name]
-    model = make_model(**settings)
+def make_recipe(kind):
+    num_views, taught = RECIPES[kind]
+    model = make_model(kind, cutmix=dict(type='CutMix'))
     torch.manual_seed(5)
     if taught:
         tiny.with_teacher(model)
     return model, num_views
 
 
-@pytest.mark.parametrize('name', RECIPES)
-def test_a_key_contains_loss_only_if_it_is_optimised(name):
-    model, num_views = make_recipe(name)
+@pytest.mark.parametrize('kind', RECIPES)
+def test_a_key_contains_loss_only_if_it_is_optimised(kind):
+    model, num_views = make_recipe(kind)
     seen = tiny.calls(model.decode_head, 'forward')
     losses = losses_of(model, prepared(model, num_views))
     for key, value in losses.items():
         if isinstance(value, torch.Tensor):
             assert ('loss' in key) == value.requires_grad, key
-    if name == 'cct-strong':  # with weight 0 the main decoder sees no strong view
-        assert not [key for key in losses if key.startswith('strong.')]
+    if kind == 'CCTStrongSegmentor':
         assert len(seen) == 1  # the labelled images
 
 
-@pytest.mark.parametrize('name', RECIPES)
-def test_trains_under_ddp_without_looking_for_unused_parameters(name, tmp_path):
-    (model, num_views), (alone, _) = make_recipe(name), make_recipe(name)
+@pytest.mark.parametrize('kind', RECIPES)
+def test_trains_under_ddp_without_looking_for_unused_parameters(kind, tmp_path):
+    (model, num_views), (alone, _) = make_recipe(kind), make_recipe(kind)
 
     def step(model, wrapper):
         model.train_step(make_batch(num_views), wrapper)
@@ -261,7 +265,7 @@ def test_trains_under_ddp_without_looking_for_unused_parameters(name, tmp_path):
 
 
 def test_channel_dropout_takes_each_channel_from_one_view():
-    model = make_model(auxiliary_head=None, channel_dropout=DROPOUT)
+    model = make_model('UniMatchV2Segmentor')
     model.channel_dropout.keep_ratio = 0.0
     seen = tiny.calls(model.decode_head, 'forward')
     losses_of(model, prepared(model, num_views=2))
@@ -271,30 +275,36 @@ def test_channel_dropout_takes_each_channel_from_one_view():
 
 
 @pytest.mark.parametrize(
-    ('settings', 'num_views', 'expected'),
-    [
-        ({}, 0, r'0 strong views; expected StrongViews\(num_views=1\) at its end'),
-        (dict(channel_dropout=DROPOUT), 1, r'1 strong views; expected StrongViews\(num_views=2\)'),
-    ],
+    ('kind', 'num_views', 'expected'),
+    [('CCTPlusSegmentor', 0, 1), ('CCTStrongSegmentor', 2, 1), ('UniMatchV2Segmentor', 1, 2)],
 )
-def test_missing_views_are_an_error(settings, num_views, expected):
-    model = make_model(**settings)
-    with pytest.raises(UserError, match=expected):
+def test_a_method_has_its_number_of_views(kind, num_views, expected):
+    model = make_model(kind)
+    with pytest.raises(UserError, match=rf'StrongViews\(num_views={expected}\)') as error:
         losses_of(model, prepared(model, num_views))
+    assert error.value.problems[0].key == 'train_dataloader.dataset.unlabeled.pipeline'
+
+
+@pytest.mark.parametrize('kind', ['FixMatchSegmentor', 'CCTStrongSegmentor'])
+def test_only_methods_with_auxiliary_decoders_take_them(kind):
+    bank = tiny.model_config()['auxiliary_head']
+    with pytest.raises(UserError) as error:
+        make_model(kind, auxiliary_head=[bank] if kind == 'FixMatchSegmentor' else [FCN])
+    assert error.value.problems[0].key == 'model.auxiliary_head'
 
 
 @pytest.mark.parametrize('taught', [False, True])
 @pytest.mark.parametrize(
-    ('settings', 'learns'),
+    ('kind', 'learns'),
     [
-        (dict(), True),
-        (dict(bank_on_strong=True), False),
-        (dict(auxiliary_head=None), False),
-        (dict(auxiliary_head=None, feature_weight=0.5), True),
+        ('CCTPlusSegmentor', True),
+        ('CCTStrongSegmentor', False),
+        ('FixMatchSegmentor', False),
+        ('UniMatchSegmentor', True),
     ],
 )
-def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(settings, learns, taught):
-    model = make_model(**settings)
+def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(kind, learns, taught):
+    model = make_model(kind)
     if taught:
         tiny.with_teacher(model)
     data, extract, passes = prepared(model), model.extract_feat, []
@@ -306,18 +316,13 @@ def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(setting
     assert [features[0].requires_grad for features in passes] == expected
 
 
-def test_in_a_joint_batch_each_head_gets_its_own_images_in_train_mode():
-    """UniMatch's loop: one batch of labelled images, weak views and copies without channels.
-
-    The auxiliary decoders get z of the weak views, MMSeg's heads that of the labelled images.
-    """
-    heads = [FCN, tiny.model_config()['auxiliary_head']]
+def test_unimatchs_public_code_has_one_batch_in_train_mode():
+    """Of labelled images, weak views and copies without channels; MMSeg's heads get the first."""
     loss = dict(STRONG, threshold=0)
-    model = make_model(auxiliary_head=heads, joint_batch=True, feature_weight=1.0, loss_strong=loss)
+    model = make_model('UniMatchPublicSegmentor', auxiliary_head=[FCN], loss_strong=loss)
     model.feature_dropout = WithoutEvenChannels()
     data = prepared(model)
     student = copy.deepcopy(model)
-    seen = tiny.calls(model.auxiliary_head, 'loss')
     losses = losses_of(model, data)
     images = torch.cat([data['inputs']['labeled'], data['inputs']['unlabeled']])
     (z,) = student.extract_feat(images)
@@ -325,24 +330,23 @@ def test_in_a_joint_batch_each_head_gets_its_own_images_in_train_mode():
     labeled, weak, _, dropped = seg_logits.split(N)
     samples = data['data_samples']['labeled']
     truth = torch.cat([sample.gt_sem_seg.data for sample in samples])
-    torch.testing.assert_close(losses['decode.loss_ce'], F.cross_entropy(labeled, truth))
+    torch.testing.assert_close(losses['decode.loss_ce'], F.cross_entropy(labeled, truth) / 2)
     expected = F.cross_entropy(dropped, weak.argmax(1))
     torch.testing.assert_close(losses['feature.unweighted'], expected.detach())
-    torch.testing.assert_close(seen[0][0][-1], z[N:])
     expected = student.supervised_heads[0].loss((z[:N],), samples, None)
-    torch.testing.assert_close(losses['aux_0.loss_ce'], expected['loss_ce'])
+    torch.testing.assert_close(losses['aux_0.loss_ce'], expected['loss_ce'] / 2)
 
 
-def test_a_joint_batch_needs_one_size():
-    model = make_model(auxiliary_head=None, joint_batch=True)
+def test_one_batch_needs_one_size():
+    model = make_model('UniMatchPublicSegmentor')
     data = prepared(model)
     data['inputs']['unlabeled'] = data['inputs']['unlabeled'][..., :16]
-    with pytest.raises(UserError, match=r'joint_batch: labelled images of 32×32 and .* of 32×16'):
+    with pytest.raises(UserError, match=r'labelled images of 32×32 and .* of 32×16'):
         losses_of(model, data)
 
 
 def test_without_a_teacher_partners_are_predicted_in_eval_mode():
-    model = make_model(auxiliary_head=None, loss_strong=dict(STRONG, threshold=0))
+    model = make_model('FixMatchSegmentor', loss_strong=dict(STRONG, threshold=0))
     model.cutmix = FixedBoxes()
     data = with_partners(prepared(model))
     for sample in data['data_samples']['unlabeled_partner']:
@@ -363,17 +367,6 @@ def test_without_a_teacher_partners_are_predicted_in_eval_mode():
     torch.testing.assert_close(losses['strong.unweighted'], expected.detach())
 
 
-def test_beside_a_teacher_joint_batch_changes_nothing():
-    separate, joint = (make_model(joint_batch=joint_batch) for joint_batch in (False, True))
-    for model in (separate, joint):
-        torch.manual_seed(5)
-        tiny.with_teacher(model)
-    expected, actual = (losses_of(model, prepared(model)) for model in (separate, joint))
-    assert actual.keys() == expected.keys()
-    for name in expected:
-        assert torch.equal(actual[name], expected[name]), name
-
-
 def test_the_feature_stream_drops_whole_channels():
-    z = make_model(auxiliary_head=None, feature_weight=1.0).feature_dropout(torch.ones(2, 64, 3, 3))
+    z = make_model('UniMatchSegmentor').feature_dropout(torch.ones(2, 64, 3, 3))
     assert torch.equal(z, z[..., :1, :1].expand_as(z)) and z.unique().tolist() == [0, 2]

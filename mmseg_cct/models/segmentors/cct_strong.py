@@ -1,0 +1,37 @@
+"""CCT whose auxiliary decoders see a strong view."""
+
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from torch import Tensor
+
+from .strong_views import StrongViewSegmentor
+
+
+@MODELS.register_module()
+class CCTStrongSegmentor(StrongViewSegmentor):
+    """CCT whose auxiliary decoders see a strong view; the main decoder learns from labels alone.
+
+    With a `TeacherHook` only the teacher sees the weak view::
+
+        model = dict(type='CCTStrongSegmentor', cutmix=dict(type='CutMix'))
+        default_hooks = dict(teacher=dict(type='TeacherHook', decay=0.99))
+    """
+
+    num_views = 1
+
+    def loss(
+        self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
+    ) -> dict[str, Tensor]:
+        """Computes L = L_s + ω_u L_u; keys are those of `CCTSegmentor`."""
+        self.require_training_parts(inputs)
+        # labelled images: L_s
+        features = self.extract_feat(inputs['labeled'])
+        losses = self.supervised_loss(features, data_samples['labeled'])
+
+        # weak views: the target ŷ, a constant
+        weak = self.predict_weak(inputs, data_samples)
+
+        # auxiliary decoders on the strong views, mixed like their target: L_u
+        (view,) = self.encode_strong(inputs)
+        losses.update(self.auxiliary_loss(view.features, *weak.mix(view.boxes)))
+        return losses

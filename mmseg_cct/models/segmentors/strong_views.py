@@ -1,0 +1,136 @@
+"""What the methods share whose segmentors learn from strong views of the unlabelled images."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from mmengine.structures import PixelData
+from mmseg.models.utils import resize
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from torch import Tensor, cat
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.cutmix import paste
+from mmseg_cct.models.layers.modes import eval_mode
+from mmseg_cct.models.layers.sample_fields import stack_field
+
+from .cct import CCTSegmentor
+from .requirements import last_stage
+
+
+@dataclass
+class WeakViews:
+    """What is predicted on the weak views of a batch: the target of its strong views."""
+
+    features: Sequence[Tensor]  # the student's neck's outputs; empty if it need not see the views
+    seg_logits: Tensor  # ŷ, (N, C, H, W), a constant
+    samples: Sequence[SegDataSample]
+    partners: 'WeakViews | None' = None  # the images that CutMix pastes, if of another batch
+
+    @property
+    def valid(self) -> Tensor | None:
+        """The real pixels, `(N, 1, H, W)` bool; None if there is no padding."""
+        return stack_field(self.samples, 'valid_mask', self.seg_logits.shape[-2:])
+
+    def mix(self, boxes: Tensor | None) -> tuple[Tensor, Sequence[SegDataSample]]:
+        """Mixes ŷ and the samples' real pixels and pseudo labels as a strong view is mixed.
+
+        `boxes` are `(N, 1, H, W)` bool, or None if the view is not mixed.
+        """
+        if boxes is None:
+            return self.seg_logits, self.samples
+        size = self.seg_logits.shape[-2:]
+        mixed = [SegDataSample(metainfo=sample.metainfo) for sample in self.samples]
+        for name in ('valid_mask', 'pseudo_sem_seg'):
+            values = stack_field(self.samples, name, size)
+            others = self.partners and stack_field(self.partners.samples, name, size)
+            for sample, value in zip(mixed, () if values is None else paste(values, boxes, others)):
+                sample.set_field(PixelData(data=value), name)
+        return paste(self.seg_logits, boxes, self.partners and self.partners.seg_logits), mixed
+
+
+@dataclass
+class StrongView:
+    """One strong view of every image of a batch, after CutMix."""
+
+    features: Sequence[Tensor]  # the neck's outputs
+    boxes: Tensor | None  # (N, 1, H, W) bool, where the view shows other images; None for nowhere
+
+
+class StrongViewSegmentor(CCTSegmentor):
+    """`CCTSegmentor` that sees strong views of the unlabelled images; a method adds its `loss`.
+
+    Images `(N, 3, H, W)` are under 'labeled', 'unlabeled', which are the weak views, and
+    'unlabeled_strong_0', ...; those that CutMix pastes, if they are not from the same batch, under
+    'unlabeled_partner' and 'unlabeled_partner_strong_0', ... The data set has to make the views::
+
+        train_dataloader = dict(dataset=dict(strong_views=dict(type='StrongViews', num_views=1)))
+
+    Args:
+        cutmix: Config of a `CutMix`, drawn for every view; None leaves images as they are.
+        **kwargs: Arguments of `CCTSegmentor`.
+    """
+
+    # Number of strong views of an image; None for any.
+    num_views: int | None = None
+
+    def __init__(self, cutmix: dict | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cutmix = MODELS.build(cutmix) if cutmix else None
+
+    def predict_weak(
+        self,
+        inputs: dict[str, Tensor],
+        data_samples: dict[str, list[SegDataSample]],
+        learns: bool = False,
+    ) -> WeakViews:
+        """Predicts ŷ of the weak views, and of the images that CutMix pastes.
+
+        If the student `learns` from the weak views, their features have a gradient.
+        """
+        images, features = inputs['unlabeled'], ()
+        # a teacher predicts from the images: then the student may leave them out
+        if learns or self.teacher is None:
+            with torch.set_grad_enabled(learns):
+                features = self.extract_feat(images)
+        target = self.resized(self.predict_target(images, features), images.shape[-2:])
+        partners = self.predict_partners(inputs, data_samples)
+        return WeakViews(features, target, data_samples['unlabeled'], partners)
+
+    def predict_partners(
+        self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
+    ) -> WeakViews | None:
+        """Predicts, in eval mode, the images that CutMix pastes if they are a separate batch."""
+        if self.cutmix is None or 'unlabeled_partner' not in inputs:
+            return None
+        images = inputs['unlabeled_partner']
+        with torch.no_grad(), eval_mode(self.modules()):
+            target = (self.teacher or self)._forward(images)
+        target = self.resized(target, images.shape[-2:])
+        return WeakViews((), target, data_samples['unlabeled_partner'])
+
+    def encode_strong(self, inputs: dict[str, Tensor]) -> list[StrongView]:
+        """Mixes each strong view by boxes of its own, and encodes all of them as one batch."""
+        names = sorted(name for name in inputs if name.startswith('unlabeled_strong_'))
+        if not names or self.num_views not in (None, len(names)):
+            raise UserError(
+                'train_dataloader.dataset.unlabeled.pipeline',
+                f'{len(names)} strong views',
+                f'StrongViews(num_views={self.num_views or 1}) at its end, which '
+                f'{type(self).__name__} needs',
+            )
+        boxes = [self.cutmix(inputs[name]) if self.cutmix else None for name in names]
+        others = [inputs.get(name.replace('unlabeled', 'unlabeled_partner', 1)) for name in names]
+        mixed = [paste(inputs[name], *pasted) for name, *pasted in zip(names, boxes, others)]
+        maps = [z.chunk(len(names)) for z in self.extract_feat(cat(mixed))]
+        return [StrongView(*view) for view in zip(zip(*maps), boxes)]
+
+    def resized(self, seg_logits: Tensor | Sequence[Tensor], size: tuple[int, int]) -> Tensor:
+        """Resizes seg_logits `(N, C, ·, ·)`, of the last stage if there are several, to `size`."""
+        seg_logits = last_stage(seg_logits)
+        if seg_logits.shape[-2:] == size:
+            return seg_logits
+        align_corners = self.decode_head.align_corners
+        return resize(seg_logits, size, mode='bilinear', align_corners=align_corners)
