@@ -21,7 +21,7 @@ from mmseg_cct.errors import UserError
 class Evaluation:
     """IoU of a run on its test set."""
 
-    iou: np.ndarray  # (C,) in [0, 1]; nan where no mask shows a class
+    iou: np.ndarray  # (C,) in [0, 1]; MMSeg's: nan where a class neither occurs nor is predicted
     image_miou: np.ndarray  # (N,), the mean of each test image over the classes that it shows
     areas: np.ndarray  # (3, C) pixels found, predicted and in the truth
 
@@ -56,12 +56,12 @@ def evaluate(run: Run) -> Evaluation:
     intersection, union, found, in_truth = (torch.stack(parts) for parts in zip(*areas))
     if not in_truth.any():
         raise UserError(f'{run.name}: {key}', 'no pixel with a class', 'labelled images')
-    # By image to find the hard ones, over all images for the scores; what no mask shows has none.
+    # by image to find the hard ones, over all images for the scores
     by_image = intersection / union
     shown = in_truth > 0
     image_miou = torch.where(shown, by_image, 0).sum(1) / shown.sum(1)
     total = torch.stack([intersection, found, in_truth]).sum(1)
-    iou = torch.where(total[2] > 0, total[0] / union.sum(0), torch.nan)
+    iou = total[0] / union.sum(0)
     return Evaluation(iou.numpy(), image_miou.numpy(), total.numpy())
 
 

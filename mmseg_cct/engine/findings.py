@@ -86,8 +86,8 @@ def validation_findings(num_images: int, is_test_set: bool) -> Iterator[str]:
 def absent_from(split: str, names: Sequence[str]) -> str:
     """Puts into words that no validation or test mask shows some classes."""
     return (
-        f'{_some(names)}: in none of the {split} masks, so that no metric tells how well they are '
-        'found and mIoU is that of the other classes; expected each class in one'
+        f'no {split} mask contains {_some(names)}: the IoU cannot be measured, and a false pixel '
+        'of it adds a 0 to mIoU; add such a mask'
     )
 
 

@@ -49,17 +49,13 @@ def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
         owner = model if name is None else model.domains[name]
         labeled = getattr(part, 'labeled', None)
         head = getattr(owner, 'decode_head', None)
-        yield from ignore_problems(labeled or part, head, f'model{place}.decode_head')
+        yield from ignore_problems(head, f'model{place}.decode_head')
         preprocessor = getattr(model, 'data_preprocessor', None)
         if name is not None:
             preprocessor = getattr(preprocessor, 'domains', {name: None})[name]
         classes = (getattr(labeled or part, 'metainfo', None) or {}).get('classes') or ()
         ignored = getattr(head, 'ignore_index', None)
         padded = getattr(preprocessor, 'seg_pad_val', None)
-        if ignored is not None and 0 <= ignored < len(classes):
-            found = f'class {classes[ignored]} would never be learned'
-            expected = 'a label that no class has'
-            yield Problem(f'model{place}.decode_head.ignore_index={ignored}', found, expected)
         if classes and ignored is not None and padded is not None and padded != ignored:
             pads = f'model{place}.data_preprocessor.seg_pad_val={padded}'
             wanted = f'{ignored}, model{place}.decode_head.ignore_index'
@@ -81,18 +77,15 @@ def mapping_problems(trained: Any, other: Any, key: str) -> Iterator[Problem]:
             yield Problem(f'{key}.reduce_zero_label={found}', '', wanted)
 
 
-def ignore_problems(dataset: Any, part: Any, place: str) -> Iterator[Problem]:
-    """Checks that a head or a metric ignores 255, the label of ignored pixels in every set.
-
-    A metric may ignore a class instead.
-    """
-    sets = getattr(dataset, 'domains', {None: dataset}).values()
-    leaves = [leaf for part in sets for leaf in leaf_datasets(part)]
-    metas = [getattr(leaf, 'metainfo', None) or {} for leaf in leaves]
-    num_classes = max(len(meta.get('classes') or ()) for meta in metas)
+def ignore_problems(part: Any, place: str) -> Iterator[Problem]:
+    """Checks that a head or a metric ignores 255, the label of ignored pixels in every set."""
     ignored = getattr(part, 'ignore_index', None)
-    if ignored not in (None, IGNORE_INDEX) and not 0 <= ignored < num_classes:
-        expected = f'{IGNORE_INDEX}; another label in masks is FolderDataset.ignore_index'
+    if ignored not in (None, IGNORE_INDEX):
+        # a head would never learn an ignored class; a metric would count no false positive on it
+        expected = (
+            f'{IGNORE_INDEX}; another label in masks is FolderDataset.ignore_index, the IoU of one '
+            'class is the metric IoU.NAME'
+        )
         yield Problem(f'{place}.ignore_index={ignored}', '', expected)
 
 

@@ -145,7 +145,8 @@ def _model_problems(runner: Runner) -> Problems:
         yield from output_problems(model, _meta(dataset), key)
         yield from order_problems(_meta(trained), _meta(dataset), key)
         yield from mapping_problems(trained, dataset, key)
-        yield from _metric_ignore_problems(metrics, dataset, 'val')
+        for metric in iou_metrics(metrics):
+            yield from ignore_problems(metric, 'val_evaluator')
 
 
 def _test_problems(runner: Runner) -> Problems:
@@ -158,12 +159,8 @@ def _test_problems(runner: Runner) -> Problems:
     yield from metric_problems(metrics, 'test_evaluator')
     yield from file_name_problems(metrics, dataset)
     yield from output_problems(_model(runner), _meta(dataset), 'test_dataloader.dataset')
-    yield from _metric_ignore_problems(metrics, dataset, 'test')
-
-
-def _metric_ignore_problems(metrics: Any, dataset: Any, split: str) -> Problems:
     for metric in iou_metrics(metrics):
-        yield from ignore_problems(dataset, metric, f'{split}_evaluator')
+        yield from ignore_problems(metric, 'test_evaluator')
 
 
 def _file_problems(runner: Runner, absent: list[str]) -> Problems:

@@ -136,7 +136,7 @@ def _compare(
         version=__version__,
         commands=commands,
         verdict=verdict,
-        notes=_notes(runs, iou, classes),
+        notes=_notes(runs, evaluations, classes),
         runs=list(iou),
         settings=_settings(runs),
         num_images=len(dataset),
@@ -183,15 +183,18 @@ def hardest(evaluations: Sequence[Evaluation], count: int) -> list[int]:
     return np.argsort(mean, kind='stable')[:count].tolist()
 
 
-def _notes(runs: Sequence[Run], iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[str]:
+def _notes(
+    runs: Sequence[Run], evaluations: Mapping[str, Evaluation], classes: Sequence[str]
+) -> list[str]:
     """Collects what a reader has to know, each note once, with the runs that it is about."""
     found: dict[str, list[str]] = {}
     for run in runs:
         curve = [values['mIoU'] for values in run.scalars if 'mIoU' in values]
+        evaluation = evaluations[run.name]
         scored = {
             str(name): round(100 * value, 2)
-            for name, value in zip(classes, iou[run.name])
-            if not np.isnan(value)
+            for name, value, in_truth in zip(classes, evaluation.iou, evaluation.areas[2])
+            if in_truth
         }
         absent = [str(name) for name in classes if str(name) not in scored]
         notes = [absent_from('test', absent)] if absent else []

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
@@ -17,13 +18,22 @@ class ClassIoUMetric(IoUMetric):
     """MMSeg's `IoUMetric` that also logs the IoU of each class, as `IoU.NAME`.
 
     MMSeg prints a table of the classes; as metrics they have curves in TensorBoard and other
-    loggers. Classes that no mask shows are left out, also of the means, so that the names and the
-    terms of a mean are the same in every validation. With two classes, the IoU, F1, precision and
-    recall of the one to find (see `foreground_of`) come first: if it fills few pixels, the means
-    over both classes hide it.
+    loggers. `mIoU`, `mAcc`, `mDice` and `aAcc` are MMSeg's: a class that no mask shows counts as 0
+    in mIoU if it is predicted anywhere, and has no `IoU.NAME`. A class that is never predicted
+    counts as 0 in `mFscore` and `mPrecision`, whereas MMSeg leaves it out. With two classes, the
+    IoU, F1, precision and recall of the one to find (see `foreground_of`) come first: if it fills
+    few pixels, the means over both classes hide it.
 
     Args:
         **kwargs: Arguments of `IoUMetric`.
+
+    Examples:
+        >>> metric = ClassIoUMetric()
+        >>> metric.dataset_meta = dict(classes=('road', 'sky'))
+        >>> truth = dict(data=torch.tensor([[[0, 0, 1, 1]]]))
+        >>> metric.process({}, [dict(pred_sem_seg=truth, gt_sem_seg=truth)])
+        >>> metric.evaluate(1)['IoU.sky']
+        100.0
     """
 
     default_prefix = ''  # none; mmengine warns of None
@@ -42,10 +52,9 @@ class ClassIoUMetric(IoUMetric):
 
     def compute_metrics(self, results: list) -> dict[str, float]:
         """Adds the IoU by class, in percent, to MMSeg's metrics."""
-        if self.format_only:
-            return super().compute_metrics(results)
-        results = of_shown_classes(results)
         metrics = super().compute_metrics(results)
+        if self.format_only:
+            return metrics
         areas = [torch.stack(area).sum(0) for area in zip(*results)]
         classes = self.dataset_meta['classes']
         for name, inside, total, truth in zip(classes, *areas[:2], areas[3]):
@@ -60,14 +69,15 @@ class ClassIoUMetric(IoUMetric):
         found = {f'{key}.{classes[index]}': round(value, 2) for key, value in scores.items()}
         return {first: metrics[first], **found, **metrics}
 
-
-def of_shown_classes(results: Sequence[Sequence[Tensor]]) -> list[tuple[Tensor, ...]]:
-    """Takes classes that no mask shows out of `IoUMetric`'s areas, so that no mean counts them.
-
-    One false pixel of such a class would add a 0 to the mean; it still lowers the IoU of the class
-    that is there. Areas are those of intersection, union, prediction and truth, each `(C,)`.
-    """
-    if not results:
-        return []
-    shown = torch.stack([areas[3] for areas in results]).sum(0) > 0
-    return [tuple(area * shown for area in areas) for areas in results]
+    @staticmethod
+    def total_area_to_metrics(
+        intersection: Tensor, union: Tensor, predicted: Tensor, truth: Tensor, *options: Any
+    ) -> dict[str, np.ndarray]:
+        """Computes MMSeg's metrics by class `(C,)` from numbers of pixels `(C,)`."""
+        metrics = IoUMetric.total_area_to_metrics(intersection, union, predicted, truth, *options)
+        # 0/0 is NaN, which the means leave out: finding nothing of a class would raise them
+        for name, is_there in (('Fscore', union > 0), ('Precision', truth > 0)):
+            if name in metrics:
+                unfound = np.isnan(metrics[name]) & is_there.numpy()
+                metrics[name] = np.where(unfound, 0, metrics[name])
+        return metrics

@@ -14,8 +14,6 @@ from mmseg.registry import METRICS
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ranges import require_arguments_of
 
-from .class_iou import of_shown_classes
-
 
 @METRICS.register_module()
 class MultiDomainIoUMetric(BaseMetric):
@@ -23,7 +21,6 @@ class MultiDomainIoUMetric(BaseMetric):
 
     Metrics are `DOMAIN/mIoU`, `DOMAIN/aAcc` and so on, and their means over domains, `mIoU_avg`,
     `aAcc_avg` and so on, in which all domains count equally, whatever their numbers of images.
-    Classes that no mask of a domain shows do not count in its means.
 
     Args:
         collect_device: 'gpu' gathers the results of several processes in memory, 'cpu' by files.
@@ -89,8 +86,7 @@ class MultiDomainIoUMetric(BaseMetric):
             if not by_domain[name]:  # predictions are only written
                 continue
             print_log(f'domain {name}:', logger='current')
-            shown = of_shown_classes(by_domain[name])
-            for key, value in metric.compute_metrics(shown).items():
+            for key, value in metric.compute_metrics(by_domain[name]).items():
                 metrics[f'{name}/{key}'] = value
                 values[key].append(value)
         metrics.update({f'{key}_avg': round(float(np.mean(v)), 2) for key, v in values.items()})

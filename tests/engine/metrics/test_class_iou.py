@@ -50,17 +50,25 @@ def test_a_foreground_that_neither_occurs_nor_is_predicted_has_no_scores():
     assert not [key for key in metrics if key.endswith('crack')]
 
 
-def test_classes_that_no_mask_shows_are_in_no_metric():
+def test_a_class_that_no_mask_shows_counts_as_mmseg_counts_it():
     # two images of 100 pixels, half 'a' and half 'b'; in the second, 10 of 'a' are taken for 'c'
     areas = [
         tuple(torch.tensor([[50.0, 50, 0]] * 4)),
         tuple(torch.tensor([[40.0, 50, 0], [50, 50, 10], [40, 50, 10], [50, 50, 0]])),
     ]
-    for results, miou in ((areas[:1], 100), (areas, 95)):  # the names stay
+    for results in (areas[:1], areas):
         metrics = metrics_of(areas=results)
-        assert list(metrics) == ['aAcc', 'mIoU', 'mAcc', 'IoU.a', 'IoU.b']
-        assert metrics['mIoU'] == miou
-    assert metrics['aAcc'] == 95 and metrics['IoU.a'] == 90
+        assert list(metrics) == ['aAcc', 'mIoU', 'mAcc', 'IoU.a', 'IoU.b']  # the names stay
+        assert metrics['mIoU'] == metrics_of(IoUMetric, results)['mIoU']
+    assert metrics['mIoU'] == pytest.approx((90 + 100 + 0) / 3, abs=0.01)
+
+
+def test_what_is_never_predicted_counts_as_nothing_found():
+    # 'b' is 10 of 100 pixels, and all are predicted as 'a'
+    areas = [tuple(torch.tensor([[90.0, 0], [100, 10], [100, 0], [90, 10]]))]
+    metrics = metrics_of(areas=areas, classes=('a', 'b'), iou_metrics=['mDice', 'mFscore'])
+    assert metrics['mFscore'] == pytest.approx(metrics['mDice'], abs=0.01)
+    assert (metrics['mPrecision'], metrics['mRecall'], metrics['F1.b']) == (45, 50, 0)
 
 
 def test_the_names_are_known_before_the_first_validation():

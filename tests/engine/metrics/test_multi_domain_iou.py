@@ -109,9 +109,3 @@ def test_a_domain_without_images_is_left_out():
 def test_a_set_of_one_domain_is_an_error(meta):
     with pytest.raises(UserError, match='one domain; expected a MultiDomainConcat'):
         make().dataset_meta = meta
-
-
-def test_a_class_that_no_mask_of_a_domain_shows_is_in_no_mean():
-    prediction, truth = torch.tensor([[0, 0, 1, 2]]), torch.tensor([[0, 0, 1, 1]])
-    samples = [make_sample('a', 0, truth, prediction), draw_sample('b', 1)]
-    assert evaluate(make(), samples)['a/mIoU'] == 75  # of 1 and 1/2, without 0
