@@ -11,7 +11,7 @@ sync_bn = 'torch'
 randomness = dict(seed=0)
 
 default_hooks = dict(
-    timer=dict(type='SteadyTimerHook'),
+    timer=dict(type='IterTimerHook'),
     logger=dict(type='MainProcessLoggerHook', interval=20, log_metric_by_epoch=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
     checkpoint=dict(
@@ -25,7 +25,6 @@ default_hooks = dict(
     findings=dict(type='FindingsHook'),
     resume=dict(type='ResumeHook'),
     nonfinite_loss=dict(type='NonFiniteLossHook'),
-    void_accuracy=dict(type='VoidAccuracyHook'),
     # BatchNorm over the ranks of a distributed training without SyncBN
     statistics=dict(type='SyncStatisticsHook'),
     sampler_seed=dict(type='DistSamplerSeedHook'),

@@ -112,12 +112,11 @@ def test_a_validation_that_was_cut_short_is_run_again(cct, monkeypatch):
     assert len(whole) == 1 and work == whole
 
 
-def test_a_seed_that_mmengine_drew_is_kept(cct, messages):
+def test_a_seed_that_mmengine_drew_is_kept(cct):
     cct.config.pop('randomness')
     cct.write()
     cct.train('whole')
     cct.train('again', resume=str(cct.folder / 'whole/iter_2.pth'))
-    assert not [line for line in messages if 'differs from the checkpoint' in line]
     whole, again = (cct.scalars(cct.folder / name) for name in ('whole', 'again'))
     assert_same_curve(again, {iteration: whole[iteration] for iteration in (3, 4, 5, 6)})
 
@@ -156,7 +155,7 @@ def test_accumulation_goes_on_with_the_next_epoch(cct):
 def test_a_second_training_in_the_folder_is_refused(cct):
     with (
         locked_folder(cct.folder / 'work', 'another training'),
-        pytest.raises(UserError, match='work: in use by another training, process'),
+        pytest.raises(UserError, match='work: in use by another training'),
     ):
         cct.train()
     cct.train(options={'train_cfg.max_iters': 1})

@@ -1,14 +1,8 @@
 from .durable_checkpoint_hook import DurableCheckpointHook
-from .log_hooks import (
-    FindingsHook,
-    MainProcessLoggerHook,
-    ProgressBarHook,
-    SteadyTimerHook,
-    VoidAccuracyHook,
-)
+from .log_hooks import FindingsHook, MainProcessLoggerHook, ProgressBarHook
 from .non_finite_loss_hook import NonFiniteLossHook
 from .ramp_up_hook import RampUpHook
 from .resume_hook import IterationSeedHook, ResumeHook
-from .speed_hooks import ChannelsLastHook, CompileHook, FreezeHook, FuseConvBNHook
+from .speed_hooks import ChannelsLastHook, FreezeHook, FuseConvBNHook
 from .teacher_hook import SyncStatisticsHook, TeacherHook
 from .unlabeled_visualization_hook import UnlabeledVisualizationHook

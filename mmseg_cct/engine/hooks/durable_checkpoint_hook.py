@@ -1,7 +1,6 @@
 """Atomic checkpoints: after a kill, the old file or the new one is whole."""
 
 import re
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,15 @@ from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
 from mmengine.runner import BaseLoop, Runner
 
+from mmseg_cct.engine.models import unwrap_model
+from mmseg_cct.engine.weights import require_finite_weights
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import remove_parts
 from mmseg_cct.utils.ranges import require_arguments_of
 
-# The key in a checkpoint of the iteration that was validated last.
-VALIDATED = 'validated_at'
+# The key in a checkpoint of the iteration that was validated last. mmengine would print one that
+# begins with `val` in each line of a validation.
+VALIDATED = 'last_validation'
 
 
 @HOOKS.register_module()
@@ -24,15 +27,19 @@ class DurableCheckpointHook(CheckpointHook):
 
     mmengine removes the oldest checkpoint, and the best one, before it writes the new one, and
     writes into the file itself: a kill at that moment loses the checkpoint. Here each file is
-    written completely or not at all (`AtomicLocalBackend`), and others are removed afterwards. A
-    training that is resumed in another folder leaves the best checkpoint in the first folder alone.
-    Of the IoU, F1 and recall of a class, as in `save_best='IoU.crack'`, the greatest is the best.
+    written completely or not at all (`AtomicLocalBackend`), and others are removed afterwards;
+    weights that are NaN or infinite end the training and are never saved. A training that is
+    resumed in another folder leaves the best checkpoint in the first folder alone. Of the IoU, F1
+    and recall of a class, as in `save_best='IoU.crack'`, the greatest is the best.
 
     Args:
         interval: Iterations (with `by_epoch`, epochs) between checkpoints; None for the interval
             between validations.
-        **kwargs: Other arguments of `CheckpointHook`; `backend_args` says where to write, by
-            default to local files, written atomically.
+        **kwargs: Other arguments of `CheckpointHook`, but no `out_dir`: checkpoints lie in the work
+            directory, which a run holds alone.
+
+    Raises:
+        UserError: An argument is unknown, or the weights to save are not finite.
     """
 
     _default_greater_keys = [*CheckpointHook._default_greater_keys, 'IoU', 'F1', 'recall']
@@ -41,8 +48,12 @@ class DurableCheckpointHook(CheckpointHook):
 
     def __init__(self, interval: int | None = None, **kwargs: Any) -> None:
         require_arguments_of(CheckpointHook, kwargs, type(self).__name__)
-        if kwargs.get('out_dir') is None and kwargs.get('file_client_args') is None:
-            kwargs['backend_args'] = kwargs.get('backend_args') or dict(backend='atomic_local')
+        if kwargs.get('out_dir') is not None:
+            raise UserError(
+                f'{type(self).__name__}.out_dir={kwargs["out_dir"]!r}: checkpoints are written to '
+                'the work directory; set --work-dir'
+            )
+        kwargs['backend_args'] = kwargs.get('backend_args') or dict(backend='atomic_local')
         super().__init__(**kwargs)
         self.interval = interval
 
@@ -55,7 +66,12 @@ class DurableCheckpointHook(CheckpointHook):
             remove_parts(self.out_dir)
         # mmengine removes before it writes: from here on removals wait for `_remove_outdated`
         self.file_backend = _RemovesLater(self.file_backend)
-        keep_to_own_best(self)
+        # The path of the best comes from the resumed checkpoint: it may be in another folder, or of
+        # any other file. Only a best checkpoint in the own folder may be removed.
+        for paths, key in self._best():
+            name = Path(str(paths[key])).name
+            is_best = re.fullmatch(r'best_.+\d\.pth', name)
+            paths[key] = self.file_backend.join_path(self.out_dir, name) if is_best else None
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Saves a checkpoint if it is due, then removes those that are not kept."""
@@ -75,29 +91,30 @@ class DurableCheckpointHook(CheckpointHook):
         if isinstance(self.file_backend, _RemovesLater):  # not in a validation without training
             self._remove_outdated()
 
+    def _save_checkpoint_with_step(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        self._require_finite(runner)
+        super()._save_checkpoint_with_step(runner, *args, **kwargs)
+
+    def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, float]) -> None:
+        self._require_finite(runner)
+        super()._save_best_checkpoint(runner, metrics)
+
+    def _require_finite(self, runner: Runner) -> None:
+        # a step may overflow although the loss before it was finite
+        state = unwrap_model(runner.model).state_dict()
+        require_finite_weights(state, f'iteration {runner.iter}: not saved')
+
     def _remove_outdated(self) -> None:
         # A repeated validation may have written the best checkpoint under the same name as before,
         # and a resumed training that goes back to an optimizer's step, the newest.
-        kept = [self.last_ckpt, *(paths[key] for paths, key in _best(self))]
+        kept = [self.last_ckpt, *(paths[key] for paths, key in self._best())]
         self.file_backend.remove_now(but=kept)
 
-
-def keep_to_own_best(hook: CheckpointHook) -> None:
-    """Restricts a hook to removing best checkpoints in its own folder.
-
-    The path comes from the resumed checkpoint: it may be in another folder, or of any other file.
-    """
-    for paths, key in _best(hook):
-        name = Path(str(paths[key])).name
-        is_best = re.fullmatch(r'best_.+\d\.pth', name)
-        paths[key] = hook.file_backend.join_path(hook.out_dir, name) if is_best else None
-
-
-def _best(hook: CheckpointHook) -> list[tuple[dict[str, Any], str]]:
-    """Lists where mmengine keeps the path of the best checkpoint, or of one for each metric."""
-    by_metric = getattr(hook, 'best_ckpt_path_dict', {})
-    places = [(hook.__dict__, 'best_ckpt_path'), *((by_metric, key) for key in by_metric)]
-    return [(paths, key) for paths, key in places if paths.get(key)]
+    def _best(self) -> list[tuple[dict[str, Any], str]]:
+        """Lists where mmengine keeps the path of the best checkpoint, or of one for each metric."""
+        by_metric = getattr(self, 'best_ckpt_path_dict', {})
+        places = [(self.__dict__, 'best_ckpt_path'), *((by_metric, key) for key in by_metric)]
+        return [(paths, key) for paths, key in places if paths.get(key)]
 
 
 class _RemovesLater:
@@ -116,7 +133,7 @@ class _RemovesLater:
     def rmtree(self, path: str) -> None:
         self._noted.append((self._backend.rmtree, path))
 
-    def remove_now(self, but: Collection[str | None]) -> None:
+    def remove_now(self, but: list[str | None]) -> None:
         while self._noted:
             remove, path = self._noted.pop(0)
             if path not in but:

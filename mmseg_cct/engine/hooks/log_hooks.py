@@ -1,6 +1,6 @@
-"""Hooks for what log and terminal say: progress, remaining time, metrics, and findings."""
+"""Hooks for what log and terminal say: progress, metrics and findings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from mmengine.device import get_device
 from mmengine.dist import is_main_process, master_only
-from mmengine.hooks import Hook, IterTimerHook, LoggerHook
+from mmengine.hooks import Hook, LoggerHook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmseg.models.segmentors.base import BaseSegmentor
@@ -17,41 +17,10 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mmseg_cct.config.shipped import commands_after_training, method_names
 from mmseg_cct.config.walk import at
-from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.findings import class_iou, findings, validation_findings
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.utils.log import say
-from mmseg_cct.utils.ranges import at_least, ranges
-
-
-@HOOKS.register_module()
-class SteadyTimerHook(IterTimerHook):
-    """Estimates the remaining time without the first iterations, which compile and warm up.
-
-    mmengine's timer averages over all iterations, so its first estimates count the minutes of
-    compilation for every iteration that is left.
-
-    Args:
-        warm_up: Number of first iterations that the average leaves out; until then the estimate is
-            based on the latest iteration only.
-    """
-
-    @ranges(warm_up=at_least(0))
-    def __init__(self, warm_up: int = 3) -> None:
-        super().__init__()
-        self.warm_up = warm_up
-        self.first_iter = 0
-
-    def before_train(self, runner: Runner) -> None:
-        """Starts counting, at the resumed iteration if there is one."""
-        super().before_train(runner)
-        self.first_iter = runner.iter
-
-    def _after_iter(self, runner: Runner, *args: Any, mode: str = 'train', **kwargs: Any) -> None:
-        if mode == 'train' and runner.iter - self.first_iter <= self.warm_up:
-            self.time_sec_tot, self.start_iter = 0, runner.iter
-        super()._after_iter(runner, *args, mode=mode, **kwargs)
 
 
 @HOOKS.register_module()
@@ -76,31 +45,6 @@ class MainProcessLoggerHook(LoggerHook):
     def after_test_epoch(self, *args: Any, **kwargs: Any) -> None:
         """Logs and writes the metrics."""
         super().after_test_epoch(*args, **kwargs)
-
-
-@HOOKS.register_module()
-class VoidAccuracyHook(Hook):
-    """Drops `acc_seg` where a batch has no labelled pixel, which MMSeg logs as 100."""
-
-    # Before mmengine's RuntimeInfoHook takes what is logged.
-    priority = 'HIGHEST'
-
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
-    ) -> None:
-        """Drops the accuracies of a void batch from `outputs`."""
-        accuracies = [name for name in outputs or {} if name.endswith('acc_seg')]
-        if outputs is None or not accuracies or not _is_void(data_batch):
-            return
-        for name in accuracies:
-            del outputs[name]
-
-
-def _is_void(data_batch: Any) -> bool:
-    samples = data_batch.get('data_samples') if isinstance(data_batch, Mapping) else None
-    labeled = samples.get('labeled', ()) if isinstance(samples, Mapping) else samples or ()
-    masks = [sample.gt_sem_seg.data for sample in labeled if 'gt_sem_seg' in sample]
-    return bool(masks) and all(bool((mask == IGNORE_INDEX).all()) for mask in masks)
 
 
 @HOOKS.register_module()

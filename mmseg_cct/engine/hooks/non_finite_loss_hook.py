@@ -110,8 +110,8 @@ class NonFiniteLossHook(Hook):
         raise UserError(
             f'iteration {iteration}{where}',
             '; '.join(filter(None, all_found)),
-            f'finite losses. {os.path.join(runner.work_dir, saved)} holds the training before this '
-            'step, --resume it to see it again. Often a lower optim_wrapper.optimizer.lr or '
+            f'finite losses. {os.path.join(runner.work_dir, saved)} is the state before this step; '
+            '--resume reproduces it. Often a lower optim_wrapper.optimizer.lr or '
             'optim_wrapper.clip_grad=dict(max_norm=...) helps',
         )
 
@@ -123,6 +123,8 @@ class _Verdict:
         # Check the sum too: finite terms may overflow in it.
         total = sum(value for name, value in terms.items() if 'loss' in name)
         assert isinstance(total, Tensor)
+        # What is logged may be on another device; copying it there would wait for the GPU.
+        terms = {name: value for name, value in terms.items() if value.device == total.device}
         self.names = ['loss', *terms]
         # whether it is bad on this rank, on any rank, then the values
         packed = torch.stack([self._bad(total), self._bad(total), total, *terms.values()])

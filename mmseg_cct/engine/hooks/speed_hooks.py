@@ -1,6 +1,6 @@
 """Hooks that make trainings and validations faster, up to rounding the same."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -53,36 +53,6 @@ class ChannelsLastHook(Hook):
             # DDP laid out its gradient buffers by the old strides, and would mix them up
             runner.model = None  # frees the old wrapper, and with it its hooks on the parameters
             runner.model = runner.wrap_model(runner.cfg.get('model_wrapper_cfg'), model)
-
-
-@HOOKS.register_module()
-class CompileHook(Hook):
-    """Compiles modules of the model in place, which keeps the names in a checkpoint.
-
-    mmengine's own option `compile` compiles the whole training step, where every file name and loss
-    dict of a batch breaks the graph. The decoder bank compiles its chunks by itself.
-
-    Args:
-        modules: Names of the modules.
-        **options: Arguments of `torch.compile`, such as `mode` or `dynamic`.
-    """
-
-    def __init__(self, modules: Sequence[str] = ('backbone', 'neck'), **options: Any) -> None:
-        self.modules = modules
-        self.options = options
-
-    def before_train(self, runner: Runner) -> None:
-        """Marks modules, which the model must have, for compilation in the first iteration."""
-        model = unwrap_model(runner.model)
-        for name in self.modules:
-            module = getattr(model, name, None)
-            if not isinstance(module, nn.Module):
-                raise UserError(
-                    'CompileHook.modules',
-                    f'the model has no module {name!r}',
-                    f'names such as {", ".join(child for child, _ in model.named_children())}',
-                )
-            module.compile(**self.options)
 
 
 @HOOKS.register_module()

@@ -8,12 +8,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 import world
+from mmengine.hooks import Hook
 from mmengine.logging import MessageHub
+from mmengine.registry import HOOKS
 from mmseg.evaluation import IoUMetric
 
 from mmseg_cct.engine import checkpoints
 from mmseg_cct.engine.hooks import DurableCheckpointHook
 from mmseg_cct.engine.hooks.durable_checkpoint_hook import VALIDATED
+from mmseg_cct.errors import UserError
 
 
 def test_the_old_checkpoint_goes_only_after_the_new_one_is_there(cct, monkeypatch):
@@ -34,6 +37,7 @@ def test_the_old_checkpoint_goes_only_after_the_new_one_is_there(cct, monkeypatc
 def test_a_checkpoint_that_is_written_again_is_kept(tmp_path):
     """After a kill between two steps of the optimizer, a training goes back and repeats some."""
     runner = SimpleNamespace(
+        model=torch.nn.Linear(1, 1),
         work_dir=str(tmp_path),
         message_hub=MessageHub.get_instance(world.experiment()),
         logger=logging.getLogger(__name__),
@@ -56,6 +60,33 @@ def test_without_an_interval_of_its_own_a_checkpoint_is_written_where_it_validat
     cct.train(options={'train_cfg.val_interval': 3})
     names = sorted(path.name for path in (cct.folder / 'work').glob('iter_*.pth'))
     assert names == ['iter_3.pth', 'iter_6.pth']
+
+
+@pytest.mark.parametrize('save_best', [None, 'mIoU'])
+def test_weights_that_overflowed_are_not_saved_and_the_last_good_ones_stay(cct, save_best):
+    settings = dict(interval=2 if save_best else 1, max_keep_ckpts=1, save_best=save_best)
+    cct.config.default_hooks.checkpoint.update(settings)
+    cct.config.train_cfg.val_interval = 1
+    cct.config.custom_hooks.append(dict(type='OverflowHook'))
+    cct.write()
+    with pytest.raises(UserError, match=r'^iteration \d: not saved.* NaN or infinite'):
+        cct.train()
+    left = {path.name for path in (cct.folder / 'work').glob('*.pth')}
+    assert left == ({'best_mIoU_iter_1.pth'} if save_best else {'iter_1.pth'})
+
+
+@HOOKS.register_module()
+class OverflowHook(Hook):
+    """A step that is too long."""
+
+    def after_train_iter(self, runner, *args, **kwargs):
+        if runner.iter == 1:
+            runner.model.decode_head.conv_seg.weight.data.fill_(torch.inf)
+
+
+def test_checkpoints_lie_in_the_work_directory():
+    with pytest.raises(UserError, match='out_dir='):
+        DurableCheckpointHook(out_dir='elsewhere')
 
 
 class TestBestCheckpoint:
@@ -95,9 +126,8 @@ class TestBestCheckpoint:
         cct.train(options=options, resume='auto')
         assert self.best(cct, 'work') == ['best_mIoU_iter_2.pth']
 
-    @pytest.mark.parametrize('hook', ['DurableCheckpointHook', 'CheckpointHook'])
-    def test_no_other_file_is_removed(self, cct, hook):
-        options = {**self.OPTIONS, 'default_hooks.checkpoint.type': hook}
+    def test_no_other_file_is_removed(self, cct):
+        options = self.OPTIONS
         cct.train(options={**options, 'train_cfg.max_iters': 2})
         start = cct.folder / 'work/iter_2.pth'
         content = cct.load(start)

@@ -1,5 +1,4 @@
 import logging
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -8,48 +7,10 @@ import torch
 from mmengine.config import Config
 from mmengine.hooks import LoggerHook
 from mmengine.logging import MessageHub
-from mmengine.structures import PixelData
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 
-from mmseg_cct.engine.hooks import (
-    MainProcessLoggerHook,
-    ProgressBarHook,
-    SteadyTimerHook,
-    VoidAccuracyHook,
-    log_hooks,
-)
+from mmseg_cct.engine.hooks import MainProcessLoggerHook, ProgressBarHook, log_hooks
 from mmseg_cct.engine.hooks.log_hooks import FindingsHook, describe_model
-
-
-@pytest.mark.parametrize(
-    ('seconds', 'max_iters', 'start', 'warm_up', 'expected'),
-    [
-        pytest.param(
-            [60, 8, 2, 2, 2, 4], 100, 0, 3,
-            [60 * 99, 8 * 98, 2 * 97, 2 * 96, 2 * 95, 8 / 3 * 94],
-            id='the first iterations do not count',
-        ),
-        pytest.param([60, 2, 2], 1000, 900, 1, [60 * 99, 2 * 98, 2 * 97], id='a resume warms up'),
-        pytest.param([9, 1], 10, 0, 0, [9 * 9, 5 * 8], id="without warm-up it is mmengine's"),
-    ],
-)  # fmt: skip
-def test_the_remaining_time(seconds, max_iters, start, warm_up, expected, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, 'time', lambda: now[0])
-    hub = MessageHub('steady timer test')
-    runner = SimpleNamespace(iter=start, max_iters=max_iters, message_hub=hub)
-    hook = SteadyTimerHook(warm_up)
-    hook.before_train(runner)
-    hook.before_train_epoch(runner)
-    found = []
-    for duration in seconds:
-        hook.before_train_iter(runner, 0)
-        now[0] += duration
-        hook.after_train_iter(runner, 0)
-        found.append(hub.get_info('eta'))
-        runner.iter += 1
-    assert found == pytest.approx(expected)
 
 
 @pytest.mark.parametrize('rank, written', [(0, ['metrics']), (1, [])])
@@ -59,21 +20,6 @@ def test_only_the_main_process_writes_the_metrics_of_a_test(monkeypatch, rank, w
     monkeypatch.setattr('mmengine.dist.utils.get_rank', lambda group=None: rank)
     MainProcessLoggerHook().after_test_epoch('metrics')
     assert calls == written
-
-
-@pytest.mark.parametrize('branches', [True, False])
-@pytest.mark.parametrize(('labels', 'is_void'), [((255, 255), True), ((255, 0), False)])
-def test_only_a_batch_without_a_labelled_pixel_loses_its_accuracy(labels, is_void, branches):
-    samples = [sample(label) for label in labels]
-    if branches:  # the masks of other branches do not count
-        samples = dict(labeled=samples, unlabeled=[sample(0), None])
-    outputs = {'loss': 0.0, 'decode.acc_seg': 100.0, 'aux_0.acc_seg': 100.0}
-    VoidAccuracyHook().after_train_iter(None, 0, dict(data_samples=samples), outputs)
-    assert outputs.keys() == {'loss'} if is_void else len(outputs) == 3
-
-
-def sample(label):
-    return SegDataSample(gt_sem_seg=PixelData(data=torch.full((1, 4, 6), label)))
 
 
 def make_runner():

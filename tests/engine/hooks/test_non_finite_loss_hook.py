@@ -29,7 +29,10 @@ def test_the_log_takes_one_copy_of_all_terms():
     hook.after_train_iter(None, 0, outputs=outputs)  # without losses they stay
     assert outputs == dict(loss=torch.tensor(-1.0), loss_a=torch.tensor(-1.0))
     losses = dict(
-        loss_a=torch.tensor([1.0, 3.0]), loss_b=torch.tensor(0.5), share=torch.tensor(0.2)
+        loss_a=torch.tensor([1.0, 3.0]),
+        loss_b=torch.tensor(0.5),
+        share=torch.tensor(0.2),
+        elsewhere=torch.tensor(0.0, device='meta'),  # logged by mmengine as it is
     )
     with DispatchCounter() as counter:
         hook._watch(None, None, losses)
@@ -92,7 +95,7 @@ def test_the_message_names_iteration_term_and_files_and_the_checkpoint_before_it
     message = str(error.value)
     files = message.partition(' is nan on ')[2].partition(';')[0].split(', ')
     assert len(files) == 4 and all(map(os.path.isfile, files)) and '\n' not in message
-    assert 'iter_3.pth holds the training before this step' in message
+    assert 'iter_3.pth is the state before this step' in message
     assert (cct.folder / 'work/last_checkpoint').read_text().endswith('iter_2.pth')
     cct.config.custom_hooks.pop()
     cct.write()

@@ -1,7 +1,6 @@
 """Trainings and validations that are faster and the same."""
 
 import copy
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,8 +21,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from mmseg_cct.engine.hooks import ChannelsLastHook, FreezeHook, FuseConvBNHook
-from mmseg_cct.engine.hooks.resume_hook import _lay_out_as_the_weights
-from mmseg_cct.engine.hooks.speed_hooks import CompileHook
+from mmseg_cct.engine.hooks.resume_hook import match_memory_format
 from mmseg_cct.errors import UserError
 
 
@@ -122,7 +120,7 @@ def test_moments_of_another_layout_follow_their_weights(before):
         optimizer = torch.optim.AdamW([weight], lr=0.1, fused=True)
         if state is not None:
             optimizer.load_state_dict(copy.deepcopy(state))
-            _lay_out_as_the_weights(optimizer)
+            match_memory_format(optimizer)
             moments = [optimizer.state[weight][name] for name in ('exp_avg', 'exp_avg_sq')]
             assert all(moment.stride() == weight.stride() for moment in moments)
         weight.grad = torch.randn(8, 4, 3, 3).to(memory_format=layout)
@@ -131,35 +129,6 @@ def test_moments_of_another_layout_follow_their_weights(before):
 
     _, state = step(before)
     torch.testing.assert_close(step(now, state)[0], step(before, state)[0])
-
-
-def test_compiled_backbone_and_neck_train_the_same(cct, trained, monkeypatch):
-    """In a process of its own: this one has torch's compiler turned off."""
-    cct.config.custom_hooks.append(dict(type='CompileHook', backend='aot_eager'))
-    cct.config.default_hooks.checkpoint.interval = 6
-    monkeypatch.delenv('TORCHDYNAMO_DISABLE')
-    done = cct.shell(sys.executable, cct.tools / 'train.py', cct.write(), '--work-dir', 'work')
-    assert done.returncode == 0, done.stderr[-3000:]
-    for iteration, (line,) in cct.scalars(cct.folder / 'work').items():
-        assert line['loss'] == pytest.approx(trained.logged[iteration][0]['loss'], rel=1e-4)
-    compiled = cct.load(cct.folder / 'work/iter_6.pth')['state_dict']
-    assert compiled.keys() == cct.load(trained.checkpoint)['state_dict'].keys()
-
-
-def test_compile_hook_compiles_its_modules_in_place(monkeypatch):
-    model = MODELS.build(tiny.model_config())
-    names, seen, runner = list(model.state_dict()), [], SimpleNamespace(model=model)
-    monkeypatch.setattr(
-        torch, 'compile', lambda call, **options: seen.append((call.__self__, options)) or call
-    )
-    CompileHook(['backbone', 'neck'], dynamic=True).before_train(runner)
-    assert seen == [(model.backbone, dict(dynamic=True)), (model.neck, dict(dynamic=True))]
-    children = model.named_children()
-    compiled = [name for name, child in children if child._compiled_call_impl is not None]
-    assert sorted(compiled) == ['backbone', 'neck']
-    assert list(model.state_dict()) == names
-    with pytest.raises(UserError, match=r"no module 'backbon'; expected names such as .*backbone"):
-        CompileHook(['backbon']).before_train(runner)
 
 
 def run_of(initial_lr=True):
