@@ -26,7 +26,7 @@ from mmengine.config import Config
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import read_config
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies.execution import read_metrics
+from mmseg_cct.studies.execution import StudyRun
 from mmseg_cct.studies.results import collect, holm, interval, p_value, verdict
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.templates import markdown_table
@@ -288,16 +288,18 @@ def add_study(runs: Runs, study: Path, data_set: str, split: str, date: str) -> 
     """Adds the finished runs of a study's folder; an earlier reading of a run is replaced."""
     found = {run[:6]: run for run in runs}
     for result in collect(study):
-        folder = study / result.method / result.labels / f'seed{result.seed}'
-        config = read_config(folder / 'config.py')
+        trained = StudyRun(study, result.method, result.labels, result.seed)
+        config = read_config(trained.config)
         by_class = ';'.join(
             f'{key.removeprefix("IoU.")}={value:.1f}'
-            for key, value in (read_metrics(folder) or {}).items()
+            for key, value in (trained.metrics() or {}).items()
             if key.startswith('IoU.')
         )
         method = RENAMED.get(result.method, result.method)
         if method not in NAMES:
-            raise UserError(f'{folder}: method {method}; expected one of {", ".join(NAMES)}')
+            raise UserError(
+                f'{trained.folder}: method {method}; expected one of {", ".join(NAMES)}'
+            )
         length = config.train_cfg.max_iters
         run = Measured(
             data_set, split, _number_of(result.labels, config), length, method, result.seed,

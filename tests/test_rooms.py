@@ -32,7 +32,7 @@ ROOMS = {
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine', 'preflight'},
     'studies': {
         *('errors', 'utils', 'annotations', 'config', 'models', 'datasets', 'engine', 'preflight'),
-        *('cli', 'apis'),
+        'apis',
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},

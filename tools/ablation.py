@@ -1,17 +1,18 @@
 #!/usr/bin/env python
-"""Runs the paper's ablation on any CCT config: trains, tests, writes tables and figures.
+"""Trains and tests methods over numbers of labels and seeds on any CCT config; compares them.
 
-Run it again to resume: finished runs are skipped, stopped ones continue from their checkpoints.
+It writes tables and figures, and prints what each method gains over the baseline with its 95 %
+interval and verdict. Run it again to resume: finished runs are skipped, stopped ones continue from
+their checkpoints. --grid is the paper's ablation.
 
 Examples:
+    python tools/ablation.py CONFIG -n 20 50 100 --seeds 0 1 2 --gpus 0,1 --out work_dirs/pays
     python tools/ablation.py configs/cct/cct_r50_camvid-whole_50.py --grid -n 20 50 100 \\
         --seeds 0 1 2 --gpus 0,1,2 --out work_dirs/ablation_camvid
     python tools/ablation.py configs/cct/cct_mbv2_camvid_50.py --out work_dirs/distances \\
         --methods supervised cct kl js confidence pairwise --seeds 0 1
     python tools/ablation.py configs/multi_domain/cct_r50_cityscapes-camvid_50.py -n 50 100 \\
         --methods supervised cct cct-adv --seeds 0 1 2 --out work_dirs/domains
-    python tools/ablation.py configs/demo/cct_shapes.py --grid --num-decoders 2 --jobs 2 \\
-        --out work_dirs/ablation_demo --cfg-options train_cfg.max_iters=100
 """
 
 from __future__ import annotations
@@ -20,56 +21,80 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import at_least, method, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, at_least, method, seed, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import METHODS_HELP, PLAIN
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies.cli import add_study_arguments, run_study
 
 if TYPE_CHECKING:
     from mmseg_cct.studies.execution import StudyRun
+
+TOOLS = Path(__file__).parent
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
-    add_study_arguments(parser, takes_method=False)
+    parser.add_argument('config', help='a config of CCT: what all runs have in common')
+    parser.add_argument('--out', required=True, metavar='DIR', help='folder of the study')
     parser.add_argument(
-        '--grid',
-        action='store_true',
+        '--methods', nargs='+', type=method, metavar='NAME',
+        help=f"{METHODS_HELP}, or files of your own (default: supervised and the config's method)",
+    )  # fmt: skip
+    parser.add_argument(
+        '-n', nargs='+', type=at_least(1), default=[], metavar='N',
+        help="numbers of labelled images (default: the config's own)",
+    )  # fmt: skip
+    parser.add_argument(
+        '--lists', metavar='DIR',
+        help='folder of {n}_labeled.txt and {n}_unlabeled.txt; "{seed}" and "{domain}" in its path '
+        "stand for those of a run (default: the folder of the config's lists; if it has none, each "
+        'seed draws its own labelled images)',
+    )  # fmt: skip
+    parser.add_argument(
+        '--seeds', nargs='+', type=seed, default=[0], metavar='SEED',
+        help='default: 0; a verdict needs three',
+    )  # fmt: skip
+    parser.add_argument(
+        '--grid', action='store_true',
         help='the baseline, and for each K each perturbation alone and full CCT; also the baseline '
         'and full CCT with ab-CE',
-    )
+    )  # fmt: skip
     parser.add_argument(
         '--num-decoders', nargs='+', type=at_least(1), default=[2, 4, 6, 8], metavar='K',
         help='values of K in the grid (default: 2 4 6 8)',
     )  # fmt: skip
     parser.add_argument(
         '--perturbations', nargs='+', default=[], metavar='NAME',
-        help="perturbations in the grid, by their names in the config (default: all of them)",
+        help='perturbations in the grid, by their names in the config (default: all of them)',
     )  # fmt: skip
-    parser.add_argument(
-        '--methods', nargs='+', type=method, default=[], metavar='NAME',
-        help=f'methods, with or without the grid: {METHODS_HELP}, or files of your own',
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        '--gpus', type=gpu_ids, metavar='0,1,2', help='GPUs, one run on each at a time'
+    )
+    where.add_argument(
+        '--jobs', type=at_least(1), default=1, metavar='N',
+        help='runs at a time on CPUs (default: 1)',
     )  # fmt: skip
-    parser.add_argument(
-        '-n', nargs='+', type=at_least(1), default=[], metavar='N',
-        help="numbers of labelled images (default: the config's own lists)",
-    )  # fmt: skip
-    parser.add_argument(
-        '--lists', metavar='DIR',
-        help='folder of {n}_labeled.txt and {n}_unlabeled.txt; "{seed}" and "{domain}" in its path '
-        "stand for those of a run (default: the folder of the config's lists)",
-    )  # fmt: skip
-    args = parser.parse_args()
-    if not (args.grid or args.methods or args.collect):
-        parser.error('no method; expected --grid, --methods or both')
-    return args
+    where.add_argument(
+        '--collect', action='store_true', help='train nothing, write the tables of what is there'
+    )
+    add_cfg_options(parser, takes_method=False)
+    return parser.parse_args()
+
+
+def gpu_ids(text: str) -> list[str]:
+    """Parses comma-separated ids of GPUs, as a `type` for options."""
+    ids = [name.strip() for name in text.split(',')]
+    if not all(ids) or len(set(ids)) < len(ids):
+        raise argparse.ArgumentTypeError(f'{text}; expected different ids with commas, as in 0,1,2')
+    return ids
 
 
 def prepare(args: argparse.Namespace) -> list[StudyRun]:
     """Writes the configs of all runs."""
-    from mmseg_cct.studies.ablation import grid_methods
+    from mmseg_cct.config.load import chosen_method
+    from mmseg_cct.studies.ablation import BASELINE, grid_methods
     from mmseg_cct.studies.study import Overlay, lists_of, prepare_study, study_config
 
     options = args.cfg_options
@@ -77,23 +102,29 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
     if args.grid:
         config = study_config(args.config, {**options, 'method': PLAIN})
         methods |= grid_methods(config, args.num_decoders, args.perturbations)
-    for name in args.methods:
-        others = [other for other in args.methods if Path(other).stem == Path(name).stem]
-        if len({*others}) > 1:
-            raise UserError(f'--methods {" ".join(others)}', 'one name', 'files of other names')
-        methods[Path(name).stem] = name
+    elif args.methods is None:  # the config as it is, with a baseline
+        methods = {BASELINE: BASELINE, chosen_method(args.config, options): None}
+    named = {Path(name).stem: name for name in args.methods or ()}
+    if len(named) < len({*(args.methods or ())}):
+        raise UserError('--methods', 'two files of one name')
+    methods |= named
     labels = lists_of(args.config, options, args.n, args.lists, args.seeds)
     return prepare_study(Path(args.out), args.config, methods, labels, args.seeds, options)
 
 
 def main() -> None:
-    """Runs the ablation."""
+    """Runs the study."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.studies.ablation import write_ablation
+        from mmseg_cct.studies.ablation import run_study
+        from mmseg_cct.studies.execution import execute
 
-        tools = Path(__file__).parent
-        raise SystemExit(run_study(args, lambda: prepare(args), write_ablation, tools))
+        if args.gpus is None:
+            slots = [{}] * args.jobs
+        else:
+            slots = [{'CUDA_VISIBLE_DEVICES': name} for name in args.gpus]
+        work = None if args.collect else lambda: execute(prepare(args), TOOLS, slots)
+        raise SystemExit(run_study(Path(args.out), work))
 
 
 if __name__ == '__main__':

@@ -5,7 +5,8 @@ variants are methods in `configs/methods`.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -17,11 +18,13 @@ from mmengine.config import Config
 from mmseg_cct.config.compose import fill_perturbations, find_bank, read_method
 from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic, write_text
+from mmseg_cct.utils.files import require_own_folder, write_atomic, write_text
 from mmseg_cct.utils.templates import render
+from mmseg_cct.utils.text import counted
 
 from .results import (
     Result,
+    changed_data,
     collect,
     collect_domains,
     gains_table,
@@ -84,8 +87,11 @@ def _decoders(numbers: Mapping[str, int]) -> Overlay:
     return dict(model=dict(auxiliary_head=dict(perturbations=perturbations)))
 
 
-def write_ablation(out: Path) -> Path:
-    """Writes `results.csv`, `ablation.md` and the figures of a study; returns the page's path."""
+def write_ablation(out: Path) -> list[str]:
+    """Writes `results.csv`, `ablation.md` and the figures of a study.
+
+    Returns a line for each comparison with the baseline: its mean gain and the verdict.
+    """
     results = collect(out)
     methods = ordered_methods(results)
     write_csv(results, out / 'results.csv')
@@ -95,6 +101,7 @@ def write_ablation(out: Path) -> Path:
             results, list(filter(_has_abce, methods)), ABCE_BASELINE
         ),
     }
+    gains = {baseline: table for baseline, table in gains.items() if table.rows}
     curves = read_validations(out, results)
     titles = {method: title_of(method) for method in methods if _compared(method)}
     figures = {
@@ -110,11 +117,42 @@ def write_ablation(out: Path) -> Path:
         seeds=sorted({result.seed for result in results}),
         results=results_table(results, methods),
         domains={name: results_table(of, methods) for name, of in collect_domains(out).items()},
-        gains={baseline: table for baseline, table in gains.items() if table},
+        gains=gains,
         figures=list(drawn),
     )
     write_text(out / 'ablation.md', page)
-    return out / 'ablation.md'
+    return [
+        f'{method}, {title_of_labels(labels) or "the labels of the config"}: '
+        f'{mean_gain} {half} mIoU over {baseline}: {verdict}'.replace('  ', ' ')
+        for baseline, table in gains.items()
+        for method, labels, mean_gain, half, _, verdict in table.rows
+    ]
+
+
+def run_study(out: Path, execute: Callable[[], Sequence[str]] | None) -> int:
+    """Runs what is left of a study and writes its tables, also after Ctrl-C.
+
+    `execute` returns a line for each run that is still unfinished; None only collects. Returns the
+    exit code: 0, 1 if a run failed, or 130 after Ctrl-C.
+    """
+    code = 0
+    require_own_folder(out, '*/*/seed*/config*.py')  # config.tmp.py if the first is unfinished
+    if execute is None and not out.is_dir():
+        raise UserError(out, 'no such folder', 'that of a study')
+    try:
+        if failures := execute() if execute else ():
+            code = 1
+            number = counted(len(failures), 'unfinished run')
+            print(f'{number}:', *failures, sep='\n', file=sys.stderr)
+    except KeyboardInterrupt:
+        code = 130
+        print('stopped; the same command goes on from here', file=sys.stderr)
+        if not out.is_dir():  # before the first run was prepared
+            return code
+    if changed := changed_data(out):
+        print(f'warning: {changed}; their results do not compare', file=sys.stderr)
+    print(*write_ablation(out), f'wrote {out / "ablation.md"}', sep='\n')
+    return code
 
 
 def grid_place(method: str) -> tuple[str | None, int]:

@@ -6,8 +6,7 @@ Verdicts are by Student's t, corrected for multiple comparisons by Holm.
 import csv
 import io
 import math
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import NamedTuple
@@ -18,11 +17,12 @@ from scipy.stats import t as student
 from mmseg_cct.apis.run import read_scalars
 from mmseg_cct.engine.visualization.figures import LINE_STYLES, outer_legend
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.labeled_record import Labels, read_labels
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import counted, signed
 
-from .execution import read_metrics
+from .execution import find_runs, label_order
 
 LEVEL = 0.05
 MIN_PAIRS = 3  # fewer can agree by chance
@@ -47,41 +47,37 @@ class Result(NamedTuple):
 def collect(out: Path) -> list[Result]:
     """Reads the results of all finished runs, sorted by method, number of labels and seed."""
     results = []
-    for folder, run, metrics in _finished(out):
-        if 'mIoU' not in metrics:
-            raise UserError(folder, f'its test gave {", ".join(metrics)}', 'mIoU')
-        if not math.isfinite(metrics['mIoU']):
-            expected = 'a number, of a test set with labelled pixels'
-            raise UserError(folder, f'its test gave mIoU {metrics["mIoU"]}', expected)
-        results.append(Result(*run, metrics['mIoU']))
-    return sorted(
-        results, key=lambda result: (result.method, *label_order(result.labels), result.seed)
-    )
+    for run in find_runs(out):
+        if (metrics := run.metrics()) is None:
+            continue
+        miou = metrics.get('mIoU', math.nan)
+        if not math.isfinite(miou):
+            raise UserError(run.folder, f'its test gave {metrics}', 'a finite mIoU')
+        results.append(Result(run.method, run.labels, run.seed, miou))
+    return results
 
 
 def collect_domains(out: Path) -> dict[str, list[Result]]:
     """Reads the results of each domain; empty for a study of one data set."""
     results: dict[str, list[Result]] = {}
-    for _, run, metrics in _finished(out):
-        for key, value in metrics.items():
+    for run in find_runs(out):
+        for key, value in (run.metrics() or {}).items():
             domain, _, metric = key.rpartition('/')
             if domain and metric == 'mIoU':
-                results.setdefault(domain, []).append(Result(*run, value))
+                result = Result(run.method, run.labels, run.seed, value)
+                results.setdefault(domain, []).append(result)
     return results
 
 
-def _finished(out: Path) -> Iterator[tuple[Path, tuple[str, str, int], dict[str, float]]]:
-    """Yields the folder, (method, labels, seed) and metrics of each finished run."""
-    for folder in out.glob('*/*/seed*'):
-        seed = re.fullmatch(r'seed(\d+)', folder.name)
-        if seed is not None and (metrics := read_metrics(folder)) is not None:
-            method, labels = folder.parts[-3:-1]
-            yield folder, (method, labels, int(seed[1])), metrics
-
-
-def label_order(labels: str) -> tuple[int, str]:
-    """Sort key of labelled sets: 'config', then ascending numbers."""
-    return (int(labels) if labels.isdigit() else -1, labels)
+def changed_data(out: Path) -> str:
+    """Names data that changed between two trainings of a study with the same labelled images."""
+    first: dict[tuple[str, ...], Labels] = {}
+    for run in find_runs(out):
+        if (record := read_labels(run.folder / 'train')) is not None:
+            earlier = first.setdefault((*record.labeled, str(bool(record.digest))), record)
+            if changed := earlier.changes(record):
+                return f'{run.folder}: {changed} changed since an earlier run'
+    return ''
 
 
 def label_sets(results: Iterable[Result]) -> list[str]:
@@ -135,12 +131,11 @@ def _cell(values: Sequence[float], most: int) -> str:
     return text
 
 
-def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> Table | None:
+def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> Table:
     """Lists what methods gain over a reference, from the pairs of runs with the same seed.
 
     A row has the labelled set, the mean gain in mIoU, half the width of its 95 % interval by
     Student's t, the gains by seed, and a verdict in words, corrected for the number of rows.
-    Returns None if there are no pairs.
     """
     before = {(r.labels, r.seed): r.miou for r in results if r.method == reference}
     pairs: dict[tuple[str, str], list[float]] = {}
@@ -155,7 +150,7 @@ def gains_table(results: Sequence[Result], methods: Sequence[str], reference: st
         half = f'±{interval(gains):.1f}' if len(gains) > 1 else ''
         rows.append([*place, signed(mean(gains)), half, ' '.join(map(signed, gains)), verdict])
     header = ['method', 'labels', 'mean gain', '95 %', 'by seed', 'verdict by Holm']
-    return Table(header, rows, 'lrrrll') if rows else None
+    return Table(header, rows, 'lrrrll')
 
 
 def interval(values: Sequence[float]) -> float:

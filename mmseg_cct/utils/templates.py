@@ -1,4 +1,4 @@
-"""Pages in Markdown and HTML from jinja templates; a value is text and never becomes markup."""
+"""Pages in Markdown and HTML from jinja templates."""
 
 import base64
 import re
@@ -10,13 +10,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 _RULES = {'l': '---', 'r': '---:'}
-# What begins markup or a link anywhere in a line, and what begins a block at its start.
-_INLINE = re.compile(r'[\\`*~\[\]]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=\bwww)\.', re.IGNORECASE)
-_BLOCK = re.compile(r'^(\d*)(?=#{1,6}(?:\s|$)|>|[-+](?:\s|$)|(?<=\d)[.)]\s)')
-
-
-class Markdown(str):
-    """Text that is Markdown already."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +19,6 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     align: str | None = None
-
-
-def escaped(value: Any) -> Markdown:
-    """Writes a value as one line of Markdown in which it is no markup, link or picture."""
-    if isinstance(value, Markdown):
-        return value
-    line = re.sub(r'&(?=#?\w+;)', '&amp;', ' '.join(str(value).split())).replace('<', '&lt;')
-    return Markdown(_BLOCK.sub(r'\1\\', _INLINE.sub(r'\\\g<0>', line)))
 
 
 def markdown_table(
@@ -48,34 +33,21 @@ def markdown_table(
 def render(template: str, **values: Any) -> str:
     """Fills in a template, `NAME.md.jinja` or `NAME.html.jinja` by its path in the package.
 
-    In Markdown, `table` formats a `Table`, `code` keeps a line as it is, for code blocks, and
+    In HTML a value is text and never becomes markup. In Markdown, `table` formats a `Table`, and
     empty lines that blocks leave behind become one.
     """
-    pages = _HTML if template.endswith('.html.jinja') else _MARKDOWN
-    return re.sub(r'\n{3,}', '\n\n', pages.get_template(template).render(values).rstrip()) + '\n'
+    pages = Environment(
+        loader=FileSystemLoader(Path(__file__).parents[1]),
+        autoescape=template.endswith('.html.jinja'),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters['table'] = lambda table: markdown_table(table.header, table.rows, table.align)
+    page = pages.get_template(template).render(values)
+    return re.sub(r'\n{3,}', '\n\n', page.rstrip()) + '\n'
 
 
 def data_url(image: bytes, kind: str = 'png') -> str:
     """Writes the content of an image file as an address, for pages in one file."""
     return f'data:image/{kind};base64,{base64.b64encode(image).decode()}'
-
-
-def _environment(**settings: Any) -> Environment:
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parents[1]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        **settings,
-    )
-
-
-def _table(table: Table) -> Markdown:
-    cells = [[escaped(cell) for cell in line] for line in (table.header, *table.rows)]
-    return Markdown(markdown_table(cells[0], cells[1:], table.align))
-
-
-_HTML = _environment(autoescape=True)
-_MARKDOWN = _environment(finalize=escaped)
-_MARKDOWN.filters |= dict(table=_table, code=lambda line: Markdown(' '.join(line.splitlines())))

@@ -6,7 +6,7 @@ import pytest
 import world
 from mmengine.config import Config
 
-from mmseg_cct.studies.execution import prepare_runs
+from mmseg_cct.studies.execution import StudyRun
 
 TRAIN = """
 import os, runpy, sys, time
@@ -57,11 +57,13 @@ def fake_tools(tmp_path):
 
 @pytest.fixture
 def make_run(tmp_path):
-    """Makes a run of three iterations under a name."""
+    """Makes a run of three iterations of a method."""
 
-    def make(name, **settings):
-        config = Config(dict(train_cfg=dict(max_iters=3), **settings))
-        return prepare_runs([(name, tmp_path / 'runs' / name, config)])[0]
+    def make(method, **settings):
+        run = StudyRun(tmp_path / 'out', method, 'config', 0, 3)
+        run.folder.mkdir(parents=True)
+        Config(dict(train_cfg=dict(max_iters=3), **settings)).dump(run.config)
+        return run
 
     return make
 

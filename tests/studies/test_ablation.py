@@ -1,5 +1,7 @@
 """What the ablation's methods change, the paper's grid, and the tables and figures."""
 
+import shutil
+
 import pytest
 
 from mmseg_cct.config.compose import find_bank, merge_method, read_method
@@ -12,6 +14,7 @@ from mmseg_cct.studies.ablation import (
     ordered_methods,
     plot_comparison,
     plot_perturbations,
+    run_study,
     write_ablation,
 )
 from mmseg_cct.studies.results import Result, collect, results_table
@@ -166,7 +169,8 @@ def test_the_bars_of_whole_methods(out):
 
 
 def test_all_is_written(out):
-    text = write_ablation(out).read_text()
+    write_ablation(out)
+    text = (out / 'ablation.md').read_text()
     header, first, *_ = (out / 'results.csv').read_text().splitlines()
     assert (header, first) == ('method,labels,seed,miou', 'full_k2,20,0,40.0')
     assert 'mean ± standard deviation over the seeds 0, 1, 2' in text
@@ -180,13 +184,54 @@ def test_full_with_abce_has_its_own_baseline(out, put_result):
     put_result(out, 'supervised-abce', 20, 0, 33.0)
     put_result(out, 'full_abce_k2', 20, 0, 37.0)
     assert ordered_methods(collect(out))[:2] == ['supervised', 'supervised-abce']
-    over_plain, over_own = write_ablation(out).read_text().split('baseline with ab-CE of the same')
-    assert '| full_abce_k2 | 20 | +7.0 |' in over_plain
-    assert '| full_abce_k2 | 20 | +4.0 |' in over_own
-    assert '| full_k2' not in over_own
+    lines = write_ablation(out)
+    names = [line.partition(' over ')[0] for line in lines]
+    assert 'full_abce_k2, 20 labelled images: +7.0 mIoU' in names
+    assert 'full_abce_k2, 20 labelled images: +4.0 mIoU' in names
+    assert sum(name.startswith('full_k2') for name in names) == 1
 
 
 def test_an_empty_study_and_single_perturbations_alone_give_no_comparison(tmp_path, put_result):
-    assert 'no finished run' in write_ablation(tmp_path).read_text()
+    assert write_ablation(tmp_path) == []
+    assert 'no finished run' in (tmp_path / 'ablation.md').read_text()
     put_result(tmp_path, 'dropout_k2', 20, 0, 40.0)
-    assert 'comparison' not in write_ablation(tmp_path).read_text()
+    write_ablation(tmp_path)
+    assert 'comparison' not in (tmp_path / 'ablation.md').read_text()
+
+
+def test_the_verdict_is_printed_and_a_failure_is_the_exit_code(out, put_result, capsys):
+    for seed, miou in enumerate((35.0, 36.1, 39.9)):
+        put_result(out, 'cct-strong', 20, seed, miou)
+    shutil.rmtree(out / 'full_k2')
+    shutil.rmtree(out / 'vat_k10')
+    shutil.rmtree(out / 'vat_k2')
+    (out / 'kl/20/seed0/config.py').touch()
+    assert run_study(out, lambda: ['kl: FAILED']) == 1
+    printed = capsys.readouterr()
+    said = 'cct-strong, 20 labelled images: +5.0 ±0.2 mIoU over the supervised baseline: ahead, 3'
+    assert printed.out.startswith(said)
+    assert printed.out.endswith(f'wrote {out / "ablation.md"}\n')
+    assert printed.err == '1 unfinished run:\nkl: FAILED\n'
+
+
+def test_ctrl_c_writes_what_is_there(out, capsys):
+    def stop():
+        raise KeyboardInterrupt
+
+    (out / 'kl/20/seed0/config.tmp.py').touch()  # of a run that was stopped while it was prepared
+    assert run_study(out, stop) == 130
+    assert 'the same command goes on from here' in capsys.readouterr().err
+    assert (out / 'ablation.md').is_file()
+
+
+@pytest.mark.parametrize('execute', [None, lambda: pytest.fail('prepared')])
+def test_the_files_of_others_are_kept(tmp_path, execute):
+    (tmp_path / 'results.csv').write_text('mine')
+    with pytest.raises(UserError, match='which this tool did not write'):
+        run_study(tmp_path, execute)
+    assert (tmp_path / 'results.csv').read_text() == 'mine'
+
+
+def test_there_must_be_something_to_collect(tmp_path):
+    with pytest.raises(UserError, match='no such folder'):
+        run_study(tmp_path / 'typo', None)

@@ -75,14 +75,14 @@ def test_gains_are_those_of_pairs():
     ]
     alone = gains_table(results, ['cct'], 'supervised')  # the only comparison
     assert alone.rows[0][-2:] == ['+2.0 +4.0 +3.0', 'ahead, 3 pairs']
-    assert gains_table(results[:3], methods, 'supervised') is None
+    assert not gains_table(results[:3], methods, 'supervised').rows
 
 
 @pytest.mark.parametrize(
     ('metrics', 'message'),
     [
-        ('{"mDice": 3}', 'its test gave mDice; expected mIoU'),
-        ('{"mIoU": NaN}', 'seed0: its test gave mIoU nan; expected a number, of a test set with'),
+        ('{"mDice": 3}', 'its test gave .*mDice'),
+        ('{"mIoU": NaN}', 'seed0: its test gave .*nan'),
     ],
 )
 def test_a_test_without_miou_is_an_error(tmp_path, metrics, message):
@@ -113,7 +113,8 @@ def test_validations_are_read_by_method_and_labels(logged):
     assert curves['cct', '20'] == [[(10, 10.0), (20, 20.0), (30, 30.0)], [(10, 14.0), (20, 22.0)]]
     assert curves['supervised', '5'] == [[(10, 5.0), (20, 6.0)]]
     assert read_validations(logged, [Result('cct', '5', 7, 1.0)]) == {}  # without a validation
-    assert '![curves](curves.png)' in write_ablation(logged).read_text()
+    write_ablation(logged)
+    assert '![curves](curves.png)' in (logged / 'ablation.md').read_text()
     assert (logged / 'curves.png').stat().st_size > 0
 
 

@@ -1,6 +1,7 @@
 """Studies: their runs, the lists that they train on, and what they ask of a config."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,10 @@ from mmseg_cct.config.shipped import METHODS_HELP
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import write_ablation
-from mmseg_cct.studies.learning_curve import nested_subsets
-from mmseg_cct.studies.study import keep_last_checkpoint, lists_of, prepare_study, study_config
+from mmseg_cct.studies.study import lists_of, prepare_study, study_config
 
 OPTIONS = {'train_cfg.max_iters': 7, 'model.backbone.init_cfg': None}
+KEPT = {f'default_hooks.checkpoint.{key}' for key in ('max_keep_ckpts', 'save_best')}
 DOMAINS = 'configs/multi_domain/cct_mbv2-jpu_camvid-idd_20.py'
 
 
@@ -38,10 +39,10 @@ def prepare(out, base, numbers=(), seeds=(0,), methods=('cct',), lists=None, **o
 def test_a_study_has_a_run_of_each_combination(tmp_path, base):
     runs = prepare(tmp_path, base, [20, 100], (0, 1), ('supervised', 'kl'))
     assert [run.name for run in runs[:4]] == [
-        'supervised, 20 labelled images, seed 0',
-        'kl, 20 labelled images, seed 0',
-        'supervised, 100 labelled images, seed 0',
-        'kl, 100 labelled images, seed 0',
+        'supervised, 20 labels, seed 0',
+        'kl, 20 labels, seed 0',
+        'supervised, 100 labels, seed 0',
+        'kl, 100 labels, seed 0',
     ]
     assert len(runs) == 8
     config = Config.fromfile(tmp_path / 'kl' / '100' / 'seed1' / 'config.py')
@@ -64,8 +65,8 @@ def test_runs_are_what_train_composes(tmp_path, base):
     for method, run in zip(methods, runs, strict=True):
         options = {'method': method, 'labels': 20, **OPTIONS, 'randomness.seed': 3}
         composed = load_config(base, options)
-        keep_last_checkpoint(composed)
-        assert not changed_settings(composed, Config.fromfile(run.config)), method
+        changes = changed_settings(composed, Config.fromfile(run.config))
+        assert {key for key, *_ in changes} <= KEPT, method
 
 
 def test_without_numbers_the_lists_are_the_configs_and_a_seed_counts_once(tmp_path, base):
@@ -78,7 +79,7 @@ def test_another_study_in_the_folder_is_an_error_and_nothing_is_written(tmp_path
     prepare(tmp_path, base, [20], [1])
     prepare(tmp_path, base, [20, 50], [1])  # more runs are none
     for changed in (dict(methods={'cct': read_method('js')}), {'train_cfg.max_iters': 9}):
-        with pytest.raises(UserError, match=r'seed1/config\.py: differs from the config of this s'):
+        with pytest.raises(UserError, match=r'seed1/config\.py: .* there and .* here'):
             prepare(tmp_path, base, [20], [0, 1], **changed)
     assert not (tmp_path / 'cct/20/seed0').exists()
 
@@ -99,20 +100,9 @@ def test_the_last_checkpoint_is_written_where_it_is_looked_for(tmp_path, base):
     assert (hook.save_last, hook.out_dir, hook.filename_tmpl) == (True, None, 'iter_{}.pth')
 
 
-@pytest.mark.parametrize(
-    ('options', 'method', 'message'),
-    [
-        ({}, 'cct-adv', 'trains one domain'),
-        (
-            {'model.auxiliary_head.perturbations.vat.num_decoders': 0},
-            'vat-floor',
-            r'perturbations\.vat has no decoders, so that vat-floor would repeat cct; expected',
-        ),
-    ],
-)
-def test_a_method_that_does_not_fit_writes_nothing(tmp_path, base, options, method, message):
-    with pytest.raises(UserError, match=message):
-        prepare(tmp_path, base, methods=('cct', method), **options)
+def test_a_method_that_does_not_fit_writes_nothing(tmp_path, base):
+    with pytest.raises(UserError, match='trains one domain'):
+        prepare(tmp_path, base, methods=('cct', 'cct-adv'))
     assert not list(tmp_path.iterdir())
 
 
@@ -122,7 +112,7 @@ def test_a_method_that_does_not_fit_writes_nothing(tmp_path, base, options, meth
         (None, [], 'mine', '--lists mine: without -n; expected the numbers'),
         (None, [77], None, r'77_labeled.txt: no such list; expected the labeled'),
         (None, [20], '/nowhere', '/nowhere/20_labeled.txt: no such list'),
-        ('configs/demo/cct_shapes.py', [3], None, 'dataset has no split_dir'),
+        ('configs/demo/cct_shapes.py', [3000], None, 'cct_shapes.py has .* labelled images'),
         (DOMAINS, [50], 'a', r"one folder for several domains; expected '\{domain\}'"),
     ],
 )
@@ -159,7 +149,8 @@ def test_runs_of_several_domains_have_their_lists_and_are_judged_by_the_average(
         test.mkdir(parents=True)
         metrics = dict(zip(('camvid/mIoU', 'idd/mIoU', 'mIoU_avg'), (*scores, sum(scores) / 2)))
         (test / 'metrics.json').write_text(json.dumps(metrics))
-    text = write_ablation(tmp_path).read_text()
+    write_ablation(tmp_path)
+    text = (tmp_path / 'ablation.md').read_text()
     assert 'the average of the domains, seed 0' in text
     average, camvid, idd = (part.split('Gain over')[0] for part in text.split(' alone:'))
     for part, values in ((average, (40.0, 44.0)), (camvid, (30.0, 36.0)), (idd, (50.0, 52.0))):
@@ -193,64 +184,45 @@ def own(project_root, tmp_path, monkeypatch):
     return write
 
 
-MISTAKES = [
-    (UNPAIRED, {}, r'own\.py: no train_dataloader\.dataset\.labeled; expected a SemiSegDataset'),
-    (EPOCHS, {}, r'own\.py: no train_cfg\.max_iters; expected a training that counts iterations'),
-    ('_base_ = {base!r}\noptim_wrapper = None', {}, r'own\.py: no optim_wrapper; expected'),
-    ('_base_ = {base!r}\ntest_dataloader = None', {}, r'own\.py: no test_dataloader; expected'),
-    (
-        "_base_ = {base!r}\ncustom_hooks = [dict(type='EarlyStoppingHook', monitor='mIoU')]",
-        {},
-        r'own\.py: custom_hooks\.0: EarlyStoppingHook ends runs at different lengths; expected',
-    ),
-    ('_base_ = {base!r}', {'train_cfg.max_iters': 'abc'}, r"max_iters='abc': expected a whole"),
-    ('_base_ = {base!r}', {'test_evaluator': None}, r'test_evaluator: missing; expected one'),
-    (
-        '_base_ = {base!r}\ndefault_hooks = dict(checkpoint=None)',
-        {},
-        r'own\.py: no default_hooks\.checkpoint; expected a CheckpointHook, whose last checkpoint',
-    ),
-    *(
-        (
-            f'_base_ = {{base!r}}\ntest_evaluator = {evaluator}',
-            {},
-            r'own\.py: test_evaluator: gives no mIoU, which a study collects; expected an IoU',
-        )
-        for evaluator in (
-            "dict(iou_metrics=['mDice'])",
-            "dict(prefix='test')",
-            'dict(format_only=True)',
-            "[dict(type='CityscapesMetric', output_dir='x')]",
-        )
-    ),
-]
+MISTAKES = {
+    'train_dataloader.dataset.labeled': UNPAIRED,
+    'train_cfg.max_iters': EPOCHS,
+    'test_dataloader': '_base_ = {base!r}\ntest_dataloader = None',
+    'default_hooks.checkpoint': '_base_ = {base!r}\ndefault_hooks = dict(checkpoint=None)',
+    'gives no mIoU': "_base_ = {base!r}\ntest_evaluator = dict(iou_metrics=['mDice'])",
+    'a study collects': "_base_ = {base!r}\ntest_evaluator = dict(prefix='test')",
+}
 
 
-@pytest.mark.parametrize(('text', 'options', 'message'), MISTAKES)
-def test_a_mistake_is_told_before_anything_is_written(own, tmp_path, text, options, message):
-    base, out = own(text), tmp_path / 'out'
+@pytest.mark.parametrize('said', MISTAKES)
+def test_a_mistake_is_told_before_anything_is_written(own, tmp_path, said):
+    base, out = own(MISTAKES[said]), tmp_path / 'out'
     for start in (
-        lambda: study_config(base, options),
-        lambda: nested_subsets(base, options, [20]),
-        lambda: lists_of(base, options, [20]),
-        lambda: prepare_study(out, base, {'cct': {}}, {'config': lambda *_: None}, [0], options),
+        lambda: lists_of(base, {}, [20]),
+        lambda: prepare_study(out, base, {'cct': {}}, {'config': lambda *_: None}, [0], {}),
     ):
-        with pytest.raises(UserError, match=message):
+        with pytest.raises(UserError, match=re.escape(said)):
             start()
     assert not out.exists()
 
 
-@pytest.mark.parametrize(
-    'evaluator',
-    [
-        "[dict(type='DepthMetric'), dict(type='ClassIoUMetric', iou_metrics=['mDice', 'mIoU'])]",
-        "dict(_delete_=True, type='DumpResults', out_file_path='x.pkl')",
-    ],
-)
-def test_a_test_that_may_give_miou_is_taken(own, evaluator):
-    study_config(own(f'_base_ = {{base!r}}\ntest_evaluator = {evaluator}'), {})
+def test_any_other_metric_beside_miou_is_taken(own):
+    metrics = (
+        "[dict(type='DepthMetric'), dict(type='ClassIoUMetric', iou_metrics=['mDice', 'mIoU'])]"
+    )
+    study_config(own(f'_base_ = {{base!r}}\ntest_evaluator = {metrics}'), {})
 
 
-def test_a_learning_curve_takes_one_domain():
-    with pytest.raises(UserError, match=r'no train_dataloader\.dataset\.labeled, but several dom'):
-        nested_subsets(DOMAINS, {}, [20])
+def test_without_lists_each_seed_draws_its_nested_labels(tmp_path, project_root, monkeypatch):
+    monkeypatch.chdir(project_root)
+    runs = prepare(tmp_path, 'configs/demo/cct_shapes.py', [2, 4], (0, 1))
+    drawn = {
+        (run.labels, run.seed): set(
+            Config.fromfile(run.config).train_dataloader.dataset.labeled.indices
+        )
+        for run in runs
+    }
+    assert {key: len(indices) for key, indices in drawn.items()} == {
+        ('2', 0): 2, ('4', 0): 4, ('2', 1): 2, ('4', 1): 4,
+    }  # fmt: skip
+    assert drawn['2', 0] < drawn['4', 0] != drawn['4', 1]

