@@ -27,8 +27,6 @@ PROJECT = Path(__file__).parents[1]
 
 
 def pytest_addoption(parser):
-    parser.addoption('--fuzz-seconds', type=float, default=10.0, help='how long tests/trust fuzzes')
-    parser.addoption('--fuzz-seed', type=int, default=0, help='where it begins')
     parser.addoption(
         '--data-root',
         default=os.environ.get('MMSEG_CCT_DATA_ROOT', str(PROJECT / 'data')),
