@@ -1,4 +1,4 @@
-"""A mistake at each stage of a run: one line that names the key or file, an exit code, nothing lost."""
+"""A mistake at each stage of a run: one line names the key or file, an exit code, nothing lost."""
 
 import shutil
 
