@@ -2,7 +2,7 @@
 """Writes masks of class ids from exports of labelling tools.
 
 The format is detected from the content: COCO, CVAT for images 1.1, CVAT's and VOC's segmentation
-masks, Label Studio, labelme, or a folder of masks of colours. OUT gets
+masks, Label Studio, labelme, masks with a table of their colours, or without one. OUT gets
 images, masks and classes.json, which tools/new_config.py reads. Images without annotation get no
 mask: they are unlabelled.
 
@@ -18,8 +18,6 @@ Examples:
 """
 
 import argparse
-import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +39,7 @@ def _named_colour(value: str) -> tuple[str, tuple[int, int, int]]:
 
 
 def _new_name(value: str) -> tuple[str, str | None]:
-    old, _, new = value.strip().partition('=')
+    old, _, new = value.partition('=')
     if not old or '=' not in value:
         raise argparse.ArgumentTypeError(f'{value!r}; expected OLD=NEW, or OLD= to ignore it')
     return old, new or None
@@ -120,10 +118,15 @@ def parse_args() -> argparse.Namespace:
         'ignored',
     )
     parser.add_argument(
+        '--crowds',
+        choices=['ignore', 'draw'],
+        default='ignore',
+        help="what to make of COCO's regions with iscrowd, which some tools set on every mask",
+    )
+    parser.add_argument(
         '--overwrite', action='store_true', help='replace the masks in OUT that differ'
     )
-    # A leading space keeps a negative value, as in --rename -100=, from being taken for an option.
-    return parser.parse_args(re.sub(r'^(?=-\d)', ' ', word) for word in sys.argv[1:])
+    return parser.parse_args()
 
 
 def main() -> None:
@@ -149,6 +152,7 @@ def main() -> None:
             overwrite=args.overwrite,
             copy=args.copy,
             fill_boxes=args.boxes == 'fill',
+            draw_crowds=args.crowds == 'draw',
             progress=lambda images: tqdm(images, unit='image', delay=1),
         )
         print(f'{args.out}: {done.describe()}')

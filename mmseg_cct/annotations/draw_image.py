@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,57 +10,16 @@ import numpy as np
 
 from mmseg_cct.datasets.files.labels import BACKGROUND, IGNORE_INDEX, is_background
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.templates import markdown_table
 
 from .class_table import ClassTable
 from .pictures import size_of, turned
-from .rasterize import Drawing, rasterize, scaled
-from .shapes import AnnotatedImage, LeftOut, Shape
+from .rasterize import rasterize, scaled
+from .shapes import AnnotatedImage, LeftOut, Note, Shape, extent_of
 
-IGNORED = f'ignored ({IGNORE_INDEX})'
-_NAMED = 3  # images by name
-_FAR = 2.0  # sides of the image; shares beyond are pixels
 _SLACK = 2.0, 0.05  # pixels and share of the sides by which a box may miss what it bounds
+_MOST = 2**31  # pixels of the masks of all shapes of an image, each a byte
 
-
-@dataclass
-class _Row:
-    numbers: Counter[str] = field(default_factory=Counter)  # by image
-    out_of: int = 0
-    fault: str = ''
-
-
-class Consequences:
-    """Counts what was drawn but is not in the masks as it was drawn, by its kind and its fate."""
-
-    def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], _Row] = {}
-
-    def add(
-        self, what: str, becomes: str, image: str, number: int = 1, out_of: int = 0, fault: str = ''
-    ) -> None:
-        """Counts a number of one kind on an image; `out_of` is the whole that it is a share of."""
-        if number:
-            row = self._rows.setdefault((what, becomes), _Row(fault=fault))
-            row.numbers[image] += number
-            row.out_of += out_of
-
-    def __getitem__(self, what: str) -> int:
-        """The number of one kind, whatever became of it."""
-        return sum(row.numbers.total() for kind, row in self._rows.items() if kind[0] == what)
-
-    def describe(self) -> str:
-        """Describes all kinds as a table; empty if there is nothing to tell."""
-        rows = []
-        for (what, becomes), row in self._rows.items():
-            names, number = list(row.numbers), row.numbers.total()
-            share = f' ({number / row.out_of:.1%})' if row.out_of else ''
-            more = ', ...' if len(names) > _NAMED else ''
-            fault = f' ({row.fault})' if row.fault else ''
-            images = f'{len(names)}: {", ".join(names[:_NAMED])}{more}{fault}'
-            rows.append([what, f'{number}{share}', images, becomes])
-        header = ['not as drawn', 'number', 'images', 'becomes']
-        return markdown_table(header, rows, 'lrll') if rows else ''
+Told = defaultdict[str, Counter[str]]  # how often something was met, by image
 
 
 class Drawer(NamedTuple):
@@ -70,7 +29,9 @@ class Drawer(NamedTuple):
     rest: str | None  # what pixels that no shape covers become
     resize: bool  # whether to scale annotations of images whose size differs
     fill_boxes: bool  # whether boxes that bound other shapes are regions, too
-    told: Consequences
+    draw_crowds: bool  # whether regions with COCO's `iscrowd` are, too
+    empty: bool  # whether a finished image without a shape is all background
+    told: Told
 
     @property
     def undrawn(self) -> int:
@@ -78,77 +39,84 @@ class Drawer(NamedTuple):
         name = self.table.background if self.rest == BACKGROUND else None
         return self.table.ids[name] if name else IGNORE_INDEX
 
-    def draw(self, annotated: AnnotatedImage, image: Path | bytes) -> np.ndarray:
+    def draw(self, annotated: AnnotatedImage, image: Path | bytes) -> np.ndarray | None:
         """Draws the mask of an image (its file, or what that holds) as it is shown.
 
-        Returns class ids `(H, W)` uint8.
+        Returns class ids `(H, W)` uint8, or None for an image that is unlabelled.
 
         Raises:
             UserError: If a size or a class does not fit, or no shape lies in the image.
         """
         # The frame of the coordinates: the image as shown, or as stored where EXIF turns it
-        ids = self._ids(annotated.shapes)
         stored, orientation = size_of(image)
         shown = stored[::-1] if orientation > 4 else stored
-        size, parts, read_as = annotated.size, list(annotated.parts), 'read as shown'
-        if size not in (None, shown, stored) and not self.resize:
+        size, frame, read_as = annotated.size or shown, shown, 'read as shown'
+        if size not in (shown, stored) and not self.resize:
             expected = f'{shown[0]}×{shown[1]}, the size of the image, or --resize'
             raise UserError('annotation', f'of {size[0]}×{size[1]} pixels', expected)
-        _require_unit(annotated)
-        frame = shown
         # stored if both are upright, or both lie
-        is_stored = size and (size[0] - size[1]) * (stored[0] - stored[1]) > 0
+        is_stored = (size[0] - size[1]) * (stored[0] - stored[1]) > 0
         if not annotated.is_relative and is_stored and shown != stored:
             frame, read_as = stored, 'read as stored, and turned'
-        if annotated.is_relative or size not in (None, frame):
-            parts = [scaled(part, size, frame) for part in parts]
-        if orientation > 1:
-            self.told.add('photos turned by EXIF', read_as, annotated.name)
 
-        # What is a region: in pixels, because boxes may miss what they bound by a few
-        if not self.fill_boxes:
-            bounding = bounding_boxes(parts)
-            parts = [part for part in parts if part not in bounding]
-            fate = 'no region; --boxes fill draws them'
-            self.told.add('boxes that bound shapes', fate, annotated.name, len(bounding))
+        parts = self._read(annotated)
+        if size != frame:
+            parts = [scaled(part, size, frame) for part in parts]
+        if not self.fill_boxes:  # in pixels, because boxes may miss what they bound by a few
+            bounding = set(map(id, bounding_boxes(parts)))
+            parts = [part for part in parts if id(part) not in bounding]
+            self._tell('boxes that bound shapes, not drawn', annotated, len(bounding))
         shapes = [part for part in parts if isinstance(part, Shape)]
         left_out = [part for part in parts if isinstance(part, LeftOut)]
+        self._tell_left_out(annotated, left_out, bool(shapes))
+        if not (shapes or (self.empty and annotated.is_done and not left_out)):
+            return None
+        if orientation > 1:
+            self._tell(f'photos turned by EXIF, {read_as}', annotated)
 
-        # What became of it
-        extents = [part.extent for part in left_out if part.extent is not None]
-        drawing = rasterize(shapes, frame, ids, self.undrawn, extents)
-        _require_inside(shapes, drawing, frame)
-        self.tell(annotated, left_out)
-        self._tell_drawn(annotated.name, shapes, drawing)
+        drawing = rasterize(
+            shapes, frame, self._ids(shapes), self.undrawn, [part.extent for part in left_out]
+        )
+        if shapes and drawing.is_lost.all():
+            (left, top), (right, bottom) = _union([shape.extent for shape in shapes])
+            found = f'no shape covers a pixel, from {left:g},{top:g} to {right:g},{bottom:g}'
+            expected = f'x before y, in pixels of the image of {frame[0]}×{frame[1]}'
+            raise UserError('annotation', found, expected)
+        lost = int(drawing.is_lost.sum())
+        self._tell('shapes without a pixel in the image, not drawn', annotated, lost)
         return drawing.mask if frame == shown else turned(drawing.mask, orientation)
 
-    def tell(self, annotated: AnnotatedImage, left_out: Sequence[LeftOut]) -> None:
-        """Tells what is no region, and what the reader noted."""
-        for part in left_out:
-            fate = f'{IGNORED} within its extent' if annotated.shapes else 'no mask: unlabelled'
-            fate = 'nothing' if part.extent is None else fate
-            if part.kind == 'box' and not part.fault and not self.fill_boxes:
-                fate += '; --boxes fill draws it'
-            what = f'damaged {part.kind}' if part.fault else part.kind
-            self.told.add(what, fate, annotated.name, fault=part.fault)
-        pixels = sum(shape.mask.size for shape in annotated.shapes[:1] if shape.mask is not None)
-        for (what, fate), number in annotated.notes.items():
-            self.told.add(what, fate, annotated.name, number, pixels)
+    def _read(self, annotated: AnnotatedImage) -> list[Shape | LeftOut]:
+        """Reads what is drawn, within the memory of an image."""
+        parts: list[Shape | LeftOut] = []
+        pixels = crowds = 0
+        for part in annotated.parts:
+            if isinstance(part, Note):
+                self._tell(part.what, annotated, part.number)
+                continue
+            if isinstance(part, LeftOut) and part.is_box and self.fill_boxes:
+                part = Shape(part.label, [part.points], z=part.z, is_box=True, group=part.group)
+            if isinstance(part, Shape):
+                if part.is_crowd and not self.draw_crowds:
+                    crowds, part = crowds + 1, replace(part, label=None)
+                pixels += 0 if part.mask is None else part.mask.size
+            if pixels > _MOST:
+                raise UserError('masks', f'{pixels} pixels and more', f'at most {_MOST} an image')
+            parts.append(part)
+        self._tell('regions with iscrowd, ignored; --crowds draw draws them', annotated, crowds)
+        return parts
 
-    def _tell_drawn(self, name: str, shapes: Sequence[Shape], drawing: Drawing) -> None:
-        size = drawing.mask.shape[::-1]
-        ignored = sum(shape.label is None for shape in shapes)
-        self.told.add('regions marked as ignored', IGNORED, name, ignored)
-        extents = np.array([shape.extent for shape in shapes]).reshape(-1, 2, 2)
-        inside = np.ptp(extents.clip(0, size), axis=1).prod(1)
-        is_cut = ~drawing.is_lost & (2 * inside < np.ptp(extents, axis=1).prod(1))
-        for what, fate, number in (
-            ('shapes without a pixel in the image', 'nothing', drawing.is_lost.sum()),
-            ('shapes of which half lies outside', 'cut: x and y swapped?', is_cut.sum()),
-            ('shapes under others of another class', 'nothing', drawing.is_hidden.sum()),
-            ('overlaps in a format without order', 'the smaller', drawing.is_contested.sum()),
-        ):
-            self.told.add(what, fate, name, int(number))
+    def _tell(self, what: str, annotated: AnnotatedImage, number: int = 1) -> None:
+        if number:
+            self.told[what][annotated.name] += number
+
+    def _tell_left_out(
+        self, annotated: AnnotatedImage, left_out: Sequence[LeftOut], has_mask: bool
+    ) -> None:
+        fate = 'ignored within its extent' if has_mask else 'unlabelled'
+        for part in left_out:
+            more = '; --boxes fill draws it' if part.is_box and not self.fill_boxes else ''
+            self._tell(f'{part.kind}, {fate}{more}', annotated)
 
     def _ids(self, shapes: Sequence[Shape]) -> dict[str, int]:
         ids, background = self.table.ids, self.table.background
@@ -159,65 +127,33 @@ class Drawer(NamedTuple):
         return ids
 
 
-def _require_unit(annotated: AnnotatedImage) -> None:
-    """Raises an error if pixels look like shares of the sides, or shares like pixels."""
-    if not all(shape.polygons for shape in annotated.shapes):
-        return
-    rings = [ring for shape in annotated.shapes for ring in shape.polygons]
-    points = np.concatenate([*rings, [[0, 0]]])
-    are_shares = annotated.is_relative and annotated.size is None
-    found = f'shapes up to {points.max():g}'
-    if are_shares and points.max() > _FAR:
-        raise UserError('annotation', f'{found}, like pixels', 'shares of the sides, from 0 to 1')
-    if rings and not are_shares and points.min() >= 0 and points.max() <= 1:
-        raise UserError('annotation', f'{found}, like shares of the sides', 'pixels')
-
-
-def _require_inside(shapes: Sequence[Shape], drawing: Drawing, size: tuple[int, int]) -> None:
-    """Raises an error that guesses the cause if no shape has a pixel in the image."""
-    if not (shapes and drawing.is_lost.all()):
-        return
-    swapped = [shape.extent[:, ::-1] for shape in shapes]
-    is_swapped = any((extent[0] < size).all() and (extent[1] > 0).all() for extent in swapped)
-    (left, top), (right, bottom) = union([shape.extent for shape in shapes])
-    found = (
-        f'no shape covers a pixel: they lie from {left:g},{top:g} to {right:g},{bottom:g}, the '
-        f'image has {size[0]}×{size[1]} pixels'
-    )
-    expected = 'x before y: are they swapped?' if is_swapped else 'pixels of this image'
-    raise UserError('annotation', found, expected)
-
-
 def bounding_boxes(parts: Sequence[Shape | LeftOut]) -> list[Shape | LeftOut]:
     """Finds boxes that only bound other shapes, as in files of instances; they are no regions.
 
-    They have the extent of a shape of their label or group, in pixels, or are around their group's.
+    They have the extent of a shape of their label or of their group, in pixels, or lie around what
+    has their label in their group.
     """
-    members: dict[tuple[object, object], list[np.ndarray]] = defaultdict(list)
-    for index, shape in enumerate(parts):
-        if isinstance(shape, Shape) and not shape.is_box and shape.has_area:
-            keys = [(shape.label, index), (shape.label, shape.group), (None, shape.group)]
-            for key in keys[: 1 if shape.group is None else 3]:
-                members[key].append(shape.extent)
-    bounded = {key: union(extents) for key, extents in members.items()}
-    boxes = [
-        each for each in parts if (each.is_box if isinstance(each, Shape) else each.kind == 'box')
-    ]
-    return [box for box in boxes if any(_bounds(box, *each) for each in bounded.items())]
+    of_label: dict[object, list[np.ndarray]] = defaultdict(list)
+    of_group: dict[object, list[np.ndarray]] = defaultdict(list)
+    for part in parts:
+        if isinstance(part, Shape) and not part.is_box and part.has_area:
+            of_label[part.label].append(part.extent)
+            if part.group is not None:
+                of_group[part.group].append(part.extent)
+                of_group[part.group, part.label].append(part.extent)
+    same = {label: np.stack(extents) for label, extents in of_label.items()}
+    unions = {group: _union(extents)[None] for group, extents in of_group.items()}
+
+    def bounds(box: Shape | LeftOut) -> bool:
+        extent, none = box.extent, np.empty((0, 2, 2))
+        slack = np.maximum(_SLACK[0], _SLACK[1] * (extent[1] - extent[0]))
+        equal = np.concatenate([same.get(box.label, none), unions.get(box.group, none)]) - extent
+        within = (unions.get((box.group, box.label), none) - extent) * [[1], [-1]]  # inwards
+        is_equal = (np.abs(equal) <= slack).all((1, 2)).any()
+        return bool(is_equal or (within >= -slack).all((1, 2)).any())
+
+    return [part for part in parts if part.is_box and bounds(part)]
 
 
-def _bounds(box: Shape | LeftOut, of: tuple[object, object], extent: np.ndarray) -> bool:
-    label, group = of
-    is_of_group = box.group is not None and group == box.group
-    if box.extent is None or not (label == box.label or is_of_group):
-        return False
-    slack = np.maximum(_SLACK[0], _SLACK[1] * (box.extent[1] - box.extent[0]))
-    beyond = (extent - box.extent) * [[1], [-1]]  # inwards at all sides
-    is_equal, is_within = (np.abs(beyond) <= slack).all(), (beyond >= -slack).all()
-    return bool(is_equal or (is_within and is_of_group and label == box.label))
-
-
-def union(extents: Sequence[np.ndarray]) -> np.ndarray:
-    """Unites extents `(2, 2)`."""
-    corners = np.stack(extents)
-    return np.stack([corners[:, 0].min(0), corners[:, 1].max(0)])
+def _union(extents: Sequence[np.ndarray]) -> np.ndarray:
+    return extent_of(np.concatenate(extents))

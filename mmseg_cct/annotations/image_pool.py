@@ -6,21 +6,22 @@ import re
 import shutil
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files, find_images, image_stem
+from mmseg_cct.datasets.files.image_files import (
+    IMAGE_SUFFIXES,
+    find_files,
+    find_images,
+    image_stem,
+)
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import part_of, require_outside, write_atomic
 
-from .shapes import AnnotatedImage
 from .source import Source
 
-_LONGEST = 255  # bytes of a file's name
-# Label Studio adds this prefix to the name of an upload, and Django cleans the rest.
-_UPLOAD = re.compile(r'^[0-9a-f]{8}-')
-_Names = Mapping[str, list[tuple[list[str], str]]]  # parts of the path and name, by the last part
+_UPLOAD = re.compile(r'^[0-9a-f]{8}-')  # what Label Studio puts before the name of an upload
 
 
 class ImagePool:
@@ -39,7 +40,9 @@ class ImagePool:
         self.origin = str(given or self.folder)
         self._files: dict[str, Path | str] = {}
         self._export = export
-        self._is_new, self._added = True, 0
+        self._is_new = True
+        there = self._there()
+        exported = {} if given or masks_alone else export.images()
         if given and not (self.folder.is_dir() and self.folder.samefile(given)):
             require_outside(out, [Path(given)], '--out')
             masks = {file.resolve() for name in export.masks if (file := export.file(name))}
@@ -47,20 +50,22 @@ class ImagePool:
                 what = f'all files of {given} are taken for masks'
                 raise UserError('--images', what, '--mask-suffix with the end of their names')
             self._files |= find_images(given, without=masks)
-        elif given or (self.folder.is_dir() and any(self.folder.iterdir())):
-            self._files |= find_images(self.folder)
-            self._is_new = False
-        elif not masks_alone and (images := export.images()):
+        elif exported and there.keys() < exported.keys():  # some are there if a kill left the rest
             if export.file(''):
                 require_outside(out, [export.path], '--out')
             self.origin = str(export.path)
-            self._files |= {name: export.file(file) or file for name, file in images.items()}
-
-        # A ZIP may hold names that no file can have
-        self.refused = [_long(name) for name, file in self._files.items() if _is_long(str(file))]
-        self._files = {name: file for name, file in self._files.items() if not _is_long(str(file))}
+            self._files |= {name: export.file(file) or file for name, file in exported.items()}
+        else:
+            self._files |= there
+            self._is_new = False
         if self._is_new:
             raise_problems(self._conflicts())
+
+    def _there(self) -> dict[str, Path]:
+        if not self.folder.is_dir():
+            return {}
+        suffixes = {file.suffix.lower() for file in find_files(self.folder)}
+        return find_images(self.folder) if suffixes & {*IMAGE_SUFFIXES} else {}
 
     @property
     def names(self) -> list[str]:
@@ -71,20 +76,9 @@ class ImagePool:
         file = self._files[name]
         return self._export.read(file) if isinstance(file, str) else file
 
-    def add(self, annotated: AnnotatedImage) -> str:
-        """Writes an image embedded in its annotation into the data folder; returns its name."""
-        _require_harmless(annotated.name)
-        target, data = self.folder / annotated.name, annotated.data or b''
-        if not target.exists():
-            write_atomic(target, data)
-            self._added += 1
-        elif not _is_same(data, target):
-            raise UserError(str(target), 'another image', f'that of {annotated.name}')
-        return image_stem(annotated.name)
-
     def bring(self, copy: bool) -> int:
         """Links or copies all images into the data folder; returns how many were new there."""
-        brought = self._added
+        brought = 0
         for name in self._files if self._is_new else ():
             target = self._target(name)
             if target.exists():
@@ -104,15 +98,17 @@ class ImagePool:
     def _target(self, name: str) -> Path:
         return self.folder / f'{name}{PurePosixPath(str(self._files[name])).suffix}'
 
-    def _conflicts(self) -> list[Problem]:
-        problems = []
+    def _conflicts(self) -> Iterable[Problem]:
         for name, file in self._files.items():
-            if isinstance(file, str):
-                _require_harmless(file)
+            path = PurePosixPath(str(file))
+            if isinstance(file, str) and (
+                path.is_absolute() or '..' in path.parts or '\\' in file or '\0' in file
+            ):
+                yield Problem(repr(file), 'leads out of the folder', 'the name of an image')
+                continue
             target = self._target(name)
             if os.path.lexists(target) and not _is_same(self[name], target):
-                problems.append(Problem(str(target), f'another image than {file}', 'another --out'))
-        return problems
+                yield Problem(str(target), f'another image than {file}', 'another --out')
 
 
 def _is_same(image: Path | bytes, target: Path) -> bool:
@@ -123,52 +119,32 @@ def _is_same(image: Path | bytes, target: Path) -> bool:
     return target.samefile(image) or filecmp.cmp(target, image, shallow=False)
 
 
-def _is_long(name: str) -> bool:
-    return any(len(os.fsencode(part)) > _LONGEST for part in PurePosixPath(name).parts)
-
-
-def _long(name: str) -> Problem:
-    return Problem(f'{name[:40]}...', f'a name of more than {_LONGEST} bytes', 'a shorter one')
-
-
-def _require_harmless(name: str) -> None:
-    if _is_long(name):
-        raise UserError(_long(name))
-    path = PurePosixPath(name)
-    if path.is_absolute() or '..' in path.parts or '\\' in name or '\0' in name:
-        raise UserError(repr(name), 'leads out of the folder', 'the name of an image')
-    if path.suffix.lower() not in IMAGE_SUFFIXES:
-        raise UserError(repr(name), '', f'an image, {", ".join(IMAGE_SUFFIXES)}')
-
-
 class ImageNames:
     """Images by name (path without extension); a tool's path may have more or fewer folders."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._by_end, self._by_upload = defaultdict(list), defaultdict(list)
-        self._taken: set[str] = set()
+        self._by_end: dict[str, list[tuple[list[str], str]]] = defaultdict(list)
+        self._taken: dict[str, str] = {}
         names = list(names)
         endings = {re.split(r'(?=_[A-Za-z]\w*$)', name)[-1] for name in names}
         self._ending = endings.pop() if len(endings) == 1 else ''  # such as _leftImg8bit
         for name in names:
-            *folders, end = _composed(name).split('/')
-            self._by_end[end].append(([*folders, end], name))
-            cleaned = _cleaned(end)
-            self._by_upload[cleaned].append(([*folders, cleaned], name))
+            parts = _composed(name).split('/')
+            self._by_end[parts[-1]].append((parts, name))
 
-    def take(self, name: str) -> str:
-        """Returns the name of an image that gets its mask; the second time is an error."""
+    def take(self, name: str, place: str) -> None:
+        """Gives an image its mask; the second time is an error that names both places."""
         if name in self._taken:
-            raise UserError(name, 'annotated twice', 'each image once')
-        self._taken.add(name)
-        return name
+            found = f'annotated twice, in {self._taken[name]} and {place}'
+            raise UserError(name, found, 'one of the two')
+        self._taken[name] = place
 
     def find(self, name: str) -> str | None:
         """Finds the image by a tool's name for it, or None.
 
         One path must be the end of the other: `a/1.jpg` is not `b/1.jpg`. Among several matches the
-        one with the most folders in common counts; a tie is an error. An upload may have lost its
-        folders, a name may be percent-encoded, and lack the ending that all images share.
+        one with the most folders in common counts; a tie is an error. A name may be percent-encoded
+        or lack the ending that all images share; an upload has lost its folders.
         """
         path = _composed(image_stem(name.replace('\\', '/')))  # as Windows writes it
         parts = [part for part in path.split('/') if part not in ('', '.')]
@@ -176,34 +152,25 @@ class ImageNames:
             return None
         *folders, end = parts
         for other in (parts, unquote(path).split('/'), [*folders, f'{end}{self._ending}']):
-            if found := _find(other, self._by_end):
+            if found := self._find(other):
                 return found
-        if not _UPLOAD.match(end):
+        return self._find([_UPLOAD.sub('', end)]) if _UPLOAD.match(end) else None
+
+    def _find(self, parts: list[str]) -> str | None:
+        ranks: dict[tuple[int, bool], list[str]] = defaultdict(list)  # by folders in common
+        for own, name in self._by_end.get(parts[-1], ()):
+            common = min(len(own), len(parts))
+            if own[-common:] == parts[-common:]:
+                ranks[common, own == parts].append(name)
+        if not ranks:
             return None
-        end = _cleaned(_UPLOAD.sub('', end))
-        return _find([*folders, end], self._by_upload) or _find([end], self._by_upload)
-
-
-def _find(parts: list[str], names: _Names) -> str | None:
-    ranks: dict[tuple[int, bool], list[str]] = defaultdict(list)  # by folders in common
-    for own, name in names.get(parts[-1], ()):
-        common = min(len(own), len(parts))
-        if own[-common:] == parts[-common:]:
-            ranks[common, own == parts].append(name)
-    if not ranks:
-        return None
-    best, *others = ranks[max(ranks)]
-    if others:
-        problem = f'stands for {best} and {others[0]}'
-        raise UserError('/'.join(parts), problem, 'the folder, too')
-    return best
+        best, *others = ranks[max(ranks)]
+        if others:
+            problem = f'stands for {best} and {others[0]}'
+            raise UserError('/'.join(parts), problem, 'the folder, too')
+        return best
 
 
 def _composed(name: str) -> str:
     """Writes accents as tools do; macOS may store `ä` as `a` and its dots."""
     return unicodedata.normalize('NFC', name)
-
-
-def _cleaned(end: str) -> str:
-    """Changes a name without its extension as Django's `get_valid_filename` does."""
-    return re.sub(r'[^-\w.]', '', end.replace(' ', '_'))

@@ -1,6 +1,6 @@
 """Makes masks of class ids from an export of a labelling tool."""
 
-import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ from mmseg_cct.utils.processes import locked_folder
 from mmseg_cct.utils.text import counted
 
 from .class_table import TABLE, ClassTable, data_folder, extended, read_table, write_table
-from .draw_image import Consequences, Drawer
+from .draw_image import Drawer, Told
 from .image_pool import ImageNames, ImagePool
 from .readers import plain_masks, require_reader
 from .shapes import AnnotatedImage, Colour
 from .source import Source, reading
 
-_VALUE = re.compile(r'-?\d+')  # a grey value in place of a class
+_NAMED = 3  # images by name
 
 
 @dataclass
@@ -41,10 +41,11 @@ class Imported:
     merged: int = 0  # masks that existed and got one more class
     missing: list[str] = field(default_factory=list)  # annotated images without a file
     # what is not in the masks as it was drawn, and what differs from earlier ones
-    told: Consequences = field(default_factory=Consequences)
+    told: Told = field(default_factory=lambda: defaultdict(Counter))
     warnings: list[str] = field(default_factory=list)  # lines about the whole import
     failed: list[str] = field(default_factory=list)  # lines about images that are not imported
     images: int = 0  # images linked or copied into the data folder
+    is_copied: bool = False
 
     @property
     def masks(self) -> int:
@@ -59,12 +60,14 @@ class Imported:
             (self.merged, 'mask', ' with one more class'),
             (self.unchanged, 'mask', ' as before'),
             (self.bare, 'image', ' without annotation or mask'),
-            (self.images, 'image', ' brought there'),
+            (self.images, 'image', f' {"copied" if self.is_copied else "linked"}'),
         )
         told = [counted(number, noun) + what for number, noun, what in counts if number]
-        first = ', '.join(told) or 'no mask'
-        lines = [first, *(f'warning: {line}' for line in self.warnings), self.told.describe()]
-        return '\n'.join(filter(None, lines))
+        lines = [', '.join(told) or 'no mask', *(f'warning: {line}' for line in self.warnings)]
+        for what, images in self.told.items():
+            names = f'{", ".join(list(images)[:_NAMED])}{", ..." if len(images) > _NAMED else ""}'
+            lines.append(f'{what}: {images.total()} in {counted(len(images), "image")}: {names}')
+        return '\n'.join(lines)
 
     def require_complete(self, overwrite: bool) -> None:
         """Raises an error that lists what could not be imported, and masks that were kept."""
@@ -90,6 +93,7 @@ def import_masks(
     overwrite: bool = False,
     copy: bool = False,
     fill_boxes: bool = False,
+    draw_crowds: bool = False,
     progress: Callable[[Iterable], Iterable] = iter,
 ) -> Imported:
     """Writes `out/masks` and `out/classes.json` from an export, and links its images into `out`.
@@ -112,6 +116,7 @@ def import_masks(
         overwrite: Whether to replace masks that differ.
         copy: Whether to copy images instead of linking them.
         fill_boxes: Whether boxes are regions that bound other shapes, or have no polygon in COCO.
+        draw_crowds: Whether COCO's regions with `iscrowd` are regions; else they are ignored.
         progress: Wraps the images, to show progress.
 
     Returns:
@@ -132,7 +137,7 @@ def import_masks(
         >>> _ = (export / 'photo.json').write_text(json.dumps(labelme))
         >>> done = import_masks(export, data, rest='background')
         >>> done.describe()
-        '1 new mask, 1 image brought there'
+        '1 new mask, 1 image linked'
         >>> done.table.ids, int(read_mask(data / 'masks/photo.png').sum())
         ({'background': 0, 'car': 1}, 6)
     """
@@ -145,26 +150,25 @@ def import_masks(
         found = f'holds masks, whose ids have no names without {TABLE}'
         expected = 'that file with {"classes": ["background", …]} by id, or another --out'
         raise UserError(str(out), found, expected)
-    rest, given = rest or table.rest, rename or {}
-    values = [name for name in {**table.renamed, **given} if _VALUE.fullmatch(name)]
-    masks = plain_masks.MaskFolder(export, mask_suffix, values)
+    rest = rest or table.rest
     if colours is not None:
-        annotations = masks.read_colours(colours, is_strict=rest is None)
+        masks = plain_masks.masks_of(export, mask_suffix)
+        annotations = plain_masks.read_colours(export, colours, masks, is_strict=rest is None)
     elif binary is not None:
-        annotations = masks.read_binary(binary)
+        masks = plain_masks.masks_of(export, mask_suffix)
+        annotations = plain_masks.read_binary(export, binary, masks)
     else:
         reader = require_reader(export)
         if reader is plain_masks:
             plain_masks.ask_for_names(export)
-        with reading(str(export.path), reader.TITLE):
-            annotations = reader.read(export)
+        annotations = reader.read(export)
 
     # The classes of both
     _require_rest(rest, is_needed=colours is None, empty=empty)
-    renamed = _all_renamed(table, annotations.classes, given)
+    renamed = _all_renamed(table, annotations.classes, rename or {})
     _require_meant(annotations.classes, {**renamed, **table.colours})
     annotations = annotations.renamed(renamed)
-    done = Imported(extended(table, annotations.classes, rest, renamed))
+    done = Imported(extended(table, annotations.classes, rest, renamed), is_copied=copy)
     added = [f'{name} (id {n})' for name, n in done.table.ids.items() if name not in table.colours]
     if earlier and added:
         done.warnings.append(
@@ -176,9 +180,9 @@ def import_masks(
     # The masks; the folder is ours once there is one to write
     masks_alone = colours is not None or binary is not None
     pool = ImagePool(out, images, export, masks_alone)
-    done.failed += map(str, pool.refused)
-    drawer = Drawer(done.table, rest, resize, fill_boxes, done.told)
-    written = _Masks(out / 'masks', pool, drawer, done, empty, overwrite, one_class)
+    done.failed += map(str, export.damaged)
+    drawer = Drawer(done.table, rest, resize, fill_boxes, draw_crowds, empty, done.told)
+    written = _Masks(out / 'masks', pool, drawer, done, overwrite, one_class)
     drawn = written.drawn(progress(annotations.images))
     if first := next(drawn, None):
         with _claimed(home, table):
@@ -188,7 +192,8 @@ def import_masks(
                     written.write(name, mask)
             done.images = pool.bring(copy) if done.masks else 0
     if done.missing:
-        named = f'{", ".join(done.missing[:3])}{", ..." if len(done.missing) > 3 else ""}'
+        more = ', ...' if len(done.missing) > _NAMED else ''
+        named = f'{", ".join(done.missing[:_NAMED])}{more}'
         done.warnings.append(f'no image for {len(done.missing)} annotated ones: {named}')
     if not done.masks and done.missing:
         found = f'none of the {len(done.missing)} annotated ones, such as {done.missing[0]}'
@@ -208,43 +213,40 @@ class _Masks(NamedTuple):
     pool: ImagePool
     drawer: Drawer
     done: Imported
-    empty: bool  # as for `import_masks`, like `overwrite`
-    overwrite: bool
+    overwrite: bool  # as for `import_masks`
     one_class: int | None  # id of the class of masks of one class
 
     def drawn(
-        self, images: Iterable[AnnotatedImage | Problem | UserError]
+        self, images: Iterable[AnnotatedImage | UserError]
     ) -> Iterator[tuple[str, np.ndarray]]:
         """Draws images one by one: name and mask; notes those that get none."""
         names = ImageNames(self.pool.names)
         for annotated in images:
             drawn = None
             with _noted(self.done):
-                if not isinstance(annotated, AnnotatedImage):
-                    raise UserError(annotated)
-                with reading(annotated.name, 'a labelling tool'):
+                if isinstance(annotated, UserError):
+                    raise annotated
+                with reading(annotated.place):
                     drawn = self._draw(annotated, names)
             if drawn:
                 yield drawn
 
     def _draw(self, annotated: AnnotatedImage, names: ImageNames) -> tuple[str, np.ndarray] | None:
-        if self.drawer.fill_boxes:
-            annotated = annotated.with_filled_boxes()
-        name = names.find(annotated.name)
-        is_empty = self.empty and annotated.is_done and not annotated.left_out
-        if not (annotated.shapes or is_empty):
-            self.done.bare += 1
-            self.drawer.tell(annotated, annotated.left_out)
-            if name and (self.folder / f'{name}.png').exists():
-                what = 'images without a shape, whose masks are of earlier imports'
-                self.done.told.add(what, 'the mask as it was', annotated.name)
+        if (name := names.find(annotated.name)) is None:
+            if next(iter(annotated.parts), None):
+                self.done.missing.append(annotated.name)
+            else:
+                self.done.bare += 1
             return None
-        image = self.pool[name] if name else annotated.data
-        if image is None:
-            self.done.missing.append(annotated.name)
-            return None
-        mask = self.drawer.draw(annotated, image)
-        return names.take(name or self.pool.add(annotated)), mask
+        mask = self.drawer.draw(annotated, self.pool[name])
+        if mask is not None:
+            names.take(name, annotated.place)
+            return name, mask
+        self.done.bare += 1
+        if (self.folder / f'{name}.png').exists():
+            what = 'images without a shape, whose masks are of earlier imports and stay'
+            self.done.told[what][annotated.name] += 1
+        return None
 
     def write(self, name: str, mask: np.ndarray) -> None:
         """Writes a mask that is new, adds a class to an earlier one or, if wanted, replaces it.
@@ -259,21 +261,20 @@ class _Masks(NamedTuple):
         is_merged = self.one_class is not None and earlier.shape == mask.shape
         if is_merged:
             is_drawn = mask != rest
-            covered = int((is_drawn & (earlier != rest) & (earlier != IGNORE_INDEX)).sum())
+            covered = is_drawn & (earlier != rest) & (earlier != IGNORE_INDEX)
             mask = np.where(is_drawn, mask, np.where(earlier == self.one_class, rest, earlier))
         if np.array_equal(earlier, mask):
             done.unchanged += 1
         elif is_merged and self.one_class not in earlier:
-            what = 'pixels of other classes under the class of these masks'
-            done.told.add(what, 'that class', name, covered, mask.size)
+            done.told['pixels of other classes that become this class'][name] += int(covered.sum())
             done.merged += 1
             self._save(path, mask)
         else:
             done.changed += 1
             fits = earlier.shape == mask.shape
-            fate = 'replaced' if self.overwrite else 'as they were; --overwrite replaces them'
+            fate = 'replaced' if self.overwrite else 'kept; --overwrite replaces them'
             number = int((earlier != mask).sum()) if fits else mask.size
-            done.told.add('pixels unlike those of earlier masks', fate, name, number, mask.size)
+            done.told[f'pixels unlike those of earlier masks, {fate}'][name] += number
             if self.overwrite:
                 self._save(path, mask)
 

@@ -1,7 +1,6 @@
 """Pictures in exports: embedded bitmaps and masks, and the size that an annotator saw."""
 
 import io
-from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,68 +16,67 @@ from mmseg_cct.utils.text import one_line
 from .shapes import MAX_PIXELS, Colour
 
 _FORMATS = ('BMP', 'GIF', 'JPEG', 'PNG', 'TIFF', 'WEBP')
+TRANSPARENT = -1  # among packed colours: a pixel that is not shown
 
 
-def decode(data: bytes) -> Image.Image:
-    """Decodes a picture, unless it is too large."""
+def open_picture(data: bytes) -> Image.Image:
+    """Opens a picture, unless it is too large, and reads no pixel of it."""
     try:
         image = Image.open(io.BytesIO(data), formats=_FORMATS)
-        if image.width * image.height > MAX_PIXELS:
-            raise ValueError(f'{image.width}×{image.height} pixels')
-        image.load()
-    except UnidentifiedImageError:
-        raise UserError('picture', 'no image', f'one of {", ".join(_FORMATS)}') from None
-    except Exception as error:  # Pillow raises nearly anything on a corrupt file
-        found = f'cannot be read ({one_line(error, 100)})'
-        raise UserError('picture', found, 'a readable picture') from None
+    except (UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise UserError('picture', f'no image ({one_line(error, 80)})') from None
+    if image.width * image.height > MAX_PIXELS:
+        found = f'{image.width}×{image.height} pixels'
+        raise UserError('picture', found, f'at most {MAX_PIXELS}')
     return image
 
 
-def bitmap(data: bytes) -> np.ndarray:
-    """Decodes a bool mask `(h, w)`: True where opaque or, without transparency, not black."""
-    image = decode(data)
-    if image.mode == 'P' and 'transparency' in image.info:
-        image = image.convert('RGBA')
-    if image.mode in ('LA', 'RGBA', 'PA'):
-        return np.asarray(image.getchannel('A')) > 0
-    pixels = np.asarray(image)
+def load(image: Image.Image) -> Image.Image:
+    """Reads the pixels of a picture."""
+    try:
+        image.load()
+    except MemoryError:
+        raise
+    except Exception as error:  # Pillow raises nearly anything on a corrupt file
+        raise UserError('picture', f'cannot be read ({one_line(error, 100)})') from None
+    return image
+
+
+def opacity(image: Image.Image) -> np.ndarray | None:
+    """Returns the opacity of a picture `(H, W)` uint8, or None if it has none."""
+    if image.mode in ('LA', 'RGBA', 'PA') or 'transparency' in image.info:
+        return np.asarray(image.convert('RGBA').getchannel('A'))
+    return None
+
+
+def bitmap(image: Image.Image) -> np.ndarray:
+    """Returns a bool mask `(h, w)`: True where opaque or, without transparency, not black."""
+    alpha = opacity(load(image))
+    pixels = np.asarray(image) if alpha is None else alpha
     return (pixels if pixels.ndim == 2 else pixels.max(-1)) > 0
 
 
-def rgb(image: Image.Image) -> np.ndarray:
-    """Returns the colours of a mask, `(H, W, 3)` uint8; values of more bits must fit in 8."""
+def packed_colours(image: Image.Image) -> np.ndarray:
+    """Packs the colours of a mask into one number per pixel `(H, W)`.
+
+    Values of more bits must fit in 8.
+    """
+    alpha = opacity(load(image))
     if image.mode[0] in 'IF':
-        values = whole_numbers(image)
-        if values.max() > 255:
-            raise UserError(f'values up to {values.max()}', '', 'a mask of 8 bits')
+        values = np.asarray(image)
+        wrong = values[~((values >= 0) & (values < 256) & (values % 1 == 0))]
+        if wrong.size:
+            raise UserError(f'value {wrong.flat[0]:g}', '', 'whole numbers from 0 to 255')
         image = Image.fromarray(values.astype(np.uint8))
-    return np.asarray(image.convert('RGB'))
-
-
-def whole_numbers(image: Image.Image, ignored: Collection[int] = ()) -> np.ndarray:
-    """Returns the values of a mask, 0 where they are `ignored`; others must be whole, 0 or more."""
-    values = np.asarray(image)
-    values = np.where(np.isin(values, list(ignored)), 0, values) if ignored else values
-    wrong = values[~(np.isfinite(values) & (values >= 0) & (values % 1 == 0))]
-    if wrong.size:
-        shown = ', '.join(f'{value:g}' for value in np.unique(wrong)[:5])
-        ids = [f'{value:.0f}=' for value in np.unique(wrong) if value % 1 == 0]
-        expected = 'whole numbers from 0' + ((ids and f', or --rename {ids[0]} to ignore it') or '')
-        raise UserError('values', f'{shown} ({wrong.size} pixels)', expected)
-    return values
-
-
-def flat_values(values: np.ndarray) -> dict[int, int]:
-    """Counts pixels `(H, W)` like their four neighbours, by value; those of edges are none."""
-    inner = values[1:-1, 1:-1]
-    around = values[:-2, 1:-1], values[2:, 1:-1], values[1:-1, :-2], values[1:-1, 2:]
-    flat = np.logical_and.reduce([inner == other for other in around])
-    return dict(zip(*(each.tolist() for each in np.unique(inner[flat], return_counts=True))))
+    codes = pack(np.asarray(image.convert('RGB')))
+    if alpha is not None:  # editors keep the colour of what was erased
+        codes[alpha == 0] = TRANSPARENT
+    return codes
 
 
 def pack(pixels: np.ndarray) -> np.ndarray:
     """Packs uint8 RGB `(H, W, 3)` into one number per pixel."""
-    return pixels @ np.array([1 << 16, 1 << 8, 1], np.uint32)
+    return pixels @ np.array([1 << 16, 1 << 8, 1], np.int32)
 
 
 def code_of(colour: Colour) -> int:
@@ -87,8 +85,9 @@ def code_of(colour: Colour) -> int:
 
 
 def colour_of(code: int) -> str:
-    """Writes a packed colour as `r,g,b`."""
-    return f'{code >> 16},{code >> 8 & 255},{code & 255}'
+    """Writes a packed colour as `--colors` takes it: `r,g,b`, or one number for a grey."""
+    parts = [str(code >> shift & 255) for shift in (16, 8, 0)]
+    return parts[0] if len(set(parts)) == 1 else ','.join(parts)
 
 
 def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
@@ -106,8 +105,10 @@ def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
         data = image if isinstance(image, bytes) else image.read_bytes()
         height, width = decode_channels(data).shape[:2]
         return (width, height), 1
+    except MemoryError:
+        raise
     except Exception as error:
-        place = 'the image in the annotation' if isinstance(image, bytes) else str(image)
+        place = 'the image' if isinstance(image, bytes) else str(image)
         found = f'cannot be read ({one_line(error, 100)})'
         raise UserError(place, found, 'a readable image') from None
 

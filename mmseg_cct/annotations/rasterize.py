@@ -1,4 +1,4 @@
-"""Draws shapes as a mask of class ids.
+"""Draws shapes into a mask of class ids.
 
 A pixel belongs to a polygon if its centre lies inside. `cv2.fillPoly` would also fill each pixel
 that the outline touches, so that regions side by side would overlap and holes shrink.
@@ -6,7 +6,7 @@ that the outline touches, so that regions side by side would overlap and holes s
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import cv2
 import numpy as np
@@ -17,6 +17,7 @@ from mmseg_cct.errors import UserError
 from .shapes import MAX_PIXELS, LeftOut, Shape
 
 _CROSSINGS = 2**22  # of columns by an outline, at most; real ones have thousands
+S = TypeVar('S', Shape, LeftOut)
 
 
 class Drawing(NamedTuple):
@@ -24,8 +25,6 @@ class Drawing(NamedTuple):
 
     mask: np.ndarray
     is_lost: np.ndarray  # it has no pixel in the image
-    is_hidden: np.ndarray  # others cover all of it, at least in part by another class
-    is_contested: np.ndarray  # it covers another class, though the format has no order
 
 
 def rasterize(
@@ -41,44 +40,29 @@ def rasterize(
     cover large ones. `rest` is the id where there is no shape; it is ignored in the extents of what
     is `unknown` and of shapes without a pixel.
     """
-    # Shapes are drawn from below; each takes pixels from those that it covers
-    owner = np.zeros(size[::-1], np.int32)  # 0, or the number of a shape from 1
-    labels = [IGNORE_INDEX if shape.label is None else ids[shape.label] for shape in shapes]
-    table = np.array([rest, *labels], np.uint8)
-    inside, seen = np.zeros((2, len(table)), np.int64)
-    is_contested = np.zeros(len(table), bool)
+    mask = np.full(size[::-1], rest, np.uint8)
+    is_drawn = np.zeros(size[::-1], bool)
+    is_lost = np.zeros(len(shapes), bool)
 
-    def height(number: int) -> tuple[float, float]:
-        z = shapes[number - 1].z
-        return (0, -_area(shapes[number - 1])) if z is None else (z, 0)
+    def height(index: int) -> tuple[float, float]:
+        z = shapes[index].z
+        return (0, -_area(shapes[index])) if z is None else (z, 0)
 
-    for number in sorted(range(1, len(table)), key=height):
-        region, (left, top) = draw(shapes[number - 1], size)
-        part = owner[top : top + region.shape[0], left : left + region.shape[1]]
-        covered = np.bincount(part[region], minlength=len(table))
-        if shapes[number - 1].z is None:
-            is_contested[number] = covered[1:][table[1:] != table[number]].any()
-        part[region] = number
-        seen -= covered
-        inside[number] = seen[number] = covered.sum()
-    mask = table[owner]
-
-    # What became of each: a shape under others of its own class is in the mask all the same
-    is_lost = np.array([not n and shape.has_area for n, shape in zip(inside[1:], shapes)], bool)
-    is_hidden = (inside[1:] > 0) & (seen[1:] == 0)
-    for index in np.flatnonzero(is_hidden).tolist():
-        region, (left, top) = draw(shapes[index], size)
-        part = mask[top : top + region.shape[0], left : left + region.shape[1]]
-        is_hidden[index] = (part[region] != table[index + 1]).any()
+    for index in sorted(range(len(shapes)), key=height):  # from below
+        shape = shapes[index]
+        region, (left, top) = draw(shape, size)
+        where = np.s_[top : top + region.shape[0], left : left + region.shape[1]]
+        mask[where][region] = IGNORE_INDEX if shape.label is None else ids[shape.label]
+        is_drawn[where] |= region
+        is_lost[index] = not region.any() and shape.has_area
 
     # An object is where something was left out, so that is no background
-    for extent in (*unknown, *(shapes[index].extent for index in np.flatnonzero(is_lost).tolist())):
+    for extent in (*unknown, *(shapes[index].extent for index in np.flatnonzero(is_lost))):
         first = np.floor(extent[0])
         ends = np.maximum(np.ceil(extent[1]), first + 1)  # a point is a pixel
         (left, top), (right, bottom) = np.clip([first, ends], 0, size).astype(int)
-        part = mask[top:bottom, left:right]
-        part[owner[top:bottom, left:right] == 0] = IGNORE_INDEX
-    return Drawing(mask, is_lost, is_hidden, is_contested[1:])
+        mask[top:bottom, left:right][~is_drawn[top:bottom, left:right]] = IGNORE_INDEX
+    return Drawing(mask, is_lost)
 
 
 def draw(shape: Shape, size: tuple[int, int]) -> tuple[np.ndarray, tuple[int, int]]:
@@ -99,16 +83,14 @@ def draw_whole(shape: Shape, size: tuple[int, int]) -> np.ndarray:
     return whole
 
 
-def scaled(
-    shape: Shape | LeftOut, size: tuple[int, int] | None, new: tuple[int, int]
-) -> Shape | LeftOut:
-    """Scales a shape from one image size to another, or from [0, 1] if there is no first size."""
-    factors = np.divide(new, size or (1, 1))
+def scaled(shape: S, size: tuple[int, int], new: tuple[int, int]) -> S:
+    """Scales a shape from one image size to another."""
+    factors = np.divide(new, size)
     if isinstance(shape, LeftOut):
-        return shape if shape.extent is None else replace(shape, extent=shape.extent * factors)
+        return replace(shape, points=shape.points * factors)
     if shape.mask is None:
         return replace(shape, polygons=[ring * factors for ring in shape.polygons])
-    if size is None or size[0] * size[1] > MAX_PIXELS:
+    if size[0] * size[1] > MAX_PIXELS:
         raise UserError('size of a mask', f'{size}', f'at most {MAX_PIXELS} pixels')
     whole = draw_whole(shape, size).view(np.uint8)
     resized = cv2.resize(whole, new, interpolation=cv2.INTER_NEAREST_EXACT)

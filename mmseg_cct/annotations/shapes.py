@@ -6,18 +6,31 @@ pixel: the pixel in column x and row y covers [x, x + 1) × [y, y + 1), and its 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 
 Colour = tuple[int, int, int]  # RGB in [0, 255]
-# Nobody draws more by hand; a file that has more is damaged, perhaps on purpose.
-MAX_POINTS = 200_000
 MAX_PIXELS = 2**28
 _FARTHEST = 1e9  # pixels from the image
+
+
+def extent_of(points: np.ndarray) -> np.ndarray:
+    """Finds least and greatest x and y `(2, 2)` of points `(N, 2)`."""
+    return np.stack([points.min(0), points.max(0)])
+
+
+def _check_points(points: np.ndarray, at_least: int) -> None:
+    if points.ndim != 2 or points.shape[1:] != (2,) or len(points) < at_least:
+        expected = f'{at_least} points or more, of x and y'
+        raise UserError('shape', f'points of shape {points.shape}', expected)
+    if not (np.abs(points) < _FARTHEST).all():  # also where a point is NaN
+        found = f'a point at {points[~(np.abs(points) < _FARTHEST)][0]}'
+        raise UserError('shape', found, 'pixels')
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +46,18 @@ class Shape:
     z: int | None = None
     is_box: bool = False  # whether it is an upright box, which may only bound other shapes
     group: object = None  # what shapes of one object have in common, if the tool groups them
+    is_crowd: bool = False  # COCO's `iscrowd`
 
     def __post_init__(self) -> None:
         for ring in self.polygons:
-            if ring.ndim != 2 or ring.shape[1:] != (2,) or len(ring) < 3:
-                raise UserError(
-                    'polygon', f'shape {ring.shape}', 'three points or more, of x and y'
-                )
-            if len(ring) > MAX_POINTS:
-                raise UserError('polygon', f'{len(ring)} points', f'at most {MAX_POINTS}')
-            if not (np.abs(ring) < _FARTHEST).all():  # also where a point is NaN
-                found = f'a point at {ring[~(np.abs(ring) < _FARTHEST)][0]}'
-                raise UserError('polygon', found, 'pixels')
-        if self.mask is not None and self.mask.ndim != 2:
-            raise UserError('mask', f'shape {self.mask.shape}', 'height and width')
-        if (self.mask is None) == (not self.polygons):
-            raise UserError('shape', 'not one of the two', 'polygons, or a mask')
+            _check_points(ring, 3)
+
+    @classmethod
+    def of_mask(cls, label: str | None, mask: np.ndarray, **more: object) -> 'Shape':
+        """Makes a shape of a mask of the whole image, and keeps only the part around its pixels."""
+        left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
+        part = mask[top : top + height, left : left + width].copy()
+        return cls(label, mask=part, offset=(left, top), **more)  # type: ignore[arg-type]
 
     @property
     def has_area(self) -> bool:
@@ -59,31 +68,39 @@ class Shape:
     def extent(self) -> np.ndarray:
         """Its least and greatest x and y, `(2, 2)`."""
         if self.mask is None:
-            points = np.concatenate(self.polygons)
-            return np.stack([points.min(0), points.max(0)])
+            return extent_of(np.concatenate(self.polygons))
         left, top, width, height = cv2.boundingRect(self.mask.view(np.uint8))
         return np.add(self.offset, [[left, top], [left + width, top + height]]).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """An annotation that is no region, or too damaged to be one; much is as for a `Shape`."""
+    """Something drawn that is no region, such as a line; much is as for a `Shape`."""
 
     kind: str  # such as `polyline`
-    # least and greatest x and y of its points, (2, 2); None if it lies nowhere
-    extent: np.ndarray | None = None
+    points: np.ndarray  # (N, 2), between whose extremes it lies
     label: str | None = None
     group: object = None
-    fault: str = ''  # what is wrong with it, if it is damaged
     z: int | None = None
+    is_box: bool = False  # whether it is a box, which may be a region if wanted
 
-    def filled(self) -> 'Shape | LeftOut':
-        """Makes a region of a box; all else stays as it is."""
-        if self.kind != 'box' or self.extent is None or self.fault:
-            return self
-        (left, top), (right, bottom) = self.extent
-        ring = np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
-        return Shape(self.label, [ring], z=self.z, is_box=True, group=self.group)
+    def __post_init__(self) -> None:
+        _check_points(self.points, 1)
+
+    @property
+    def extent(self) -> np.ndarray:
+        """Its least and greatest x and y, `(2, 2)`."""
+        return extent_of(self.points)
+
+
+class Note(NamedTuple):
+    """What a reader met that is in no mask, and how often."""
+
+    what: str
+    number: int
+
+
+Part = Shape | LeftOut | Note
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,37 +109,14 @@ class AnnotatedImage:
 
     name: str  # path of the image as the tool knows it, with `/` and its extension
     size: tuple[int, int] | None  # width and height; None if the format does not say
-    # in the order of the file; none for an image that nobody has labelled
-    parts: Sequence[Shape | LeftOut]
-    data: bytes | None = None  # the image file itself, if the format holds it
-    # whether coordinates are shares of the sides of the image as it is shown: in [0, 1], or of
-    # `size` if there is one
+    # in the order of the file. They are read one by one, once the size is known to be the image's:
+    # a small file may hold masks of any size
+    parts: Iterable[Part]
+    place: str  # where in the export it is, for messages
+    # whether coordinates are shares of the sides of the image as it is shown, times `size`
     is_relative: bool = False
     # whether somebody finished it, as far as the tool says; if not, a lack of shapes means nothing
     is_done: bool = True
-    # numbers of pixels that were read with a doubt, by what they are and become
-    notes: Mapping[tuple[str, str], int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for side in self.size or ():
-            if not isinstance(side, (int, float)) or not 0 < side < _FARTHEST or side % 1:
-                found = '×'.join(map(str, self.size or ()))
-                raise UserError('size', found, 'width and height in pixels')
-
-    @property
-    def shapes(self) -> list[Shape]:
-        """Its regions."""
-        return [part for part in self.parts if isinstance(part, Shape)]
-
-    @property
-    def left_out(self) -> list[LeftOut]:
-        """Its annotations that are no regions."""
-        return [part for part in self.parts if isinstance(part, LeftOut)]
-
-    def with_filled_boxes(self) -> 'AnnotatedImage':
-        """Makes regions of boxes that come without one, as in COCO."""
-        filled = [part.filled() if isinstance(part, LeftOut) else part for part in self.parts]
-        return replace(self, parts=filled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,28 +125,26 @@ class Annotations:
 
     # colours by name, in the tool's order; a colour is None if the tool gives none
     classes: Mapping[str, Colour | None]
-    # a problem stands in place of an unreadable image: a damaged file does not hide the rest
-    images: Iterable[AnnotatedImage | Problem | UserError]
+    # an error stands in place of an unreadable image: a damaged file does not hide the rest
+    images: Iterable[AnnotatedImage | UserError]
 
     def renamed(self, names: Mapping[str, str | None]) -> 'Annotations':
         """Renames classes, several to the same name if wanted; None ignores their regions."""
-        if not names:
-            return self
         classes: dict[str, Colour | None] = {}
         for name, colour in self.classes.items():
             new = names.get(name, name)
             if new is not None:
                 classes.setdefault(new, colour)
-        return Annotations(classes, (_renamed(image, names) for image in self.images))
 
+        def part_of(part: Part) -> Part:
+            if isinstance(part, Note) or part.label is None:
+                return part
+            return replace(part, label=names.get(part.label, part.label))
 
-def _renamed(
-    image: AnnotatedImage | Problem | UserError, names: Mapping[str, str | None]
-) -> AnnotatedImage | Problem | UserError:
-    if not isinstance(image, AnnotatedImage):
-        return image
-    parts = [
-        part if part.label is None else replace(part, label=names.get(part.label, part.label))
-        for part in image.parts
-    ]
-    return replace(image, parts=parts)
+        images = (
+            image
+            if isinstance(image, UserError)
+            else replace(image, parts=map(part_of, image.parts))
+            for image in self.images
+        )
+        return Annotations(classes, images)

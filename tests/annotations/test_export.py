@@ -112,7 +112,8 @@ def add_label_studio(file, ring):
     with edited(file) as tasks:
         task = next(task for task in tasks if task['data']['image'].endswith('a.jpg'))
         result = task['annotations'][0]['result']
-        result.append({**result[0], 'id': 'new', 'value': dict(points=points, polygonlabels=['x'])})
+        new = dict(type='polygonlabels', value=dict(points=points, polygonlabels=['x']))
+        result.append({**result[0], **new, 'id': 'new'})
 
 
 def add_coco_box(file, ring):

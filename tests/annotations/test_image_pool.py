@@ -1,7 +1,6 @@
 import os
 import shutil
 import unicodedata
-import zipfile
 from pathlib import Path
 
 import exports
@@ -17,10 +16,7 @@ from mmseg_cct.errors import UserError
 
 @pytest.mark.parametrize(
     ('export', 'image'),
-    [
-        (exports.labelme, '{}/1.jpg'),
-        (exports.segmentation_mask, 'JPEGImages/{}/1.jpg'),
-    ],
+    [(exports.labelme, '{}/1.jpg'), (exports.segmentation_mask, 'JPEGImages/{}/1.jpg')],
 )
 def test_images_beside_their_annotations_are_found(tmp_path, photos, export, image):
     folder = export(tmp_path)
@@ -29,18 +25,11 @@ def test_images_beside_their_annotations_are_found(tmp_path, photos, export, ima
     done = import_masks(folder, tmp_path / 'out', rest='background')
     assert (done.failed, done.new, done.images) == ([], 2, 2)
     assert (tmp_path / 'out/images' / image.format('b')).is_symlink()
-    with pytest.raises(UserError, match=r'--out: .* lies in the folder'):
+    with pytest.raises(UserError, match='--out'):
         import_masks(folder, folder / 'out', rest='background')
-
-
-def test_images_of_one_name_in_an_export_are_an_error(tmp_path, photos):
-    folder = tmp_path / 'x'
-    labelme(folder / '1.json')
-    for end in ('jpg', 'png'):
-        save(folder / f'1.{end}', (photos / 'a/1.jpg').read_bytes())
-    expected = r'x/1\.png: differs from 1\.jpg in its extension only; expected one image for each'
-    with pytest.raises(UserError, match=expected):
-        import_masks(folder, tmp_path / 'out', rest='background')
+    save(folder / image.format('a').replace('jpg', 'png'), b'')
+    with pytest.raises(UserError, match=r'1\.png: differs from 1\.jpg in its extension only'):
+        import_masks(folder, tmp_path / 'other', rest='background')
 
 
 def test_images_are_linked_or_copied(tmp_path, photos):
@@ -66,27 +55,10 @@ def test_a_copy_appears_once_it_is_complete(tmp_path, photos, monkeypatch):
     assert not [path for path in (tmp_path / 'out/images').rglob('*') if path.is_file()]
 
 
-def test_a_name_that_no_file_can_have_costs_its_image_alone(tmp_path, photos):
-    long = 'ä' * 126 + '.jpg'  # of 256 bytes
-    archive = exports.cvat(tmp_path)
-    with zipfile.ZipFile(archive, 'a') as file:
-        for name in (*exports.NAMES, long[:-4]):
-            file.write(photos / 'a/1.jpg', f'{name}.jpg')
-    done = import_masks(archive, tmp_path / 'out', rest='ignore')
-    assert done.failed == [f'{"ä" * 40}...: a name of more than 255 bytes; expected a shorter one']
-    assert (done.new, done.images) == (2, 2)
-    data = exports.base64_of((photos / 'a/1.jpg').read_bytes())
-    for name in (long, 'a.jpg'):
-        labelme(tmp_path / f'x/{len(name)}.json', 'c' * 300, imageData=data, imagePath=name)
-    done = import_masks(tmp_path / 'x', tmp_path / 'other', rest='ignore')
-    assert done.new == 1 and ': a name of more than 255 bytes; expected a' in done.failed[0]
-
-
 @pytest.mark.parametrize(
     ('image', 'name'),
     [
         ('a/1', 'data/upload/7/1a2b3c4d-1.jpg'),
-        ('a/My photo (1)', 'data/upload/7/1a2b3c4d-My_photo_1.jpg'),
         ('1a2b3c4d-My photo', '1a2b3c4d-My photo.jpg'),
         ('a/My photo', 'a/My%20photo.jpg'),
         ('a/1', 'C:\\photos\\a\\1.jpg'),
@@ -102,12 +74,9 @@ def test_an_ending_that_all_images_share_may_be_missing():
     names = ImageNames(['a/1_leftImg8bit', 'b c_leftImg8bit'])
     assert names.find('a/1_gtFine') is None
     assert names.find('a/1.png') == 'a/1_leftImg8bit'
-    for name in ('b%20c_leftImg8bit.png', 'b c.png'):
-        assert names.find(name) == 'b c_leftImg8bit'
 
 
-def test_only_an_upload_may_lack_its_folder_and_special_characters():
-    names = ImageNames(['a/1', 'My photo'])
-    assert names.find('upload/1.jpg') is names.find('My_photo.jpg') is None
-    with pytest.raises(UserError, match='stands for a/My photo and b/My_photo; expected the fol'):
-        ImageNames(['a/My photo', 'b/My_photo']).find('upload/1/1a2b3c4d-My_photo.jpg')
+def test_only_an_upload_may_lack_its_folder():
+    assert ImageNames(['a/1']).find('upload/1.jpg') is None
+    with pytest.raises(UserError, match='1: stands for a/1 and b/1'):
+        ImageNames(['a/1', 'b/1']).find('upload/1/1a2b3c4d-1.jpg')

@@ -73,7 +73,7 @@ def test_what_is_listed_without_a_shape_may_be_background(tmp_path, photos):
     import_masks(file, out, images=photos, rest='background', empty=True)
     assert not ids(out, 'a/1').any()
     told = import_masks(file, out).describe()
-    assert '| images without a shape, whose masks are of earlier imports | 1 |' in told
+    assert 'images without a shape, whose masks are of earlier imports and stay: 1' in told
     point = dict(label='car', shape_type='point', points=[[1, 2]])
     pointed = labelme(tmp_path / '2.json', imagePath='a/1.jpg', shapes=[point])
     other = tmp_path / 'pointed'
@@ -91,7 +91,7 @@ def test_a_second_import_adds_classes_and_counts_what_changed(tmp_path, photos):
         kept.require_complete(overwrite=False)
     assert (ids(out, 'a/1') == 1).sum() == 64
     done = import_masks(first, out, overwrite=True)
-    assert '| pixels unlike those of earlier masks | 64 (20.0%) | 1: a/1 |' in done.describe()
+    assert 'pixels unlike those of earlier masks, replaced: 64 in 1 image' in done.describe()
     assert list(read_table(out).ids) == ['background', 'car', 'bike']
     assert (ids(out, 'a/1') == 2).sum() == 64
 
@@ -112,17 +112,6 @@ def test_the_validation_images_share_the_table(tmp_path, photos):
     import_masks(second, tmp_path / 'out/val', images=photos)
     assert list(read_table(tmp_path / 'out').ids) == ['background', 'x', 'y']
     assert (ids(tmp_path / 'out/val', 'a/1') == 2).sum() == 64
-
-
-def test_an_image_inside_its_annotation_is_written(tmp_path):
-    picture = png(np.zeros((HEIGHT, WIDTH, 3), np.uint8))
-    data = exports.base64_of(picture)
-    file = labelme(tmp_path / 'a.json', imageData=data, imagePath='a.png')
-    done = import_masks(file, tmp_path / 'out', rest='background')
-    assert not done.failed and (tmp_path / 'out/images/a.png').read_bytes() == picture
-    labelme(file, imageData=data, imagePath='/etc/a.png')
-    done = import_masks(file, tmp_path / 'other', rest='background')
-    assert "'/etc/a.png': leads out of the folder" in str(done.failed)
 
 
 # annotated as the image is shown, or as it is stored where its size tells, also at another scale
@@ -155,7 +144,7 @@ def test_another_size_is_an_error_or_scaled(tmp_path, photos):
     file = labelme(tmp_path / 'x.json', size=(WIDTH // 2, HEIGHT // 2), imagePath='a/1.jpg')
     out, options = tmp_path / 'out', dict(images=photos, rest='background')
     (failed,) = import_masks(file, out, **options).failed
-    assert failed.startswith('a/1.jpg: annotation: of 10×8 pixels; expected 20×16, the size of the')
+    assert 'x.json: annotation: of 10×8 pixels; expected 20×16, the size of the image' in failed
     assert failed.endswith('--resize') and not out.exists()
     import_masks(file, out, **options, resize=True)
     assert ids(out, 'a/1')[:, :16].all() and not ids(out, 'a/1')[:, 16:].any()
@@ -190,7 +179,7 @@ def test_one_image_twice_and_one_that_is_not_there(tmp_path, photos):
     assert done.missing == ['c/1.jpg']
     assert 'no image for 1 annotated ones: c/1.jpg' in done.describe()
     twice, either = done.failed
-    assert 'a/1: annotated twice; expected each image once' in twice
+    assert 'annotated twice, in' in twice and 'x/1.json and' in twice and 'x/2.json' in twice
     assert '1: stands for a/1 and b/1; expected the folder, too' in either
 
 
@@ -275,4 +264,3 @@ def test_masks_of_cityscapes_find_their_images(tmp_path):
     out, suffix = tmp_path / 'out', '_gtFine_labelIds.png'
     done = import_masks(tmp_path / 'gtFine', out, **options, mask_suffix=suffix)
     assert done.new == 2 and not ids(out, 'a/a_1_leftImg8bit').any()
-    assert 'labelTrainIds has 0 to 18 and 255' in done.describe()

@@ -58,7 +58,7 @@ def test_higher_ones_cover_and_else_small_ones():
 
 def test_shapes_are_scaled():
     ring, mask = square(0.25, 0.25, 0.5), np.ones((2, 2), bool)
-    whole = draw_whole(scaled(Shape('x', [ring]), None, (8, 8)), (8, 8))
+    whole = draw_whole(scaled(Shape('x', [ring * 4]), (4, 4), (8, 8)), (8, 8))
     shape = scaled(Shape('x', mask=mask, offset=(1, 1)), (4, 4), (8, 8))
     assert np.array_equal(whole, draw_whole(shape, (8, 8)))
     with pytest.raises(UserError, match='size of a mask'):

@@ -3,25 +3,27 @@
 import numpy as np
 import pytest
 
-from mmseg_cct.annotations.shapes import MAX_POINTS, Shape
+from mmseg_cct.annotations.shapes import LeftOut, Shape
 from mmseg_cct.errors import UserError
 
 SQUARE = np.array([[0, 0], [2, 0], [2, 2], [0, 2]], float)
 
 
 @pytest.mark.parametrize(
-    ('given', 'message'),
-    [
-        (dict(polygons=[SQUARE[:2]]), r'shape \(2, 2\); expected three points'),
-        (dict(polygons=[SQUARE.reshape(-1)]), r'shape \(8,\); expected three points'),
-        (dict(polygons=[np.zeros((MAX_POINTS + 1, 2))]), '200001 points; expected at most'),
-        (dict(polygons=[SQUARE, SQUARE * np.nan]), 'a point at (nan|inf); expected pixels'),
-        (dict(polygons=[SQUARE + np.inf]), 'a point at (nan|inf); expected pixels'),
-        (dict(mask=np.ones((2, 2, 4), bool)), r'shape \(2, 2, 4\); expected height and width'),
-        (dict(), 'expected polygons, or a mask'),
-        (dict(polygons=[SQUARE], mask=np.ones((1, 1), bool)), 'expected polygons, or a mask'),
-    ],
+    'ring', [SQUARE[:2], SQUARE.reshape(-1), SQUARE * np.nan, SQUARE + np.inf, SQUARE * 1e10]
 )
-def test_a_damaged_shape_is_refused(given, message):
-    with pytest.raises(UserError, match=message):
-        Shape('road', **given)
+def test_points_are_pairs_of_pixels(ring):
+    with pytest.raises(UserError):
+        Shape('road', [SQUARE, ring])
+    if len(ring) != 2:  # enough for a line
+        with pytest.raises(UserError):
+            LeftOut('line', ring)
+
+
+def test_a_mask_keeps_the_part_around_its_pixels():
+    mask = np.zeros((9, 8), bool)
+    assert not Shape.of_mask('road', mask).has_area
+    mask[2:5, 3:7] = True
+    shape = Shape.of_mask('road', mask)
+    assert (shape.offset, shape.mask.shape) == ((3, 2), (3, 4))
+    assert shape.extent.tolist() == [[3, 2], [7, 5]]

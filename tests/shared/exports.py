@@ -140,21 +140,6 @@ def label_studio(root):
     return root / 'x.json'
 
 
-def label_studio_min(root):
-    source = json.loads(label_studio(root).read_text())
-    entries = []
-    for task in source[:2]:
-        for n, annotation in enumerate(task['annotations'][1:]):
-            tags = {}
-            for each in annotation['result']:
-                value = {key: each[key] for key in ('original_width', 'original_height')}
-                tags.setdefault(each['type'], []).append({**each['value'], **value})
-            entry = dict(id=task['id'], image=task['data']['image'], annotation_id=n, **tags)
-            entries.append(dict(**entry, updated_at=annotation['updated_at']))
-    write(root / 'x.json', entries)
-    return root / 'x.json'
-
-
 def labelme(root):
     (left, top), _, (right, bottom), _ = corners('car')
     shapes = [
@@ -181,7 +166,7 @@ def labelme(root):
     return root / 'x'
 
 
-EXPORTS = (coco, cvat, segmentation_mask, label_studio, label_studio_min, labelme)
+EXPORTS = (coco, cvat, segmentation_mask, label_studio, labelme)
 
 
 def save(path, data):

@@ -3,6 +3,7 @@
 from exports import save, write
 
 from mmseg_cct.annotations.rasterize import rasterize
+from mmseg_cct.annotations.shapes import Shape
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
@@ -38,8 +39,8 @@ def of_labelme(root, *shapes, size=SIZE):
 
 
 def of_label_studio(root, *results, size=SIZE, data=None):
-    size = dict(original_width=size[0], original_height=size[1])
-    done = dict(result=[{**size, **each} for each in results])
+    given = dict(original_width=size[0], original_height=size[1], type='polygonlabels')
+    done = dict(result=[{**given, **each} for each in results])
     data = data or dict(image='s3://x/1.jpg')
     write(root / 'x.json', [dict(id=7, data=data, annotations=[done])])
     return Source(root / 'x.json')
@@ -48,6 +49,8 @@ def of_label_studio(root, *results, size=SIZE, data=None):
 def drawn(annotations):
     """Ids of the only image by the reader's classes, 9 elsewhere."""
     (image,) = annotations.images
-    assert not isinstance(image, UserError), image
+    if isinstance(image, UserError):
+        raise image
     ids = {name: index for index, name in enumerate(annotations.classes)}
-    return rasterize(image.shapes, image.size or SIZE, ids, 9).mask
+    shapes = [part for part in image.parts if isinstance(part, Shape)]
+    return rasterize(shapes, image.size or SIZE, ids, 9).mask

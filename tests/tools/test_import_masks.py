@@ -10,8 +10,8 @@ def test_an_export_becomes_a_setting(tmp_path, capsys):
     source = exports.cvat(tmp_path)
     run_tool('import_masks', source, '--images', photos, '--rest', 'background', '--out', out)
     said = capsys.readouterr().out
-    assert f'{out}: 2 new masks, 3 images brought there' in said
-    assert '| polyline | 2 | 2: a/1.jpg, b/1.jpg | ignored (255) within its extent |' in said
+    assert f'{out}: 2 new masks, 3 images linked' in said
+    assert 'polyline, ignored within its extent: 2 in 2 images: a/1.jpg, b/1.jpg' in said
     assert f'new_config.py {out}' in said
     run_tool('new_config', out, '--out', tmp_path / 'configs')
     said = capsys.readouterr().out
@@ -32,7 +32,10 @@ def test_masks_that_differ_are_kept_and_told(tmp_path, capsys):
     with pytest.raises(SystemExit, match='2'):
         run_tool(*run)
     said = capsys.readouterr()
-    assert '2 masks unlike those there' in said.out and 'earlier masks | 18 (2.8%) |' in said.out
+    assert (
+        '2 masks unlike those there' in said.out
+        and 'earlier masks, kept; --overwrite replaces them: 18 in 2' in said.out
+    )
     assert 'error: masks: 2 masks of earlier imports differ and were kept; expected' in said.err
     run_tool(*run, '--overwrite')
 

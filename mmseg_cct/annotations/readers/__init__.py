@@ -5,14 +5,24 @@ from types import ModuleType
 from mmseg_cct.errors import UserError
 
 from ..source import Source
-from . import coco, cvat, label_studio, labelme, plain_masks, segmentation_mask
+from . import coco, colour_table, cvat, label_studio, labelme, plain_masks, segmentation_mask
 
-_READERS = coco, cvat, segmentation_mask, label_studio, labelme
+_READERS = coco, cvat, segmentation_mask, label_studio, labelme, colour_table
 
 
 def find_reader(source: Source) -> ModuleType | None:
-    """Finds the reader of an export by its content; `plain_masks` if there are only masks."""
-    return next((each for each in (*_READERS, plain_masks) if each.is_mine(source)), None)
+    """Finds the reader of an export by its content; `plain_masks` if there are only masks.
+
+    Raises:
+        UserError: If the export has files of two formats.
+    """
+    found = [(reader, name) for reader in _READERS if (name := reader.is_mine(source))]
+    if len(found) > 1:
+        files = ' and '.join(f'{name} ({reader.TITLE})' for reader, name in found)
+        raise UserError(str(source.path), f'two formats, {files}', 'one of them as the export')
+    if found:
+        return found[0][0]
+    return plain_masks if plain_masks.is_mine(source) else None
 
 
 def require_reader(source: Source) -> ModuleType:

@@ -4,158 +4,204 @@ There may be several JSONs, as in the folders `train` and `valid` of a Roboflow 
 """
 
 import posixpath
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from mmseg_cct.errors import UserError
 
-from ..pictures import decode, pack, rgb
+from ..pictures import load, open_picture, pack
 from ..rle import coco_counts, mask_of_runs
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
-from ..source import Source, attempt, read_part, reading
-from .geometry import extent_of, is_upright, polygon, region
+from ..source import Source, attempt, class_name, reading
+from .geometry import box, is_upright, points_of, region
 
 TITLE = 'COCO'
 AUTHOR = 'mmseg_cct'  # the contributor of files that this project wrote: later ones lie on top
+_EXPECTED = 'an id for each'
 
 
-def is_mine(source: Source) -> bool:
-    """Whether a JSON has images, annotations and categories."""
-    return any(map(_is_coco, source.sample.values()))
+def is_mine(source: Source) -> str:
+    """Finds a JSON with images, annotations and categories; empty if there is none."""
+    return next(iter(_files(source)), '')
+
+
+def _files(source: Source) -> list[str]:
+    keys = {'images', 'annotations', 'categories'}
+    return [name for name, (_, found) in source.json_keys.items() if found >= keys]
 
 
 def read(source: Source) -> Annotations:
     """Reads all JSON files; categories with the same name are one class."""
-    files = source.jsons(_is_coco)
     classes: dict[str, None] = {}
-    for name, content in files.items():
-        with reading(source.place(name), TITLE):
-            classes |= dict.fromkeys(_names(content).values())
-            for each in content['annotations']:
-                if 'segments_info' in each:
-                    source.masks.add(_picture(source, name, each['file_name']))
-    return Annotations(classes, _images(source, files))
+    readers = []
+    shown: dict[str, str] = {}  # place by name of the images with annotations
+    for file in _files(source):
+        with reading(source.place(file)):
+            reader = _File.of(source, file)
+            classes |= dict.fromkeys(reader.names.values())
+            for key, image in reader.images.items():
+                name = source.beside(file, image['file_name'])
+                if reader.parts_of[key] and (other := shown.setdefault(name, file)) != file:
+                    found = f'{other} and {file} both annotate {name}'
+                    raise UserError(source.place(file), found, 'one of the two as the export')
+        readers.append(reader)
+    return Annotations(classes, (image for reader in readers for image in reader.read()))
 
 
-def _is_coco(content: Any) -> bool:
-    keys = ('images', 'annotations', 'categories')
-    return isinstance(content, dict) and all(isinstance(content.get(key), list) for key in keys)
+def _by_id(entries: list[dict], what: str) -> dict[str, dict]:
+    """Returns entries by their ids, which are numbers or text; entries may be there twice."""
+    found: dict[str, dict] = {}
+    for each in entries:
+        if (other := found.setdefault(str(each['id']), each)) != each:
+            both = [entry.get('name', entry.get('file_name')) for entry in (other, each)]
+            raise UserError(f'{what} {each["id"]}', f'{both[0]} and {both[1]}', _EXPECTED)
+    return found
 
 
-def _names(content: dict) -> dict[int, str]:
-    """Returns names by id, without categories that only group others, as Roboflow's first does."""
-    segments = (each.get('segments_info', [each]) for each in content['annotations'])
-    used = {segment['category_id'] for each in segments for segment in each}
-    groups = {each.get('supercategory') for each in content['categories']}
-    return {
-        each['id']: str(each['name'])
-        for each in sorted(content['categories'], key=lambda each: each['id'])
-        if each['id'] in used
-        or each['name'] not in groups
-        or each['name'] == each.get('supercategory')
-    }
+def _pictures(source: Source, file: str) -> dict[str, str]:
+    """Finds PNGs by name: in the folder of the JSON's name, beside it or anywhere in the export."""
+    folder = posixpath.splitext(posixpath.basename(file))[0]
+    pictures = source.ending('.png')
+    pictures.sort(key=lambda name: folder in name.split('/')[:-1])  # the last one counts
+    return {posixpath.basename(name): name for name in pictures}
 
 
-def _picture(source: Source, name: str, picture: str) -> str:
-    """Finds a PNG in the folder of the JSON's name, beside the JSON or anywhere in the export."""
-    ends = f'{posixpath.splitext(posixpath.basename(name))[0]}/{picture}', picture
-    matches = (each for end in ends for each in source.names if f'/{each}'.endswith(f'/{end}'))
-    if mask := next(matches, None):
-        return mask
-    found = f'a COCO panoptic JSON without its {picture}'
-    raise UserError(source.place(name), found, 'the folder or ZIP of JSON and PNGs')
-
-
-def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | UserError]:
-    for name, content in files.items():
-        with reading(source.place(name), TITLE):
-            names = _names(content)
-            of_image: dict[int, list] = {image['id']: [] for image in content['images']}
-            for annotation in content['annotations']:
-                if annotation['image_id'] not in of_image:
-                    found = f'annotation {annotation["id"]}: image_id={annotation["image_id"]!r}'
-                    raise UserError(found, '', 'the id of an image')
-                of_image[annotation['image_id']].append(annotation)
-            # CVAT and Datumaro set `iscrowd` for each mask that is not a polygon, crowd or not.
-            has_crowds = all(image.get('date_captured') != 0 for image in content['images'])
-            # Label Studio multiplies shares of the image as shown by the sides as stored.
-            author = (content.get('info') or {}).get('contributor')
-            is_relative = author == 'Label Studio'
-            z = 0 if author == AUTHOR else None
-            make = _Maker(source, name, names, has_crowds, is_relative, z)
-        for image in content['images']:
-            place = f'{source.place(name)}: {image.get("file_name")}'
-            yield attempt(place, TITLE, make.image, image, of_image[image['id']])
-
-
-class _Maker(NamedTuple):
-    """Makes images and shapes of one file of an export."""
+class _File(NamedTuple):
+    """One file of an export."""
 
     source: Source
     file: str
-    names: dict[int, str]  # by id
-    has_crowds: bool  # whether `iscrowd` means a crowd
+    images: dict[str, dict]  # by id
+    names: dict[str, str]  # of classes, by id
+    parts_of: dict[str, list[dict]]  # annotations by the id of their image
+    pictures: dict[str, str]  # of panoptic annotations
+    is_crowd_meant: bool
     is_relative: bool  # as for an `AnnotatedImage`
     # as for a `Shape`: 0 where later annotations lie on top, since this project wrote the file; it
     # writes no boxes around its regions
     z: int | None
 
-    def image(self, image: dict, annotations: list[dict]) -> AnnotatedImage:
-        size = image['width'], image['height']
-        parts = [
-            part
-            for each in annotations
-            for part in (self._segments if 'segments_info' in each else self._parts)(each, size)
-        ]
+    @classmethod
+    def of(cls, source: Source, file: str) -> '_File':
+        content = source.json(file)
+        images, parts_of = _by_id(content['images'], 'image'), defaultdict(list)
+        is_panoptic = False
+        for annotation in content['annotations']:
+            if (image := str(annotation['image_id'])) not in images:
+                found = f'annotation {annotation.get("id")}: image_id={image}'
+                raise UserError(found, '', 'the id of an image')
+            parts_of[image].append(annotation)
+            is_panoptic |= 'segments_info' in annotation
+        pictures = _pictures(source, file) if is_panoptic else {}
+        for each in content['annotations'] if is_panoptic else ():
+            if picture := pictures.get(posixpath.basename(each['file_name'])):
+                source.masks.add(picture)
+        # Label Studio multiplies shares of the image as shown by the sides as stored.
+        author = (content.get('info') or {}).get('contributor')
+        return cls(
+            *(source, file, images, _names(content), parts_of, pictures),
+            # CVAT and Datumaro set `iscrowd` for each mask that is not a polygon, crowd or not.
+            is_crowd_meant=any(each.get('date_captured') != 0 for each in images.values()),
+            is_relative=author == 'Label Studio',
+            z=0 if author == AUTHOR else None,
+        )
+
+    def read(self) -> Iterator[AnnotatedImage | UserError]:
+        for key, image in self.images.items():
+            place = f'{self.source.place(self.file)}: {image.get("file_name")}'
+            yield attempt(place, self._image, image, self.parts_of[key], place)
+
+    def _image(self, image: dict, annotations: list[dict], place: str) -> AnnotatedImage:
+        size = image.get('width'), image.get('height')
+        if not all(size):  # an RLE says it too
+            found = (each.get('segmentation') for each in annotations)
+            size = next((each['size'][::-1] for each in found if isinstance(each, dict)), size)
+        known = (int(size[0]), int(size[1])) if all(size) else None
         name = self.source.beside(self.file, image['file_name'])
-        return AnnotatedImage(name, size, parts, is_relative=self.is_relative)
+        parts = self._parts(annotations, known)
+        return AnnotatedImage(name, known, parts, place, is_relative=self.is_relative)
 
-    def _segments(self, annotation: dict, size: tuple[int, int]) -> Iterator[Shape]:
+    def _parts(self, annotations: list[dict], size: tuple | None) -> Iterator[Shape | LeftOut]:
+        for each in annotations:
+            with reading(f'annotation {each.get("id")}'):
+                yield from (self._segments if 'segments_info' in each else self._object)(each, size)
+
+    def _name(self, annotation: dict) -> str:
+        if (of := str(annotation['category_id'])) not in self.names:
+            raise UserError(f'category_id={of}', '', f'one of {", ".join(self.names)}')
+        return self.names[of]
+
+    def _segments(self, annotation: dict, size: tuple | None) -> Iterator[Shape]:
         """Makes a mask of each segment of a panoptic annotation."""
-        name = _picture(self.source, self.file, annotation['file_name'])
-        picture = decode(self.source.read(name))
+        name = self.pictures.get(posixpath.basename(annotation['file_name']))
+        if not name:
+            found = f'without its {annotation["file_name"]}'
+            raise UserError('panoptic', found, 'the folder or ZIP of JSON and PNGs')
+        picture = open_picture(self.source.read(name))
         _require_size('PNG', picture.size, size)
-        ids = pack(rgb(picture)[..., ::-1])  # red counts 1, green 256, blue 65536
+        # red counts 1, green 256, blue 65536
+        ids = pack(np.asarray(load(picture).convert('RGB'))[..., ::-1])
         for each in annotation['segments_info']:
-            label = None if each.get('iscrowd') else self.names[each['category_id']]
-            yield Shape(label, mask=ids == each['id'])
+            mask, is_crowd = ids == each['id'], bool(each.get('iscrowd'))
+            yield Shape.of_mask(self._name(each), mask, is_crowd=is_crowd)
 
-    def _parts(self, annotation: dict, size: tuple[int, int]) -> Iterator[Shape | LeftOut]:
+    def _object(self, annotation: dict, size: tuple | None) -> Iterator[Shape | LeftOut]:
         """Makes a shape of each part of an object; the parts may overlap."""
-        place, segmentation = f'annotation {annotation.get("id")}', annotation.get('segmentation')
-        label, box = self.names.get(annotation.get('category_id', -1)), None
-        if isinstance(annotation.get('bbox'), list) and len(annotation['bbox']) == 4:
-            left, top, width, height = annotation['bbox']
-            box = extent_of([left, top, left + width, top + height])
-        if not segmentation:
-            yield LeftOut('box', box, label, z=self.z)
+        parts = annotation.get('segmentation')
+        if not parts:
+            yield from self._without_region(annotation)
             return
-        if isinstance(segmentation, dict) or isinstance(segmentation[0], float | int | str):
-            segmentation = [segmentation]  # RLE, or one polygon's numbers that are not nested
-        for part in segmentation:
-            if not part:
-                yield LeftOut('polygon of fewer than three points', None, label)
+        if isinstance(parts, dict) or isinstance(parts[0], float | int | str):
+            parts = [parts]  # RLE, or one polygon's numbers that are not nested
+        label = self._name(annotation)
+        is_crowd = self.is_crowd_meant and bool(annotation.get('iscrowd'))
+        for part in filter(None, parts):
+            if not isinstance(part, dict):
+                ring = points_of(part)
+                is_box = self.z is None and is_upright(ring)
+                yield region(label, ring, z=self.z, is_box=is_box, is_crowd=is_crowd)
                 continue
-            extent = box if isinstance(part, dict) else extent_of(part)
-            otherwise = LeftOut('region', box if extent is None else extent, label)
-            yield read_part(place, TITLE, otherwise, self._shape, annotation, part, size)
+            height, width = part['size']
+            _require_size('RLE', (width, height), size)
+            counts = part['counts']
+            counts = coco_counts(counts) if isinstance(counts, str) else counts
+            mask = mask_of_runs(counts, (width, height), 'F')
+            yield Shape.of_mask(label, mask, z=self.z, is_crowd=is_crowd)
 
-    def _shape(self, annotation: dict, part: Any, size: tuple[int, int]) -> Shape | LeftOut:
-        if (of := annotation['category_id']) not in self.names:
-            raise UserError(f'category_id={of!r}', '', f'one of {list(self.names)}')
-        label = None if self.has_crowds and annotation.get('iscrowd') else self.names[of]
-        if not isinstance(part, dict):
-            ring = polygon(part)
-            return region(label, ring, z=self.z, is_box=self.z is None and is_upright(ring))
-        height, width = part['size']
-        _require_size('RLE', (width, height), size)
-        counts = part['counts']
-        if isinstance(counts, str):
-            counts = coco_counts(counts)
-        return Shape(label, mask=mask_of_runs(counts, (width, height), 'F'), z=self.z)
+    def _without_region(self, annotation: dict) -> Iterator[LeftOut]:
+        """Leaves out a box or keypoints; a tag or a caption, which lies nowhere, is nothing."""
+        if annotation.get('bbox'):
+            left, top, width, height = annotation['bbox']
+            turn = float((annotation.get('attributes') or {}).get('rotation') or 0)  # CVAT
+            ring = box((left, top), (left + width, top + height), turn)
+            yield LeftOut('box', ring, self._name(annotation), z=self.z, is_box=True)
+        elif annotation.get('keypoints'):
+            points = np.asarray(annotation['keypoints'], float).reshape(-1, 3)[:, :2]
+            yield LeftOut('keypoints', points, self._name(annotation))
 
 
-def _require_size(what: str, found: tuple[int, int], size: tuple[int, int]) -> None:
+def _names(content: dict) -> dict[str, str]:
+    """Returns names by id, without categories that only group others, as Roboflow's first does."""
+    segments = (each.get('segments_info', [each]) for each in content['annotations'])
+    used = {str(segment.get('category_id')) for each in segments for segment in each}
+    groups = {each.get('supercategory') for each in content['categories']}
+    # numbers by their value; text as it is
+    order = sorted(
+        _by_id(content['categories'], 'category').items(), key=lambda of: (len(of[0]), of[0])
+    )
+    return {
+        key: class_name(each['name'])
+        for key, each in order
+        if key in used or each['name'] not in groups or each['name'] == each.get('supercategory')
+    }
+
+
+def _require_size(what: str, found: tuple[int, int], size: tuple | None) -> None:
+    if size is None:
+        raise UserError('width, height', 'missing', 'the size of the image')
     if found != size:
         expected = f'{size[0]}×{size[1]}, the size of the image'
         raise UserError(what, f'of {found[0]}×{found[1]} pixels', expected)

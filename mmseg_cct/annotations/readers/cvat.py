@@ -4,23 +4,22 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-import numpy as np
-
 from mmseg_cct.errors import UserError
 
 from ..rle import mask_of_runs
 from ..shapes import AnnotatedImage, Annotations, Colour, LeftOut, Shape
-from ..source import Source, attempt, read_part, reading
-from .geometry import box, colour, ellipse, extent_of, polygon, region
+from ..source import Source, attempt, class_name, reading
+from .geometry import box, colour, ellipse, points_of, region
 
 TITLE = 'CVAT for images 1.1'
-# Of boxes, then of cuboids
-_CORNERS = 'tl', 'br', *(f'{corner}{face}' for face in '12' for corner in ('tl', 'tr', 'br', 'bl'))
+_CORNERS = [f'{corner}{face}' for face in '12' for corner in ('tl', 'tr', 'br', 'bl')]  # of cuboids
+_NO_REGIONS = 'polyline', 'points', 'skeleton', 'cuboid'
 
 
-def is_mine(source: Source) -> bool:
-    """Whether an XML begins with `annotations`."""
-    return any('<annotations' in source.text(name)[:500] for name in source.ending('.xml')[:1])
+def is_mine(source: Source) -> str:
+    """Finds an XML that begins with `annotations`; empty if there is none."""
+    files = source.ending('.xml')
+    return next((name for name in files if b'<annotations' in source.read(name)[:500]), '')
 
 
 def read(source: Source) -> Annotations:
@@ -29,49 +28,42 @@ def read(source: Source) -> Annotations:
     roots = {}
     for name in source.ending('.xml'):
         root = source.xml(name)
-        with reading(source.place(name), TITLE):
+        with reading(source.place(name)):
             if root.tag != 'annotations' or root.find('track') is not None:
                 found = 'tracks of a video' if root.tag == 'annotations' else f'<{root.tag}>'
                 raise UserError('XML', found, f'an export as {TITLE}')
             for label in root.findall('meta//labels/label'):
-                if not label.findtext('parent'):  # the points of a skeleton have one
-                    classes[label.findtext('name', '')] = colour(label.findtext('color'))
+                # the points of a skeleton have a parent, and a tag says something of whole images
+                if not label.findtext('parent') and label.findtext('type') != 'tag':
+                    classes[class_name(label.findtext('name'))] = colour(label.findtext('color'))
         roots[name] = root
-    return Annotations(classes, _images(source, roots))
+    images = (
+        attempt(f'{source.place(name)}: {image.get("name")}', _image, image, source.place(name))
+        for name, root in roots.items()
+        for image in root.iter('image')
+    )
+    return Annotations(classes, images)
 
 
-def _images(source: Source, roots: dict[str, Element]) -> Iterator[AnnotatedImage | UserError]:
-    for name, root in roots.items():
-        for image in root.iter('image'):
-            yield attempt(f'{source.place(name)}: {image.get("name")}', TITLE, _image, image)
+def _image(image: Element, place: str) -> AnnotatedImage:
+    name, size = image.attrib['name'], (int(image.attrib['width']), int(image.attrib['height']))
+    return AnnotatedImage(name, size, _parts(image, size), f'{place}: {name}')
 
 
-def _image(image: Element) -> AnnotatedImage:
-    parts = [
-        read_part(f'{each.tag} {each.get("label")}', TITLE, _left_out(each), _shape, each)
-        for each in image
-    ]
-    size = int(image.attrib['width']), int(image.attrib['height'])
-    return AnnotatedImage(image.attrib['name'], size, parts)
+def _parts(image: Element, size: tuple[int, int]) -> Iterator[Shape | LeftOut]:
+    for number, element in enumerate(image):
+        if element.tag != 'tag':  # which lies nowhere
+            with reading(f'{element.tag} {number}'):
+                yield _part(element, size)
 
 
-def _left_out(element: Element) -> LeftOut:
-    """Describes an element that is no region; a skeleton lies where its points do."""
-    points = re.findall(r'[-+.\d]+', ';'.join(each.get('points', '') for each in element.iter()))
-    corners = [(element.get(f'x{at}'), element.get(f'y{at}')) for at in _CORNERS]
-    extent = extent_of(points or [corner for corner in corners if None not in corner])
-    if element.tag == 'mask':
-        sides = [float(element.get(key, 'nan')) for key in ('left', 'top', 'width', 'height')]
-        extent = extent_of([sides[:2], np.add(sides[:2], sides[2:])])
-    return LeftOut(element.tag, extent, element.get('label'), element.get('group_id'))
-
-
-def _shape(element: Element) -> Shape | LeftOut | None:
-    """Makes a shape; returns None for lines, points and tags."""
+def _part(element: Element, size: tuple[int, int]) -> Shape | LeftOut:
     kind, of = element.tag, element.attrib
-    label, z, group = of.get('label'), int(of.get('z_order', 0)), of.get('group_id')
+    label, z, group = class_name(of['label']), int(of.get('z_order', 0)), of.get('group_id')
     if kind == 'mask':
         left, top, width, height = (int(of[key]) for key in ('left', 'top', 'width', 'height'))
+        if width > size[0] or height > size[1]:
+            raise UserError('mask', f'{width}×{height} pixels', f'at most {size[0]}×{size[1]}')
         counts = [int(number) for number in of['rle'].split(',')]
         mask = mask_of_runs(counts, (width, height), 'C')
         return Shape(label, mask=mask, offset=(left, top), z=z, group=group)
@@ -81,12 +73,16 @@ def _shape(element: Element) -> Shape | LeftOut | None:
         return float(of[x]), float(of[y])
 
     if kind == 'polygon':
-        ring = polygon(re.findall(r'[^,;\s]+', of['points']))
+        ring = points_of(re.findall(r'[^,;\s]+', of['points']))
     elif kind == 'box':
         ring = box(pair('xtl', 'ytl'), pair('xbr', 'ybr'), turn)
     elif kind == 'ellipse':
         ring = ellipse(pair('cx', 'cy'), pair('rx', 'ry'), turn)
+    elif kind in _NO_REGIONS:  # a skeleton lies where its points do
+        texts = [each.get('points', '') for each in element.iter()]
+        corners = [float(of[f'{axis}{at}']) for at in _CORNERS for axis in 'xy' if f'x{at}' in of]
+        points = points_of(corners or re.findall(r'[^,;\s]+', ';'.join(texts)))
+        return LeftOut(kind, points, label, group, z)
     else:
-        return None
-    is_box = kind == 'box' and not turn
-    return region(label, ring, z=z, is_box=is_box, group=group)
+        raise UserError('shape', 'of unknown type', f'one of those of {TITLE}')
+    return region(label, ring, z=z, is_box=kind == 'box' and not turn, group=group)

@@ -14,8 +14,8 @@ Pair = Sequence[float] | np.ndarray  # x and y
 _CORNERS = 128  # of the polygon that stands for an ellipse
 
 
-def polygon(numbers: Any) -> np.ndarray:
-    """Makes a ring `(N, 2)` from alternating x and y, or from pairs.
+def points_of(numbers: Any) -> np.ndarray:
+    """Makes points `(N, 2)` of alternating x and y, or of pairs.
 
     Raises:
         UserError: If a number has no partner.
@@ -29,7 +29,7 @@ def polygon(numbers: Any) -> np.ndarray:
 def region(label: str | None, ring: np.ndarray, **more: Any) -> Shape | LeftOut:
     """Makes a shape of a ring, which has an area from three points on."""
     if len(ring) < 3:
-        return LeftOut('polygon of fewer than three points', extent_of(ring), label)
+        return LeftOut('polygon of fewer than three points', ring, label)
     return Shape(label, [ring], **more)
 
 
@@ -37,17 +37,6 @@ def is_upright(ring: np.ndarray) -> bool:
     """Whether a ring is an upright box."""
     corners = np.unique(ring, axis=0)
     return len(corners) == 4 and len(ring) < 6 and all(len(np.unique(of)) == 2 for of in ring.T)
-
-
-def extent_of(numbers: Any) -> np.ndarray | None:
-    """Finds least and greatest x and y `(2, 2)`, even of damaged points; None without a point."""
-    try:
-        flat = np.asarray(numbers, float).reshape(-1)
-    except (TypeError, ValueError):
-        return None
-    points = flat[: len(flat) // 2 * 2].reshape(-1, 2)
-    points = points[np.isfinite(points).all(1)]
-    return np.stack([points.min(0), points.max(0)]) if len(points) else None
 
 
 def box(corner: Pair, opposite: Pair, degrees: float = 0, about: Pair | None = None) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""Label Studio: its JSON and JSON-MIN, with polygons, boxes, ellipses and brushes."""
+"""Label Studio: its JSON, with polygons, boxes, ellipses, brushes and bitmasks."""
 
+import base64
+from collections import defaultdict
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -11,189 +12,162 @@ import numpy as np
 from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES
 from mmseg_cct.errors import UserError
 
+from ..pictures import bitmap, open_picture
 from ..rle import brush_alpha
-from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
-from ..source import Source, attempt, class_names, read_part
-from .geometry import box, ellipse, extent_of, polygon
+from ..shapes import AnnotatedImage, Annotations, LeftOut, Note, Part, Shape
+from ..source import Source, attempt, class_name, class_names, reading
+from .geometry import box, ellipse, points_of
 from .geometry import region as region_of
 
 TITLE = 'Label Studio JSON'
+_REGIONS = 'rectangle', 'polygon', 'ellipse', 'brush', 'bitmask'
+_NO_REGIONS = 'keypoint', 'vector'
+# What is said of an image or a region; all else was drawn. `labels` names a region of its own id.
+_NOT_DRAWN = {
+    *('labels', 'choices', 'textarea', 'rating', 'number', 'datetime', 'taxonomy', 'relation'),
+    *('pairwise', 'ranker'),
+}
 
 
-def is_mine(source: Source) -> bool:
-    """Whether a JSON is a list of tasks."""
-    return any(map(_is_tasks, source.sample.values()))
+def is_mine(source: Source) -> str:
+    """Finds a JSON that is a list of tasks; empty if there is none."""
+    return next(iter(_files(source)), '')
+
+
+def _files(source: Source) -> list[str]:
+    return [
+        name
+        for name, (kind, keys) in source.json_keys.items()
+        if kind is list and 'data' in keys and keys & {'annotations', 'predictions'}
+    ]
 
 
 def read(source: Source) -> Annotations:
     """Reads all JSON files; classes are sorted by name, because the export gives no order."""
-    files = {name: _whole(tasks) for name, tasks in source.jsons(_is_tasks).items()}
+    files = {name: source.json(name) for name in _files(source)}
 
-    def labels_of(task: dict) -> Iterator[str]:
-        for region in _regions(task)[0]:
-            yield from _labels(region)
+    def names_of(task: dict) -> Iterator[str]:
+        results = _annotations(task)[-1]['result']
+        for names in _labels(results).values():
+            yield from names
 
-    classes = class_names(chain.from_iterable(files.values()), labels_of)
-    return Annotations(classes, _images(source, files))
-
-
-def _is_tasks(content: Any) -> bool:
-    if not isinstance(content, list) or not content or not isinstance(content[0], dict):
-        return False
-    first = content[0]
-    is_whole = 'data' in first and first.keys() & {'annotations', 'predictions'}
-    return bool(is_whole) or 'annotation_id' in first
-
-
-def _whole(tasks: list[Any]) -> list[Any]:
-    """Makes tasks of the entries of JSON-MIN, each of which is the annotation of one person.
-
-    An entry has a list for each tag beside the data, without an order between them.
-    """
-    whole: dict[str, Any] = {}
-    for index, task in enumerate(tasks):
-        if not isinstance(task, dict) or 'data' in task:
-            whole[f'[{index}]'] = task
-            continue
-        lists = [value for value in task.values() if isinstance(value, list) and value]
-        result = [{**each, 'value': each} for of in lists for each in of if isinstance(each, dict)]
-        new: Any = dict(id=task.get('id'), data=task, annotations=[], z=None if lists[1:] else 0)
-        of_task = whole.setdefault(str(task.get('id', index)), new)['annotations']
-        of_task.append(dict(result=result, updated_at=task.get('updated_at')))
-    return list(whole.values())
-
-
-def _images(source: Source, files: dict[str, list[Any]]) -> Iterator[AnnotatedImage | UserError]:
-    for name, tasks in files.items():
-        for index, task in enumerate(tasks):
-            number = task.get('id') if isinstance(task, dict) else f'[{index}]'
-            found = attempt(f'{source.place(name)}: task {number}', TITLE, _task, task)
-            yield from found if isinstance(found, list) else [found]
-
-
-def _task(task: dict) -> list[AnnotatedImage]:
-    """Reads a task, which may show several images or pages; each result names its own."""
-    regions, others = _regions(task)
-    addresses, is_done = _addresses(task['data']), bool(_done(task))
-    parts_of: dict[str, list[Shape | LeftOut]] = {}
-    sizes: dict[str, set[tuple[int, int]]] = {}
-    labelled = {region.get('id') for region in regions if _labels(region)}
-    for index, region in enumerate(regions):
-        part = _part(f'result[{index}]', region, region.get('id') in labelled, task.get('z', 0))
-        if part:
-            name = _name(addresses, region.get('to_name'), region.get('item_index'))
-            parts_of.setdefault(name, []).append(part)
-            if isinstance(part, Shape):
-                sizes.setdefault(name, set()).add(_size(region))
-    if not parts_of:
-        parts_of[next(iter(addresses.values()))[0]] = []
-    images = []
-    for name, parts in parts_of.items():
-        size, *more = sizes.get(name) or [None]
-        if more:
-            found = f'{sizes[name]}'
-            raise UserError('original_width, original_height', found, 'one size')
-        parts += [LeftOut(kind) for kind in others]
-        images.append(AnnotatedImage(name, size, parts, is_done=is_done))
-    return images
-
-
-def _part(place: str, region: dict, is_labelled: bool, z: int | None) -> Shape | LeftOut | None:
-    """Reads what is drawn; returns None for choices, and for a drawing that another one labels."""
-    value, kind, labels = _value(region), _kind(region), _labels(region)
-    if not (kind or value.keys() & {'x', 'vertices'}) or (kind and not labels and is_labelled):
-        return None
-    if region.get('image_rotation'):
-        found = f'{place}: image_rotation={region["image_rotation"]}'
-        raise UserError(found, '', 'the image as it is')
-    what = (
-        f'{kind} without a label' if kind and not labels else kind or region.get('type', 'result')
+    classes = class_names((task for tasks in files.values() for task in tasks), names_of)
+    images = (
+        attempt(f'{source.place(name)}: task {number}', _image, task, place)
+        for name, tasks in files.items()
+        for index, task in enumerate(tasks)
+        for number in [task.get('id', index) if isinstance(task, dict) else index]
+        for place in [f'{source.place(name)}: task {number}']
     )
-    otherwise = LeftOut(what, _extent(region), labels[0] if labels else None)
-    return read_part(place, TITLE, otherwise, _shape, region, z)
+    return Annotations(classes, images)
 
 
-def _value(region: dict) -> dict:
-    return region.get('value') or {}  # a relation between regions has none
+def _image(task: dict, place: str) -> AnnotatedImage:
+    """Reads a task: of its annotations the ground truth or else the latest one counts."""
+    *others, last = _annotations(task)
+    results = last['result']
+    sizes = {
+        (each['original_width'], each['original_height'])
+        for each in results
+        if each['type'] not in _NOT_DRAWN
+    }
+    if len(sizes) > 1:
+        raise UserError('original_width, original_height', f'{sizes}', 'one size')
+    size = sizes.pop() if sizes else None
+    not_counted = sum(bool(each['result']) for each in others)
+    parts = _parts(results, size or (0, 0), not_counted)
+    name = _name(task['data'], {each.get('to_name') for each in results})
+    is_done = last is not _NOBODY and not not_counted
+    return AnnotatedImage(name, size, parts, place, is_done=is_done)
 
 
-def _size(region: dict) -> tuple[int, int]:
-    return region['original_width'], region['original_height']
+_NOBODY: dict[str, Any] = dict(result=[])
 
 
-def _extent(region: dict) -> np.ndarray | None:
-    value = _value(region)
-    if 'rle' in value and not _labels(region):
-        mask = brush_alpha(value['rle'], _size(region))
-        return Shape(None, mask=mask).extent if mask.any() else None
-    points = value.get('points') or [(of.get('x'), of.get('y')) for of in value.get('vertices', ())]
-    if 'x' in value and 'y' in value:
-        sides = np.array([value.get('width', 0), value.get('height', 0)])
-        points = [(value['x'], value['y']), np.add((value['x'], value['y']), sides)]
-    extent = extent_of(points)
-    if extent is None or not region.keys() >= {'original_width', 'original_height'}:
-        return None
-    return extent * _size(region) / 100
-
-
-def _regions(task: dict) -> tuple[list[dict], list[str]]:
-    """Finds the regions of the annotation that counts, and lists the other annotations."""
-    done = _done(task)
-    if not done:
-        return [], ['prediction'] * len(task.get('predictions', ()))
-    others = sum(bool(each['result']) for each in done[:-1])
-    return list(done[-1]['result']), ['other annotation'] * others
-
-
-def _done(task: dict) -> list[dict]:
+def _annotations(task: dict) -> list[dict]:
     """Sorts the annotations that nobody cancelled; the last one counts. Predictions never do."""
     done = [each for each in task.get('annotations', ()) if not each.get('was_cancelled')]
     done.sort(key=lambda each: (bool(each.get('ground_truth')), str(each.get('updated_at'))))
-    return done
+    return done or [_NOBODY]
 
 
-def _kind(region: dict) -> str | None:
-    signs = {'rle': 'brush', 'points': 'polygon', 'radiusX': 'ellipse', 'height': 'rectangle'}
-    return next((kind for key, kind in signs.items() if key in _value(region)), None)
+def _labels(results: list[dict]) -> dict[object, list[str]]:
+    """Collects the labels of each region by its id; they may stand in a result of their own."""
+    labels: dict[object, list[str]] = defaultdict(list)
+    for index, each in enumerate(results):
+        value = each.get('value') or {}
+        named = value.get(each['type']) or value.get('labels') or ()
+        if each['type'].endswith('labels'):
+            labels[each.get('id', index)] += map(class_name, named)
+    return labels
 
 
-def _labels(region: dict) -> list[str]:
-    value = _value(region)
-    return list(map(str, value.get(f'{_kind(region)}labels') or value.get('labels') or ()))
+def _parts(results: list[dict], size: tuple[int, int], others: int) -> Iterator[Part]:
+    labels, seen = _labels(results), set()
+    for index, each in enumerate(results):
+        key, kind = each.get('id', index), each['type'].removesuffix('labels')
+        if each['type'] in _NOT_DRAWN:
+            continue
+        with reading(f'result[{index}]'):
+            if kind not in (*_REGIONS, *_NO_REGIONS):
+                raise UserError(f'type {each["type"]!a}', '', 'a region, a keypoint or a choice')
+            if each.get('image_rotation'):
+                raise UserError(
+                    f'image_rotation={each["image_rotation"]}', '', 'the image as it is'
+                )
+            if key not in seen:  # two controls may label one region
+                seen.add(key)
+                yield _part(kind, each['value'], size, sorted({*labels[key]}))
+    if others:
+        yield Note('other annotations of a task, not drawn', others)
 
 
-def _shape(region: dict, z: int | None) -> Shape | LeftOut | None:
-    """Makes a shape from percentages of the image's size."""
-    value, kind, labels = _value(region), _kind(region), _labels(region)
-    if not kind or not labels:
-        return None
-    if len(labels) > 1:
-        raise UserError(f'labels {", ".join(labels)}', '', 'one of them')
-    label, size = labels[0], _size(region)
+def _part(kind: str, value: dict, size: tuple[int, int], labels: list[str]) -> Shape | LeftOut:
+    """Makes a shape of percentages of the image's size; one that has no label is left out."""
+    label, points = labels[0] if len(labels) == 1 else None, None
+    shape: Shape | LeftOut
     if kind == 'brush':
-        return Shape(label, mask=brush_alpha(value['rle'], size), z=z)
-    if kind == 'polygon':
-        return region_of(label, polygon(value['points']) * size / 100, z=z)
-    corner, turn = np.array([value['x'], value['y']]) * size / 100, value.get('rotation', 0)
-    if kind == 'ellipse':  # its x and y are the centre
-        radii = np.array([value['radiusX'], value['radiusY']]) * size / 100
-        return Shape(label, [ellipse(corner, radii, turn)], z=z)
-    sides = np.array([value['width'], value['height']]) * size / 100
-    ring = box(corner, corner + sides, turn, about=corner)
-    return Shape(label, [ring], z=z, is_box=not turn)
+        shape = Shape.of_mask(label, brush_alpha(value['rle'], size), z=0)
+    elif kind == 'bitmask':
+        picture = open_picture(base64.b64decode(value['imageDataURL'].partition(',')[2]))
+        if picture.size != size:
+            found = f'{picture.width}×{picture.height} pixels'
+            raise UserError('bitmask', found, f'{size[0]}×{size[1]}')
+        shape = Shape.of_mask(label, bitmap(picture), z=0)
+    elif kind == 'polygon':
+        shape = region_of(label, points_of(value['points']) * size / 100, z=0)
+    elif kind in ('ellipse', 'rectangle'):
+        corner, turn = np.array([value['x'], value['y']]) * size / 100, value.get('rotation', 0)
+        if kind == 'ellipse':  # its x and y are the centre
+            ring = ellipse(
+                corner, np.array([value['radiusX'], value['radiusY']]) * size / 100, turn
+            )
+        else:
+            sides = np.array([value['width'], value['height']]) * size / 100
+            ring = box(corner, corner + sides, turn, about=corner)
+        shape = Shape(label, [ring], z=0, is_box=kind == 'rectangle' and not turn)
+    else:
+        places = value.get('vertices') or [value]  # a keypoint is one
+        points = points_of([[place['x'], place['y']] for place in places]) * size / 100
+        return LeftOut(kind, points, label, z=0)
+    if label is None and isinstance(shape, Shape):
+        number = 'without a label' if not labels else f'with labels {", ".join(labels)}'
+        return LeftOut(f'{kind} {number}', shape.extent, z=0)
+    return shape
 
 
-def _addresses(data: dict) -> dict[str, list[str]]:
-    """Finds the images in a task's data, one or several for each key."""
-    found: dict[str, list[str]] = {}
-    for key, value in data.items():
-        for address in value if isinstance(value, list) else [value]:
-            if isinstance(address, str) and (name := _path(address)):
-                found.setdefault(key, []).append(name)
-    if not found:
-        expected = f'one of {", ".join(IMAGE_SUFFIXES)}'
-        raise UserError('data', 'no path of an image', expected)
-    return found
+def _name(data: dict, tags: set[object]) -> str:
+    """Finds the image of a task; among several, that which has the name of the results' tag."""
+    found = {
+        key: name
+        for key, value in data.items()
+        if isinstance(value, str) and (name := _path(value))
+    }
+    names = [name for key, name in found.items() if key in tags] or list(found.values())
+    if len(names) != 1:
+        expected = 'one image a task' if names else f'one of {", ".join(IMAGE_SUFFIXES)}'
+        raise UserError('data', f'{len(names)} paths of images', expected)
+    return names[0]
 
 
 def _path(address: str) -> str:
@@ -201,15 +175,3 @@ def _path(address: str) -> str:
     parts = urlsplit(address)
     path = (parse_qs(parts.query).get('d') or [unquote(parts.path)])[0]
     return path.removeprefix('/') if PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES else ''
-
-
-def _name(addresses: dict[str, list[str]], key: str | None, index: int | None) -> str:
-    """Finds the image of a result, by the tag's name if the task shows several."""
-    names = addresses.get(key or '') or next(iter(addresses.values()))
-    if len(addresses) > 1 and key not in addresses:
-        found = f'images {", ".join(addresses)}, of which to_name={key} is none'
-        raise UserError('data', found, 'tags named as the data, or a task for each image')
-    if len(names) > 1 and index is None:
-        found = f'{len(names)} images, and a result without item_index'
-        raise UserError('data', found, 'a task for each image')
-    return names[index or 0]

@@ -1,78 +1,88 @@
-"""labelme: a JSON for each image, which may hold the image itself."""
+"""labelme: a JSON for each image."""
 
 import base64
 import posixpath
+from collections.abc import Iterator
 
 import numpy as np
 
-from ..pictures import bitmap
+from mmseg_cct.errors import UserError
+
+from ..pictures import bitmap, open_picture
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
-from ..source import Source, class_names, read_each, read_part
-from .geometry import box, ellipse, extent_of, polygon, region
+from ..source import Source, attempt, class_name, class_names, reading
+from .geometry import box, ellipse, points_of, region
 
 TITLE = 'labelme'
 _IGNORED = '__ignore__'  # by labelme's convention
 _LABELS = 'labels.txt'
+_POLYGONS = 'polygon', 'oriented_rectangle', 'rotation', 'quadrilateral'
+_NO_REGIONS = 'point', 'points', 'line', 'linestrip'
 
 
-def is_mine(source: Source) -> bool:
-    """Whether a JSON has shapes and the path of an image."""
-    keys = {'imagePath', 'shapes'}
-    return any(isinstance(each, dict) and each.keys() >= keys for each in source.sample.values())
+def is_mine(source: Source) -> str:
+    """Finds a JSON with shapes and the path of an image; empty if there is none."""
+    return next(iter(_files(source)), '')
+
+
+def _files(source: Source) -> list[str]:
+    return [name for name, (_, keys) in source.json_keys.items() if keys >= {'imagePath', 'shapes'}]
 
 
 def read(source: Source) -> Annotations:
     """Reads all JSON files; classes are in the order of `labels.txt`, or sorted by name."""
-    names = source.ending('.json')
+    names = _files(source)
     if _LABELS in source.names:
         labels = dict.fromkeys(filter(None, map(str.strip, source.text(_LABELS).splitlines())))
     else:  # one file at a time, because each may hold an image
-        labels = class_names(names, lambda name: [*map(_label, source.json(name)['shapes'])])
+        labels = class_names(
+            names, lambda name: [class_name(each['label']) for each in source.json(name)['shapes']]
+        )
     labels.pop(_IGNORED, None)
-    return Annotations(labels, read_each(source, names, TITLE, _image))
+    images = (attempt(source.place(name), _image, source, name) for name in names)
+    return Annotations(labels, images)
 
 
 def _image(source: Source, name: str) -> AnnotatedImage:
     content = source.json(name)
-    parts = [
-        read_part(f'shapes[{index}]', TITLE, _left_out(each), _shape, each)
-        for index, each in enumerate(content['shapes'])
-    ]
-    data = content.get('imageData')
-    size = content['imageWidth'], content['imageHeight']
+    size = content.get('imageWidth'), content.get('imageHeight')
     path = content['imagePath'].replace('\\', '/')  # as Windows writes it
     path = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
     return AnnotatedImage(
         '/'.join(part for part in path.split('/') if part != '..'),  # stays in the export
-        size if all(size) else None,
-        parts,
-        base64.b64decode(data) if data else None,
+        (int(size[0]), int(size[1])) if all(size) else None,
+        _parts(content),
+        source.place(name),
     )
 
 
-def _label(shape: dict) -> str:
-    return str(shape['label']).strip()  # like the lines of labels.txt
+def _parts(content: dict) -> Iterator[Shape | LeftOut]:
+    """Makes the shapes, later ones on top."""
+    for index, each in enumerate(content['shapes']):
+        with reading(f'shapes[{index}]'):
+            yield _part(each, content)
 
 
-def _left_out(shape: dict) -> LeftOut:
-    kind, extent = shape.get('shape_type') or 'polygon', extent_of(shape.get('points'))
-    return LeftOut(str(kind), extent, _label(shape), shape.get('group_id'))
-
-
-def _shape(shape: dict) -> Shape | LeftOut | None:
-    """Makes a shape, later ones on top; returns None for lines and points."""
-    label = None if _label(shape) == _IGNORED else _label(shape)
-    kind, points = shape.get('shape_type') or 'polygon', polygon(shape['points'])
+def _part(shape: dict, content: dict) -> Shape | LeftOut:
+    name, group = class_name(shape['label']), shape.get('group_id')
+    label = None if name == _IGNORED else name
+    kind, points = shape.get('shape_type') or 'polygon', points_of(shape['points'])
     if kind == 'mask':
+        picture = open_picture(base64.b64decode(shape['mask']))
+        size = content.get('imageWidth') or 0, content.get('imageHeight') or 0
+        if picture.width > size[0] or picture.height > size[1]:
+            found = f'{picture.width}×{picture.height} pixels'
+            raise UserError('mask', found, f'at most {size[0]}×{size[1]}')
         left, top = map(round, points.min(0).tolist())
-        mask = bitmap(base64.b64decode(shape['mask']))
-        return Shape(label, mask=mask, offset=(left, top), z=0, group=shape.get('group_id'))
+        return Shape(label, mask=bitmap(picture), offset=(left, top), z=0, group=group)
+    if kind in _NO_REGIONS:
+        return LeftOut(kind, points, label, group, 0)
     if kind == 'rectangle':
         points = box(points.min(0), points.max(0)) if len(points) == 2 else points
     elif kind == 'circle':
         centre, on = points
         radius = float(np.linalg.norm(on - centre))
         points = ellipse(centre, (radius, radius))
-    elif kind not in ('polygon', 'oriented_rectangle', 'rotation', 'quadrilateral'):
-        return None
-    return region(label, points, z=0, is_box=kind == 'rectangle', group=shape.get('group_id'))
+    elif kind not in _POLYGONS:
+        raise UserError(f'shape_type {kind!a}', '', f'one of those of {TITLE}')
+    return region(label, points, z=0, is_box=kind == 'rectangle', group=group)

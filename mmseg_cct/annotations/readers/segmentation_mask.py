@@ -1,17 +1,18 @@
 """CVAT's "Segmentation mask 1.1": coloured PNGs and `labelmap.txt`, laid out as in VOC; and VOC."""
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from mmseg.utils import get_classes
+from PIL import Image
 
 from mmseg_cct.datasets.files.labels import is_background, means_ignored
 from mmseg_cct.errors import UserError
 
-from ..pictures import code_of, colour_of, decode, pack
+from ..pictures import TRANSPARENT, code_of, colour_of, load, open_picture, packed_colours
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
-from ..source import Source, read_each, reading
+from ..source import Source, attempt, class_name, reading
 
 TITLE = 'Segmentation mask 1.1'
 _TABLE = 'labelmap.txt'
@@ -21,24 +22,26 @@ VOID = (224, 224, 192)  # the colour of VOC's ignored pixels
 _BLACK = (0, 0, 0)  # the colour of what is not drawn, unless another class than background has it
 _IGNORED = ''
 
+Meanings = Mapping[int, str | None]  # a class, `_IGNORED`, or None for what is not drawn
 
-def is_mine(source: Source) -> bool:
-    """Whether there are class masks and a table of their colours, or VOC's palette and layout."""
+
+def is_mine(source: Source) -> str:
+    """Finds class masks with a table of their colours, or with VOC's palette and layout."""
     if not (masks := _masks(source)):
-        return False
+        return ''
     if source.named(_TABLE):
-        return True
-    picture = decode(source.read(masks[0]))
+        return masks[0]
+    picture = load(open_picture(source.read(masks[0])))
     palette = (picture.getpalette() or []) if picture.mode == 'P' else []
     voc = [part for index in range(21) for part in _voc_colour(index)]
     has_names = source.named(_NAMES) or any('JPEGImages' in name for name in source.names)
-    return bool(has_names) and palette[:63] == voc
+    return masks[0] if has_names and palette[:63] == voc else ''
 
 
 def read(source: Source) -> Annotations:
     """Reads the masks; black background counts as not drawn: the tool writes both the same."""
     if name := source.named(_TABLE):
-        with reading(source.place(name), TITLE):
+        with reading(source.place(name)):
             colours = _colours(source.text(name))
     else:
         name = source.named(_NAMES)
@@ -48,10 +51,11 @@ def read(source: Source) -> Annotations:
     require_distinct(colours)
     meanings = {label: _meaning(label, colour) for label, colour in colours.items()}
     classes = {label: colours[label] for label, meaning in meanings.items() if meaning}
-    by_colour = {0: None, code_of(VOID): _IGNORED}
+    by_colour = {0: None, TRANSPARENT: None, code_of(VOID): _IGNORED}
     by_colour |= {code_of(colours[label]): meaning for label, meaning in meanings.items()}
     by_id = dict(enumerate(meanings.values())) | {255: _IGNORED}
-    images = read_each(source, _masks(source), TITLE, _image, by_colour, by_id)
+    masks = _masks(source)
+    images = (attempt(source.place(n), _image, source, n, by_colour, by_id) for n in masks)
     return Annotations(classes, images)
 
 
@@ -65,7 +69,6 @@ def require_distinct(colours: Mapping[str, Colour]) -> None:
 
 
 def _meaning(label: str, colour: Colour) -> str | None:
-    """The label; `_IGNORED` if its pixels are ignored, None if it stands for what is not drawn."""
     if colour == VOID and means_ignored(label):
         return _IGNORED
     return None if colour == _BLACK and is_background(label) else label
@@ -85,28 +88,30 @@ def _voc_colour(index: int) -> Colour:
 
 
 def _colours(text: str) -> dict[str, Colour]:
-    """Reads lines of `label:r,g,b:parts:actions`."""
-    colours: dict[str, Colour] = {}
-    for line in text.splitlines():
-        if line.strip() and not line.startswith('#'):
-            label, colour, *_ = line.split(':')
-            red, green, blue = map(int, colour.split(','))
-            colours[label] = (red, green, blue)
+    """Reads lines of `label:r,g,b:parts:actions`; without any colour they are VOC's."""
+    lines = [line.split(':') for line in text.splitlines() if line.strip() and line[0] != '#']
+    if not any(colour for _, colour, *_ in lines):
+        return {class_name(line[0]): _voc_colour(index) for index, line in enumerate(lines)}
+    colours = {}
+    for label, colour, *_ in lines:
+        red, green, blue = map(int, colour.split(','))
+        colours[class_name(label)] = (red, green, blue)
     return colours
 
 
-def _image(
-    source: Source, name: str, by_colour: Mapping[int, str | None], by_id: Mapping[int, str | None]
-) -> AnnotatedImage:
+def _image(source: Source, name: str, by_colour: Meanings, by_id: Meanings) -> AnnotatedImage:
     _, _, image = f'/{_FOLDER}/{posixpath.splitext(name)[0]}'.rpartition(f'/{_FOLDER}/')
-    picture = decode(source.read(name))
-    codes, meanings = pack(np.asarray(picture.convert('RGB'))), by_colour
+    picture = open_picture(source.read(name))
+    parts = _parts(picture, by_colour, by_id)
+    return AnnotatedImage(image, picture.size, parts, source.place(name))
+
+
+def _parts(picture: Image.Image, by_colour: Meanings, by_id: Meanings) -> Iterator[Shape]:
+    codes, meanings = packed_colours(picture), by_colour
     if picture.mode == 'P' and not meanings.keys() >= set(np.unique(codes).tolist()):
         codes, meanings = np.asarray(picture), by_id  # with another palette, so it holds ids
-    shapes = []
     for code in np.unique(codes).tolist():
         if code not in meanings:
             raise UserError(f'colour {colour_of(code)}', '', f'those of {_TABLE}')
         if (label := meanings[code]) is not None:
-            shapes.append(Shape(label or None, mask=codes == code))
-    return AnnotatedImage(image, picture.size, shapes)
+            yield Shape.of_mask(label or None, codes == code)

@@ -3,6 +3,7 @@ import pytest
 from formats import drawn, of_cvat
 
 from mmseg_cct.annotations.readers import cvat
+from mmseg_cct.annotations.source import Source
 
 
 @pytest.mark.parametrize(
@@ -14,7 +15,7 @@ from mmseg_cct.annotations.readers import cvat
         ('<ellipse label="car" cx="5" cy="4" rx="3" ry="2" rotation="90"/>', (5, 4, 4, 6)),
     ],
 )
-def test_boxes_and_ellipses_of_cvat_turn_about_their_centre(tmp_path, shape, pixels):
+def test_boxes_and_ellipses_turn_about_their_centre(tmp_path, shape, pixels):
     y, x = np.nonzero(drawn(cvat.read(of_cvat(tmp_path, shape))) == 0)
     box = (x.min() + x.max() + 1) / 2, (y.min() + y.max() + 1) / 2, np.ptp(x) + 1, np.ptp(y) + 1
     assert box == pixels
@@ -22,11 +23,17 @@ def test_boxes_and_ellipses_of_cvat_turn_about_their_centre(tmp_path, shape, pix
     assert share == pytest.approx(np.pi / 4, abs=0.06) if 'ellipse' in shape else share == 1
 
 
-def test_an_empty_polygon_is_left_out_and_a_mask_has_its_group(tmp_path):
+def test_a_tag_is_nothing_drawn_and_no_class(tmp_path):
+    source = of_cvat(tmp_path, '<tag label="ok" source="manual"></tag>')
+    text = source.path.read_text()
+    tag = '<label><name>ok</name><type>tag</type></label></labels>'
+    source.path.write_text(text.replace('</labels>', tag))
+    annotations = cvat.read(Source(source.path))
+    (image,) = annotations.images
+    assert 'ok' not in annotations.classes and not list(image.parts)
+
+
+def test_a_mask_has_its_group(tmp_path):
     mask = '<mask label="car" rle="1, 3" left="0" top="0" width="2" height="2" group_id="3"/>'
-    empty = '<polygon label="car" points=""/>'
-    (image,) = cvat.read(of_cvat(tmp_path, empty, mask)).images
-    assert [part.kind for part in image.left_out] == ['polygon of fewer than three points']
-    assert image.shapes[0].group == '3'
-    (image,) = cvat.read(of_cvat(tmp_path, mask.replace('1, 3', '1'))).images
-    assert image.left_out[0].extent.tolist() == [[0, 0], [2, 2]]  # the others are drawn
+    (image,) = cvat.read(of_cvat(tmp_path, mask)).images
+    assert [part.group for part in image.parts] == ['3']

@@ -1,10 +1,18 @@
 import numpy as np
 import pytest
-from exports import brush, write
+from exports import base64_of, brush, png, write
 from formats import SIZE, drawn, of_label_studio
 
 from mmseg_cct.annotations.readers import label_studio
+from mmseg_cct.annotations.shapes import Shape
 from mmseg_cct.annotations.source import Source
+from mmseg_cct.errors import UserError
+
+POINTS = [[0, 0], [50, 0], [50, 50], [0, 50]]
+MASK = np.eye(10, 12, dtype=bool)
+DATA_URL = (
+    f'data:image/png;base64,{base64_of(png(np.stack([MASK * 0, MASK * 255], -1).astype(np.uint8)))}'
+)
 
 
 def read(root, *results, **options):
@@ -15,11 +23,11 @@ def read(root, *results, **options):
 def read_tasks(root, *tasks):
     write(root / 'x.json', tasks)
     (image,) = label_studio.read(Source(root / 'x.json')).images
-    return image
+    return image, list(image.parts)
 
 
-def kinds(image):
-    return [part.kind for part in image.left_out]
+def kinds(parts):
+    return ['shape' if isinstance(part, Shape) else part[0] for part in parts]
 
 
 @pytest.mark.parametrize(
@@ -28,75 +36,66 @@ def kinds(image):
         ('rectangle', dict(x=50, y=20, width=25, height=50), np.s_[2:7, 6:9]),
         # about its first corner, on the image as it is: percentages are not square
         ('rectangle', dict(x=50, y=20, width=25, height=50, rotation=90), np.s_[2:5, 1:6]),
-        ('brush', dict(rle=brush(np.eye(10, 12, dtype=bool))), np.s_[range(10), range(10)]),
+        ('brush', dict(rle=brush(MASK)), np.s_[range(10), range(10)]),
+        ('bitmask', dict(imageDataURL=DATA_URL), np.s_[range(10), range(10)]),
     ],
 )
-def test_shapes_of_label_studio(tmp_path, kind, value, where):
-    value[f'{kind}labels'] = ['car']
-    mask = drawn(label_studio.read(of_label_studio(tmp_path, dict(value=value)))) == 0
-    expected = np.zeros_like(mask)
+def test_a_shape_with_a_label_is_a_region_and_else_ignored_where_it_lies(
+    tmp_path, kind, value, where
+):
+    expected = np.zeros(SIZE[::-1], bool)
     expected[where] = True
+    labelled = dict(type=f'{kind}labels', value={**value, f'{kind}labels': ['car']})
+    mask = drawn(label_studio.read(of_label_studio(tmp_path, labelled))) == 0
     assert np.array_equal(mask, expected)
+    y, x = np.nonzero(expected)
+    extent = [[x.min(), y.min()], [x.max() + 1, y.max() + 1]]
+    (part,) = read(tmp_path, dict(type=kind, value=value)).parts
+    assert (part.kind, part.extent.tolist()) == (f'{kind} without a label', extent)
+    (part,) = read(tmp_path, dict(labelled, value={**value, 'labels': ['car', 'bus']})).parts
+    assert (part.kind, part.extent.tolist()) == (f'{kind} with labels bus, car', extent)
 
 
-def test_a_label_of_label_studio_may_stand_in_a_result_of_its_own(tmp_path):
-    points = [[0, 0], [50, 0], [50, 50], [0, 50]]
-    drawing = dict(id='r', type='polygon', value=dict(points=points))
-    label = dict(id='r', type='labels', value=dict(points=points, labels=['car']))
-    other = dict(id='q', type='polygon', value=dict(points=points))
-    choice = dict(id='c', type='choices', value=dict(choices=['good']))
-    point = dict(id='k', type='keypointlabels', value=dict(x=1, y=2, keypointlabels=['car']))
-    image = read(tmp_path, drawing, label, other, choice, point)
-    assert len(image.shapes) == 1
-    assert kinds(image) == ['polygon without a label', 'keypointlabels']
-    mask = np.zeros(SIZE[::-1], bool)
-    mask[2:4, 5:8] = True
-    image = read(tmp_path, dict(id='b', type='brush', value=dict(rle=brush(mask))))
-    assert image.left_out[0].extent.tolist() == [[5, 2], [8, 4]]
-    image = read(tmp_path, dict(value=dict(points=points, polygonlabels=['car', 'bus'])))
-    assert 'result[0]: labels car, bus: expected one of them' in image.left_out[0].fault
+def test_a_label_may_stand_in_a_result_of_its_own(tmp_path):
+    drawing = dict(id='r', type='polygon', value=dict(points=POINTS))
+    label = dict(id='r', type='labels', value=dict(points=POINTS, labels=['car']))
+    choice = dict(id='r', type='choices', value=dict(points=POINTS, choices=['good']))
+    relation = dict(type='relation', from_id='r', to_id='k')
+    point = dict(id='k', type='keypointlabels', value=dict(x=50, y=20, keypointlabels=['car']))
+    shape, keypoint = read(tmp_path, drawing, label, choice, relation, point).parts
+    assert shape.label == 'car' and keypoint.extent.tolist() == [[6, 2], [6, 2]]
 
 
-def test_predictions_of_label_studio_are_no_annotations(tmp_path):
-    prediction = dict(result=[dict(value=dict(points=[[0, 0]], polygonlabels=['car']))])
-    image = read_tasks(tmp_path, dict(data=dict(image='1.jpg'), predictions=[prediction]))
-    assert (image.shapes, image.is_done, kinds(image)) == ([], False, ['prediction'])
-    assert label_studio.is_mine(Source(tmp_path))
-
-
-def test_a_task_of_label_studio_that_nobody_finished_is_told_from_an_empty_one(tmp_path):
+def test_an_annotation_that_nobody_finished_is_told_from_an_empty_one(tmp_path):
     empty = dict(result=[])
-    drawn = dict(result=[dict(value=dict(points=[[0, 0]], polygonlabels=['car']))])
+    size = dict(original_width=SIZE[0], original_height=SIZE[1])
+    value = dict(points=POINTS, polygonlabels=['car'])
+    drawn = dict(result=[dict(size, type='polygonlabels', value=value)])
+    other = ['other annotations of a task, not drawn']
     for annotations, expected in (
         ([], (False, [])),
         ([dict(empty, was_cancelled=True)], (False, [])),
         ([empty, dict(empty, updated_at='2')], (True, [])),
-        ([drawn, empty], (True, ['other annotation'])),
+        ([drawn, empty], (False, other)),
+        ([empty, drawn], (True, ['shape'])),
+        ([dict(drawn, ground_truth=True), dict(empty, updated_at='2')], (True, ['shape'])),
     ):
-        task = dict(id=7, data=dict(image='1.jpg'), annotations=annotations)
-        image = read_tasks(tmp_path, task)
-        assert (image.is_done, kinds(image)) == expected
+        task = dict(id=7, data=dict(image='1.jpg'), annotations=annotations, predictions=[drawn])
+        image, parts = read_tasks(tmp_path, task)
+        assert (image.is_done, kinds(parts)) == expected
 
 
 @pytest.mark.parametrize(
-    ('address', 'name'),
+    ('data', 'name'),
     [
-        ('/data/local-files/?d=photos/50%25.jpg', 'photos/50%.jpg'),
-        ('/data/local-files/?d=photos/50%2525.jpg', 'photos/50%25.jpg'),
-        ('s3://photos/50%25.jpg', '50%.jpg'),
+        (dict(image='/data/local-files/?d=photos/50%25.jpg'), 'photos/50%.jpg'),
+        (dict(image='/data/local-files/?d=photos/50%2525.jpg'), 'photos/50%25.jpg'),
+        (dict(image='s3://photos/50%25.jpg', text='x'), '50%.jpg'),
+        (dict(rgb='1.jpg', depth='2.jpg'), '2.jpg'),
     ],
 )
-def test_addresses_of_label_studio_are_decoded_once(tmp_path, address, name):
-    assert read(tmp_path, data=dict(image=address)).name == name
-
-
-def test_the_ground_truth_of_label_studio_counts_before_later_annotations(tmp_path):
-    def annotation(label, **more):
-        size = dict(original_width=SIZE[0], original_height=SIZE[1])
-        value = dict(points=[[0, 0], [50, 0], [50, 50]], polygonlabels=[label])
-        return dict(result=[dict(size, value=value)], **more)
-
-    truth = annotation('car', updated_at='2026-01-01', ground_truth=True)
-    later = annotation('bus', updated_at='2026-01-02', ground_truth=False)
-    image = read_tasks(tmp_path, dict(data=dict(image='1.jpg'), annotations=[truth, later]))
-    assert [shape.label for shape in image.shapes] == ['car']
+def test_a_task_shows_one_image(tmp_path, data, name):
+    region = dict(to_name='depth', value=dict(points=POINTS, polygonlabels=['car']))
+    assert read(tmp_path, region, data=data).name == name
+    for several in (dict(pages=['1.jpg', '2.jpg']), dict(a='1.jpg', b='2.jpg'), dict(a='text')):
+        assert isinstance(read(tmp_path, region, data=several), UserError)

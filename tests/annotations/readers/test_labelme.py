@@ -9,7 +9,7 @@ from mmseg_cct.annotations.source import Source
 CORNERS = np.reshape(BOX, (4, 2)).tolist()
 
 
-def test_labelme_circles_rectangles_and_what_is_ignored(tmp_path):
+def test_circles_rectangles_and_what_is_ignored(tmp_path):
     source = of_labelme(tmp_path, dict(shape_type='circle', points=[[5, 5], [5, 8]]))
     disc = drawn(labelme.read(source)) == 0
     assert disc.sum() == pytest.approx(np.pi * 9, abs=4) and disc[2:8, 5].all()
@@ -20,15 +20,13 @@ def test_labelme_circles_rectangles_and_what_is_ignored(tmp_path):
     mask = base64_of(png(np.full((2, 2), 255, np.uint8)))
     shape = dict(shape_type='mask', mask=mask, group_id=3, points=[[1, 1]])
     (image,) = labelme.read(of_labelme(tmp_path, shape)).images
-    assert image.shapes[0].group == 3
-    (image,) = labelme.read(of_labelme(tmp_path, dict(shape_type=7, points=CORNERS))).images
-    assert [part.kind for part in image.left_out] == ['7']
+    assert [part.group for part in image.parts] == [3]
     annotations = labelme.read(of_labelme(tmp_path, dict(label='__ignore__', points=CORNERS)))
     assert (drawn(annotations) == 255).sum() == 24 and not annotations.classes
 
 
 @pytest.mark.parametrize('listed', [True, False])
-def test_labelme_spaces_around_a_label_do_not_count(tmp_path, listed):
+def test_spaces_around_a_label_do_not_count(tmp_path, listed):
     of_labelme(tmp_path, dict(label=' car ', points=CORNERS))
     if listed:
         (tmp_path / 'labels.txt').write_text('car \n')
