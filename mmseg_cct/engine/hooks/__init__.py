@@ -1,4 +1,5 @@
 from .durable_checkpoint_hook import DurableCheckpointHook
+from .fixed_teacher_hook import FixedTeacherHook
 from .log_hooks import FindingsHook, MainProcessLoggerHook, ProgressBarHook
 from .non_finite_loss_hook import NonFiniteLossHook
 from .ramp_up_hook import RampUpHook

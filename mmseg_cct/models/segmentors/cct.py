@@ -21,7 +21,7 @@ from mmseg_cct.models.layers.modes import (
 )
 from mmseg_cct.utils.text import nearest
 
-from .requirements import require_one_output_per_class, require_pairs
+from .requirements import last_stage, require_one_output_per_class, require_pairs
 from .teacher import TakesTeacher
 
 
@@ -145,7 +145,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         if self.teacher is None:
             return self.predict_unlabeled(features)
         with torch.no_grad():
-            return self.teacher._forward(images)
+            return last_stage(self.teacher._forward(images))
 
     def predict_unlabeled(self, features: Sequence[Tensor]) -> Tensor:
         """Predicts seg_logits `(N, C, ·, ·)` by the main decoder as at inference; no gradient.
