@@ -14,9 +14,10 @@ from mmseg_cct.datasets.files.image_files import read_list, resolve_list
 from mmseg_cct.datasets.files.images import explain_failed_load
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.library_errors import library_errors_as_one_line
 from mmseg_cct.utils.seed import seeded_random_state
+from mmseg_cct.utils.text import one_line
 
-from .failures import explain_failed_build, failures_named
 from .leaves import image_loader, leaf_datasets
 from .samplers.pair_sampler import PairDraw, require_draws
 
@@ -194,7 +195,8 @@ class SemiSegDataset(Dataset):
             backend_args = getattr(dataset, 'backend_args', None)
             if reason := explain_failed_load(info, backend_args, image_loader(dataset)):
                 raise UserError(reason) from error
-            with failures_named(info.get('img_path') or f'{branch} image {index}', branch):
+            place, fails = info.get('img_path') or f'{branch} image {index}', f'{branch}.pipeline'
+            with library_errors_as_one_line(place, f'{fails} does not run on it', 'steps that do'):
                 raise
         if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
             raise UserError(
@@ -241,13 +243,11 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
     except UserError as error:
         raise error.within(branch) from None
     except (AssertionError, OSError, ValueError) as error:
-        explain_failed_build(config, branch)
-        # NumPy's error when mmengine packs an empty list.
+        # NumPy's error when mmengine packs an empty list
         empty = 'at least one array' in str(error)
         if not empty:
-            raise
+            raise UserError(branch, one_line(error)) from error
     if empty:
-        explain_failed_build(config, branch)
         raise UserError(branch, 'the set is empty', 'at least one image')
     return dataset
 

@@ -4,8 +4,13 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+import torch
+from mmseg.models.decode_heads.decode_head import BaseDecodeHead
+
+from mmseg_cct.config.walk import listed
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import leaf_datasets
 from mmseg_cct.errors import Problem, UserError
@@ -63,6 +68,27 @@ def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
                 warn(f'{pads}: padding counts as class {classes[padded]}; expected {wanted}')
             else:
                 yield Problem(pads, 'padding is neither a class nor ignored', wanted)
+
+
+def warn_of_losses_that_count_ignored_pixels(model: Any) -> None:
+    """Warns of losses, such as MMSeg's DiceLoss, by which ignored pixels train the network.
+
+    Padding is ignored too, so this concerns also masks without ignored pixels.
+    """
+    for name, head in model.named_modules():
+        if not isinstance(head, BaseDecodeHead) or head.out_channels < 2:
+            continue
+        for loss in listed(head.loss_decode):
+            logits = torch.arange(4.0 * head.out_channels).sin().view(1, -1, 2, 2).requires_grad_()
+            truth = torch.tensor([[[0, 1], [head.ignore_index, head.ignore_index]]])
+            with torch.random.fork_rng(), torch.enable_grad(), suppress(Exception):
+                loss(logits, truth, ignore_index=head.ignore_index).sum().backward()
+            if logits.grad is not None and logits.grad[..., 1, :].any():
+                warn(
+                    f'model.{name}.loss_decode: {type(loss).__name__} also learns from ignored '
+                    f'pixels ({head.ignore_index}), padding among them, that they are no class; '
+                    'expected a loss that leaves them out, such as BatchLovasz'
+                )
 
 
 def mapping_problems(trained: Any, other: Any, key: str) -> Iterator[Problem]:

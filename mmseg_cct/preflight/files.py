@@ -3,7 +3,6 @@
 import copy
 import functools
 import itertools
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +13,6 @@ from mmcv.transforms import LoadAnnotations
 from mmengine import fileio
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.failures import explain_failed_build, name_images_in_errors
 from mmseg_cct.datasets.files.images import image_size, is_turned, read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, UNKNOWN_IDS, check_mask, judge_labels
 from mmseg_cct.datasets.files.leaks import describe_leaks
@@ -28,18 +26,20 @@ from mmseg_cct.datasets.leaves import (
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.transforms import LoadPseudoLabels
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.files import read_utf8
-from mmseg_cct.utils.library_errors import library_place
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.shares import on_first_process
 from mmseg_cct.utils.text import one_line
 
-from .components import class_of
-from .pipelines import check_unlabeled_pipeline, cropping_problems, has, mask_loading_problems
+from .pipelines import (
+    check_unlabeled_pipeline,
+    cropping_problems,
+    has,
+    mask_loading_problems,
+    warn_of_filled_masks,
+)
 
 # A waiting task of a thread pool takes 1.7 KiB: gigabytes for a million files.
 _FILES_AT_ONCE = 4096
-_EXPECTED = 'image-level labels, as tools/make_image_labels.py writes them'
 
 
 def check_pairs(pairs: SemiSegDataset) -> None:
@@ -55,6 +55,7 @@ def check_pairs(pairs: SemiSegDataset) -> None:
 
     def look() -> None:
         raise_problems(mask_loading_problems(labeled))
+        warn_of_filled_masks(labeled)
         found: Counter[frozenset[int]] = Counter()
         turned: list[str] = []
         check_pair = functools.partial(_check_labeled_image, turned=turned)
@@ -79,10 +80,7 @@ def check_pairs(pairs: SemiSegDataset) -> None:
 
 
 def build_evaluation_set(settings: Any, key: str) -> Any:
-    """Builds a set and validates its files, as is done before training and testing.
-
-    Its pipeline names the image that it fails on. `key` is the set's place in the config.
-    """
+    """Builds a set at a `key` of the config, and validates its files as before a test."""
     if settings is None:
         raise UserError(key, 'missing', 'a labelled data set')
     try:
@@ -90,14 +88,9 @@ def build_evaluation_set(settings: Any, key: str) -> Any:
         dataset.full_init()
     except UserError as error:
         raise error.within(key) from None
-    except Exception as error:
-        is_refusal = isinstance(error, (AssertionError, OSError, ValueError))
-        if not is_refusal and library_place(error) is None:  # a bug
-            raise
-        explain_failed_build(settings, key)
+    except (AssertionError, OSError, ValueError) as error:
         raise UserError(key, one_line(error), 'a data set there') from error
     look_at_evaluation_data(dataset, key)
-    name_images_in_errors(dataset, key)
     return dataset
 
 
@@ -228,44 +221,3 @@ def _warn_of_turned(turned: list[str], key: str) -> None:
             f'tell whether their masks are; the first is {min(turned)}; expected masks of the '
             'turned images'
         )
-
-
-def annotation_problems(dataset: Any) -> Iterator[Problem]:
-    """Checks that the file of a data set has `metainfo` with `classes`, and a `data_list`."""
-    bases = getattr(class_of(dataset, DATASETS), '__mro__', ())
-    # by its name, because mmpretrain may be missing
-    is_one = any(base.__name__ == 'MultiLabelDataset' for base in bases)
-    if not is_one or not dataset.get('ann_file'):
-        return
-    path = os.path.join(dataset.get('data_root') or '', dataset['ann_file'])
-    if not os.path.isfile(path):
-        yield Problem(path, 'no such file', f'the {_EXPECTED}')
-        return
-    text = read_utf8(path, _EXPECTED)
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        yield Problem(path, f'not JSON ({error})', _EXPECTED)
-        return
-    content = content if isinstance(content, dict) else {}
-    for key, kind in (('metainfo', dict), ('data_list', list)):
-        if not isinstance(content.get(key), kind):
-            yield Problem(path, f'no {key}', _EXPECTED)
-            return
-    classes = content['metainfo'].get('classes')
-    if not isinstance(classes, list) or not classes or not all(type(c) is str for c in classes):
-        yield Problem(f'{path}: metainfo.classes={classes!r}', '', 'the names of the classes')
-        return
-    for index, entry in enumerate(content['data_list']):
-        place, entry = f'{path}: data_list[{index}]', entry if isinstance(entry, dict) else {}
-        image, labels = entry.get('img_path'), entry.get('gt_label')
-        if not isinstance(image, str):
-            yield Problem(f'{place}.img_path={image!r}', '', 'a path')
-        elif not isinstance(labels, list):
-            yield Problem(f'{place}.gt_label={labels!r}', '', 'a list of class ids')
-        else:
-            ids = range(len(classes))
-            wrong = [label for label in labels if type(label) is not int or label not in ids]
-            if wrong:
-                found, expected = f'{wrong[0]!r} is no class id', f'0 to {len(classes) - 1}'
-                yield Problem(f'{place}.gt_label={labels!r}', found, expected)

@@ -6,6 +6,7 @@ from typing import Any
 from mmcv import transforms as mmcv_transforms
 from mmseg.datasets import transforms as mmseg_transforms
 
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import leaf_datasets, transforms_of
 from mmseg_cct.datasets.transforms import (
     LoadPseudoLabels,
@@ -65,6 +66,24 @@ def mask_loading_problems(dataset: Any) -> Iterator[Problem]:
             if isinstance(transform, _MIXING_IDS):
                 yield Problem('labeled.pipeline', *_MIXED)
             moving = moving or (_name(transform) if isinstance(transform, _MOVING) else None)
+
+
+def warn_of_filled_masks(dataset: Any) -> None:
+    """Warns of transforms that fill masks with a class, which the network would then learn."""
+    for leaf in leaf_datasets(dataset):
+        classes = (getattr(leaf, 'metainfo', None) or {}).get('classes') or ()
+        for transform in transforms_of(leaf):
+            padded = getattr(transform, 'pad_val', None)
+            for key, value in (
+                ('seg_pad_val', getattr(transform, 'seg_pad_val', None)),
+                ('seg_fill_in', getattr(transform, 'seg_fill_in', None)),
+                ("pad_val['seg']", padded.get('seg') if isinstance(padded, dict) else None),
+            ):
+                if isinstance(value, (int, float)) and 0 <= value < len(classes):
+                    warn(
+                        f'labeled.pipeline: {_name(transform)} fills masks with class '
+                        f'{classes[int(value)]} ({key}={value}); expected {IGNORE_INDEX}, ignored'
+                    )
 
 
 def cropping_problems(dataset: Any) -> Iterator[Problem]:

@@ -14,8 +14,6 @@ from mmseg.datasets import BaseSegDataset
 from mmseg.models import SegTTAModel
 
 from mmseg_cct.config.limits import value_problems
-from mmseg_cct.config.walk import at
-from mmseg_cct.datasets.failures import name_images_in_errors
 from mmseg_cct.datasets.files.leaks import describe_leaks
 from mmseg_cct.datasets.leaves import image_paths, leaf_datasets
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
@@ -38,8 +36,9 @@ from .classes import (
     mapping_problems,
     order_problems,
     output_problems,
+    warn_of_losses_that_count_ignored_pixels,
 )
-from .files import annotation_problems, build_evaluation_set, check_pairs, look_at_evaluation_data
+from .files import build_evaluation_set, check_pairs, look_at_evaluation_data
 from .labeled_record import keep_labeled_images
 from .pretrained import check_pretrained_weights
 from .rehearsal import (
@@ -82,9 +81,9 @@ class PreflightHook(Hook):
             raise_problems(_batch_problems(runner, 'val_dataloader'))
         keep_labeled_images(runner)
         if runner.val_loop is not None:
-            name_images_in_errors(runner.val_dataloader.dataset, 'val_dataloader.dataset')
             rehearse_validation(runner, absent)
         if is_main_process():
+            warn_of_losses_that_count_ignored_pixels(_model(runner))
             if self.files:
                 _warn_of_test_set(runner.cfg)
             say(describe_training(runner))
@@ -96,7 +95,6 @@ class PreflightHook(Hook):
         if self.files:
             raise_problems(_images_problems(dataset, key, []))
             raise_problems(_batch_problems(runner, 'test_dataloader'))
-        name_images_in_errors(dataset, key)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Checks the checkpoint that the run starts from, resumes or tests."""
@@ -124,8 +122,6 @@ def _setting_problems(runner: Runner) -> Problems:
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         yield from value_problems(config)
         yield from training_problems(config)
-        for split in ('train', 'val', 'test'):
-            yield from annotation_problems(at(config, f'{split}_dataloader.dataset') or {})
     model, scope = config.model, config.get('default_scope')
     try:
         on_first_process(lambda: check_pretrained_weights(model, scope))

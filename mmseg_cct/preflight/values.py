@@ -19,37 +19,20 @@ from mmseg_cct.errors import Problem
 
 from .components import class_of, is_a
 
-# Arguments of torch's clip_grad_norm_ and clip_grad_value_; `type` picks one.
-_CLIP_GRAD = ('type', 'max_norm', 'norm_type', 'error_if_nonfinite', 'foreach', 'clip_value')
-
 
 def training_problems(config: Any) -> Iterator[Problem]:
-    """Checks what training needs as a whole."""
-    if not (at(config, 'optim_wrapper.optimizer') or at(config, 'optim_wrapper.constructor')):
-        yield Problem('optim_wrapper.optimizer', 'missing', 'one, as in dict(type="SGD", ...)')
-    for name in at(config, 'optim_wrapper.clip_grad') or ():
-        if name not in _CLIP_GRAD:
-            key = f'optim_wrapper.clip_grad.{name}'
-            yield Problem(key, 'unknown', ', '.join(_CLIP_GRAD[1:]))
+    """Checks what would train otherwise than meant, or say so only late."""
     yield from _pair_problems(config)
     yield from _hook_problems(config)
-    for split in ('val', 'test'):
-        names = [f'{split}_{part}' for part in ('dataloader', 'cfg', 'evaluator')]
-        missing = [name for name in names if config.get(name) is None]
-        if missing and len(missing) < len(names):
-            there = next(name for name in names if name not in missing)
-            yield Problem(missing[0], 'missing', f'one, because there is a {there}')
     yield from _epoch_problems(config)
 
 
 def _pair_problems(config: Any) -> Iterator[Problem]:
-    """Checks that pairs have a labelled set, and a model and a preprocessor that take them."""
+    """Checks that model and preprocessor take pairs, and that there are some."""
     key = 'train_dataloader.dataset'
     dataset = at(config, key) or {}
     if not is_a(dataset, DATASETS, SemiSegDataset):
         return
-    if dataset.get('labeled') is None:
-        yield Problem(f'{key}.labeled', 'missing', 'a labelled set')
     if dataset.get('unlabeled') is None:
         return
     ratio = dataset.get('labeled_per_unlabeled', 1)

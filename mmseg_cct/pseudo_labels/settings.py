@@ -15,8 +15,7 @@ from mmseg.registry import DATASETS
 from mmseg_cct.datasets.files.image_files import add_by_name
 from mmseg_cct.datasets.files.palette import class_colours
 from mmseg_cct.engine.visualization.label_maps import full_palette
-from mmseg_cct.errors import UserError, raise_problems
-from mmseg_cct.preflight.files import annotation_problems
+from mmseg_cct.errors import UserError
 
 from .cam import mmpretrain_registry
 from .labels_from_maps import DenseCRF, Thresholds
@@ -112,7 +111,6 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
     registry = mmpretrain_registry()
     scope = config.get('default_scope') or 'mmpretrain'
     with DefaultScope.overwrite_default_scope(scope):
-        raise_problems(annotation_problems(dataset_config))
         dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = Path(os.path.abspath(dataset.img_prefix)), []
     known: dict[str, Path] = {}

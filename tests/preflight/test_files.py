@@ -1,23 +1,20 @@
 """What is said of images, masks and labels before a training reads them."""
 
-import json
 import re
 from contextlib import nullcontext
 
 import cv2
 import numpy as np
 import pytest
-from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 from PIL import Image
 from trees import LABELED_PIPELINE
 
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.files.images import ORIENTATION
-from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.errors import UserError
 from mmseg_cct.preflight import files
 from mmseg_cct.preflight.files import (
-    annotation_problems,
     build_evaluation_set,
     check_pairs,
     look_at_evaluation_data,
@@ -275,60 +272,3 @@ def test_a_set_that_is_not_there(tree):
     for config, said in ((None, 'missing; expected a labelled data set$'), (elsewhere, '.*none')):
         with pytest.raises(UserError, match=f'^{KEY}: {said}'):
             build_evaluation_set(config, KEY)
-
-
-def check_labels(folder, content):
-    """Checks a file of labels: its text, or some of its content."""
-    if isinstance(content, dict):
-        entry = dict(img_path='a.png', gt_label=[0, 1])
-        whole = dict(metainfo=dict(classes=['x', 'y']), data_list=[entry]) | content
-        content = json.dumps(whole)
-    if content is not None:
-        (folder / 'labels.json').write_text(content)
-    dataset = dict(type='MultiLabelDataset', data_root=str(folder), ann_file='labels.json')
-    with DefaultScope.overwrite_default_scope('mmpretrain'):
-        raise_problems(annotation_problems(dataset))
-
-
-def entry(**changes):
-    return dict(data_list=[dict(dict(img_path='a'), **changes)])
-
-
-@pytest.mark.parametrize(
-    ('content', 'message'),
-    [
-        (None, r'labels\.json: no such file; expected the image-lev'),
-        *(
-            (text, r'labels\.json: not JSON \(.*\); expect')
-            for text in ('', '{"a": {', '[' * 10**5)
-        ),
-        (dict(metainfo=None), r'labels\.json: no metainfo; expected image-level labels'),
-        (dict(metainfo={}), r'metainfo\.classes=None: expected the names of the classes'),
-        (dict(metainfo=dict(classes=[])), r'metainfo\.classes=\[\]: expected the names of'),
-        (dict(metainfo=dict(classes=[1])), r'metainfo\.classes=\[1\]: expected the names of'),
-        (dict(data_list={}), r'labels\.json: no data_list; expected image-level labels'),
-        (dict(data_list=['a.png']), r'data_list\[0\]\.img_path=None: expected a path'),
-        (entry(img_path=3), r'data_list\[0\]\.img_path=3: expected a path'),
-        (entry(gt_label=1), r'data_list\[0\]\.gt_label=1: expected a list of class ids'),
-        *(
-            (entry(gt_label=[label]), r'gt_label=\[.*is no class id; expected 0 to 1$')
-            for label in (-1, 2, 'x', 0.5, True)
-        ),
-    ],
-)
-def test_image_labels_that_are_none_are_named(tmp_path, content, message):
-    with pytest.raises(UserError, match=message):
-        check_labels(tmp_path, content)
-    for fits in ({}, entry(gt_label=[])):
-        check_labels(tmp_path, fits)
-
-
-def test_each_wrong_entry_is_named(tmp_path):
-    with pytest.raises(UserError) as error:
-        check_labels(
-            tmp_path, dict(data_list=[{}, *entry(gt_label=[])['data_list'], dict(img_path='b')])
-        )
-    assert [line.split('=')[0].split('.')[-2:] for line in str(error.value).splitlines()] == [
-        ['json: data_list[0]', 'img_path'],
-        ['json: data_list[2]', 'gt_label'],
-    ]

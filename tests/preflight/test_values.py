@@ -14,7 +14,6 @@ CHECKPOINT = 'default_hooks.checkpoint'
 
 def problems_of(changes):
     config = world.cct_config('')
-    config.optim_wrapper.clip_grad = dict(max_norm=1)
     config.merge_from_dict(changes)
     return [str(problem) for problem in training_problems(config)]
 
@@ -73,10 +72,6 @@ def test_parts_of_a_training_go_together(changes, expected):
 @pytest.mark.parametrize(
     ('key', 'value', 'said'),
     [
-        ('train_dataloader.dataset.labeled', None, ': missing; expected a labelled set'),
-        ('val_evaluator', None, ': missing; expected one, because there is a val_dataloader'),
-        ('optim_wrapper.optimizer', None, ': missing; expected one, as in dict(type="SGD", ...)'),
-        ('optim_wrapper.clip_grad.max_nrm', 1, ': unknown; expected max_norm, '),
         ('model.type', 'EncoderDecoder', "='EncoderDecoder': takes no pairs; expected a model t"),
         ('param_scheduler.0.by_epoch', True, ': True, and train_cfg counts iterations, so it w'),
         (f'{CHECKPOINT}.by_epoch', True, ': True, and train_cfg counts iterations, so nothing'),
