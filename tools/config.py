@@ -36,12 +36,8 @@ def main() -> None:
 
         config = load_config(args.config, args.cfg_options)
         if args.out is not None:
-            output_file(
-                args.out,
-                [args.config, *data_folders(config)],
-                begins=_HEADER.encode(),
-                overwrite=args.overwrite,
-            )
+            inputs = [args.config, *data_folders(config)]
+            output_file(args.out, inputs, overwrite=args.overwrite)
         # with yapf's layout, which a run leaves out to save time
         text = Config(config.to_dict()).pretty_text
         if args.out is None:

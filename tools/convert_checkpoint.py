@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from mmseg_cct.cli.arguments import add_overwrite, tool_parser
 from mmseg_cct.cli.start import running
-from mmseg_cct.utils.files import ZIP, output_file
+from mmseg_cct.utils.files import output_file
 
 if TYPE_CHECKING:
     from mmseg_cct.apis.convert import Renamed
@@ -55,7 +55,7 @@ def main() -> int:
     with running(args):
         from mmseg_cct.apis.convert import convert_file
 
-        output_file(args.target, [args.source], begins=ZIP, overwrite=args.overwrite, option='OUT')
+        output_file(args.target, [args.source], overwrite=args.overwrite, option='OUT')
         done = convert_file(args.source, args.target, partial=args.partial)
     for kind, names in (('missing', done.missing), ('unexpected', done.unexpected)):
         for name in names:

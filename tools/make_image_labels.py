@@ -131,8 +131,7 @@ def main() -> None:
     args = parse_args()
     with running(args):
         inputs = filter(None, (args.csv, args.masks, args.images, args.list))
-        begins = b'{\n "metainfo": {\n  "classes": ['
-        output_file(args.out, inputs, begins=begins, overwrite=args.overwrite)
+        output_file(args.out, inputs, overwrite=args.overwrite)
         print(make_image_labels(args))
 
 

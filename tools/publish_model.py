@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import ONNX, output_file
+from mmseg_cct.utils.files import output_file
 
 if TYPE_CHECKING:
     from mmseg_cct.apis.export import Export
@@ -78,7 +78,7 @@ def main() -> None:
             return
         model = _load(file, imported=config is not None)
         target = file.with_suffix('.onnx')
-        output_file(target, [args.source], begins=ONNX, overwrite=args.overwrite, option='OUT')
+        output_file(target, [args.source], overwrite=args.overwrite, option='OUT')
         done = export_onnx(model, target, tuple(args.size) if args.size else None)
         _report(done, model, _images(args), resized=bool(args.size))
 

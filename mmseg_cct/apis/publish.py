@@ -19,7 +19,7 @@ from mmseg_cct.engine.foreign_config import saved_config
 from mmseg_cct.engine.prediction import predicts_as_encoder_decoder
 from mmseg_cct.engine.weights import is_training_only, weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import ZIP, output_file, write_atomic
+from mmseg_cct.utils.files import output_file, write_atomic
 
 from .convert import is_public
 
@@ -69,7 +69,7 @@ def publish_checkpoint(
     path = Path(target)
     path = path.with_name(f'{path.name.removesuffix(".pth")}-{digest}.pth')
     if not (path.is_file() and path.read_bytes() == data):
-        output_file(path, [source], begins=ZIP, overwrite=overwrite, option='OUT')
+        output_file(path, [source], overwrite=overwrite, option='OUT')
         write_atomic(path, data)
     return path
 

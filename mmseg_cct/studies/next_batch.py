@@ -33,7 +33,7 @@ from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.visualization.label_maps import full_palette
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.farthest_first import farthest_first
+from mmseg_cct.studies.farthest_first import farthest_first
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder

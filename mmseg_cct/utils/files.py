@@ -1,9 +1,8 @@
-"""Atomic file writes, records that are read with a schema, and guards of what is read."""
+"""Atomic file writes, records of the tools, and guards of what is read."""
 
 import json
 import os
 import secrets
-import typing
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
@@ -14,8 +13,6 @@ from mmseg_cct.errors import UserError
 
 T = TypeVar('T')
 
-# The first bytes of checkpoints and of ONNX files.
-ZIP, ONNX = b'PK\x03\x04', b'\x08'
 LOCK = '.lock'
 # File managers leave these behind; a folder with nothing else counts as empty.
 _UNSEEN = ('.DS_Store', 'Thumbs.db', 'desktop.ini', LOCK)
@@ -96,11 +93,11 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
 def read_record(file: str | Path, kind: type[T], expected: str) -> T:
     """Reads a JSON file that a tool wrote for itself into a named tuple or data class.
 
-    The annotations of `kind` are the schema; `expected` says what the file holds, and what to do.
+    `expected` says what the file holds, and what to do.
     """
     text = read_utf8(file, expected)
     try:
-        return _record(json.loads(text), kind)
+        return kind(**json.loads(text))
     except (ValueError, TypeError, RecursionError) as error:
         found = f'damaged, or of another version ({error})'
         raise UserError(str(file), found, expected) from None
@@ -124,44 +121,15 @@ def read_lines(file: str | Path, kind: type[T]) -> Iterator[T]:
     text = Path(file).read_text(encoding='utf-8', errors='replace') if Path(file).is_file() else ''
     for line in text.split('\n'):
         with suppress(ValueError, TypeError, RecursionError):
-            yield _record(json.loads(line), kind)
-
-
-def _record(content: Any, kind: type[T]) -> T:
-    if not isinstance(content, dict):
-        raise TypeError('no JSON object')
-    record = kind(**content)
-    for name, hint in typing.get_type_hints(kind).items():
-        if not _fits(getattr(record, name), hint):
-            raise TypeError(f'{name}: {str(getattr(record, name))[:40]!r}')
-    return record
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value of JSON is of a type: a plain one, a list, a dict, or one of several."""
-    parts = typing.get_args(hint)
-    kind = typing.get_origin(hint) or hint
-    if kind is Any:
-        return True
-    if kind is list:
-        return isinstance(value, list) and all(_fits(each, *parts) for each in value)
-    if kind is dict:
-        return isinstance(value, dict) and all(_fits(each, parts[1]) for each in value.values())
-    if parts:
-        return any(_fits(value, part) for part in parts)
-    return type(value) is kind
+            yield kind(**json.loads(line))
 
 
 def require_outside(place: str | Path, inputs: Iterable[str | Path], option: str) -> None:
     """Rejects an output that is one of the files and folders that are read, or lies below one."""
-    real = _real(place)
-    for source in map(_real, inputs):
-        if real == source and not source.is_dir():
-            raise UserError(option, f'{place} is read', 'another file to write')
-        if source == real or source in real.parents:
-            raise UserError(
-                option, f'{place} lies in the folder {source}, which is read', 'another place'
-            )
+    real = Path(os.path.realpath(place))  # `Path.resolve` fails on links in a circle
+    for source in map(Path, map(os.path.realpath, inputs)):
+        if source in (real, *real.parents) and source.exists():
+            raise UserError(option, f'{place} is read or lies in {source}, which is read')
 
 
 def require_own_folder(
@@ -185,40 +153,21 @@ def require_own_folder(
         )
 
 
-def _real(path: str | Path) -> Path:
-    try:
-        return Path(os.path.realpath(path))  # `Path.resolve` fails on links in a circle
-    except ValueError as error:  # a zero byte
-        raise UserError(f'{str(path)!r}', error, 'the path of a folder') from None
-
-
 def output_file(
     file: str | Path,
     inputs: Iterable[str | Path] = (),
     *,
-    begins: bytes = b'',
     overwrite: bool = False,
     option: str = '--out',
 ) -> Path:
-    """Checks that a tool may write a file: a new one, or the tool's own if it is to `overwrite`.
+    """Checks that a tool may write a file: a new one, or one to `overwrite` that is no input.
 
-    `inputs` are files and folders that the tool reads, `begins` are the first bytes of all files
-    that it writes, and `option` names the file.
+    `inputs` are files and folders that the tool reads, and `option` names the file.
     """
     path, inputs = Path(file), list(inputs)
     require_outside(path, inputs, option)
-    if not os.path.lexists(path):
-        return path
-    if path.is_dir():
-        raise UserError(path, 'is a folder', 'the name of a file to write')
-    if path.is_symlink() or not path.is_file():
-        raise UserError(path, 'is a link or a device', 'the name of a file to write')
-    if any(os.path.exists(source) and path.samefile(source) for source in inputs):  # a hard link
-        raise UserError(option, f'{path} is read', 'another file to write')
-    if not overwrite:
+    if any(os.path.exists(source) and path.exists() and path.samefile(source) for source in inputs):
+        raise UserError(option, f'{path} is read')  # a hard link
+    if os.path.lexists(path) and not overwrite:
         raise UserError(path, 'exists', 'a new file, or --overwrite')
-    with path.open('rb') as opened:
-        is_own = opened.read(len(begins)) == begins
-    if not is_own or path.with_name('last_checkpoint').exists():
-        raise UserError(path, 'no earlier output of this tool', 'another file to write')
     return path

@@ -82,7 +82,7 @@ def add_cct(
     path, base = _find(config, target)
     if path.resolve() == target.resolve():
         raise UserError(f'--out {out}', 'is the config itself', 'another name')
-    output_file(target, [unlabeled], begins=_HEAD.encode(), overwrite=force)
+    output_file(target, [unlabeled], overwrite=force)
 
     # 2. What the config has, and what its model gives to the auxiliary decoders
     _require_a_head_of_pixels(path)

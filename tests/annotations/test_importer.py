@@ -157,7 +157,7 @@ def test_another_size_is_an_error_or_scaled(tmp_path, photos):
         ('x.json', dict(images=None), 'none of the 2 annotated ones, such as a/1.jpg; expected'),
         ('gone.json', {}, 'no such file; expected an export'),
         ('x.json', dict(out='masked'), 'holds masks, whose ids have no names without classes.json'),
-        ('x.json', dict(out='photos/out'), '--out: .* lies in the folder'),
+        ('x.json', dict(out='photos/out'), '--out: .* is read or lies in'),
     ],
 )
 def test_what_does_not_fit_is_told_at_once(tmp_path, photos, source, given, message):
@@ -198,7 +198,7 @@ def test_two_imports_at_once_never_share_a_table(tmp_path, photos):
     out, first = tmp_path / 'out', labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
     with (
         locked_folder(out, 'another import'),
-        pytest.raises(UserError, match='out: in use by another import, process'),
+        pytest.raises(UserError, match='out: in use by another import'),
     ):
         import_masks(first, out, images=photos, rest='background')
     assert not (out / 'masks').exists()

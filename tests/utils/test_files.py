@@ -80,21 +80,7 @@ class TestRecords:
 
     @pytest.mark.parametrize(
         'content',
-        [
-            b'',
-            b'{}',
-            b'[1]',
-            b'null',
-            b'\xff\xfe',
-            b'{"name": "a"',
-            b'[' * 100_000,
-            b'{"name": 1, "share": 0.5, "counts": {}, "any": 0}',
-            b'{"name": "a", "share": "0.5", "counts": {}, "any": 0}',
-            b'{"name": "a", "share": 0.5, "counts": {"x": [1, true]}, "any": 0}',
-            b'{"name": "a", "share": 0.5, "counts": [], "any": 0}',
-            b'{"name": "a", "share": 0.5, "counts": {}, "any": 0, "stamp": 3}',
-            b'{"name": "a", "share": 0.5, "counts": {}, "any": 0, "more": 1}',
-        ],
+        [b'', b'{}', b'[1]', b'null', b'\xff\xfe', b'{"name": "a"', b'[' * 100_000, b'{"more": 1}'],
     )
     def test_a_damaged_one_is_one_line_and_stays(self, content, tmp_path):
         file = tmp_path / 'r.json'
@@ -114,50 +100,24 @@ def test_data_are_refused_with_all_below_them_even_if_empty_and_by_links(tmp_pat
     (tmp_path / 'images').mkdir()
     (tmp_path / 'link').symlink_to(tmp_path / 'images')
     for place in ('images', 'images/a', 'images/a/b', 'link/out'):
-        with pytest.raises(UserError, match=r'lies in the folder .* which is read'):
+        with pytest.raises(UserError, match=r'is read or lies in .*images, which is read'):
             require_outside(tmp_path / place, {tmp_path / 'images'}, '--out')
     require_outside(tmp_path, {tmp_path / 'images'}, '--out')
     (tmp_path / 'loop').symlink_to('loop')
     require_outside(tmp_path / 'loop', {tmp_path / 'loop/a'}, '--out')
-    for paths in (('a\0b', {tmp_path}), (tmp_path, {Path('a\0b')})):
-        with pytest.raises(UserError, match=r"'a\\x00b': embedded null byte; expected"):
-            require_outside(*paths, '--out')
 
 
-class TestFiles:
-    def test_an_existing_one_needs_the_option_and_a_folder_is_none(self, tmp_path):
-        assert output_file(str(tmp_path / 'a')) == tmp_path / 'a'
-        (tmp_path / 'a').write_text('own x')
-        with pytest.raises(UserError, match='a: exists; expected a new file, or --overwrite'):
-            output_file(tmp_path / 'a')
-        output_file(tmp_path / 'a', begins=b'own', overwrite=True)
-        with pytest.raises(UserError, match='is a folder; expected the name of a file'):
-            output_file(tmp_path, overwrite=True)
-
-    def test_what_the_tool_did_not_write_is_never_replaced(self, tmp_path):
-        (tmp_path / 'photo').write_bytes(b'\x89PNG')
-        for name in ('iter_1.pth', 'last_checkpoint'):  # of a training
-            (tmp_path / name).write_bytes(b'own')
-        (tmp_path / 'link').symlink_to('photo')
-        (tmp_path / 'dangling').symlink_to('nothing')
-        os.mkfifo(tmp_path / 'pipe')
-        for name, found in (
-            ('photo', 'no earlier output of this tool'),
-            ('iter_1.pth', 'no earlier output of this tool'),
-            ('link', 'is a link or a device'),
-            ('dangling', 'is a link or a device'),
-            ('pipe', 'is a link or a device'),
-        ):
-            with pytest.raises(UserError, match=f'{name}: {found}; expected'):
-                output_file(tmp_path / name, begins=b'own', overwrite=True)
-
-    def test_an_input_is_never_replaced(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        Path('a').write_text('x')
-        os.link('a', 'b')
-        for name in ('a', 'b', './a'):
-            with pytest.raises(UserError, match=f'OUT: {Path(name)} is read; expected another'):
-                output_file(name, ['none', 'a'], overwrite=True, option='OUT')
+def test_a_file_is_replaced_on_demand_alone_and_an_input_never(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert output_file('new') == Path('new')
+    Path('a').write_text('x')
+    os.link('a', 'b')
+    with pytest.raises(UserError, match='a: exists; expected a new file, or --overwrite'):
+        output_file('a')
+    output_file('a', overwrite=True)
+    for name in ('a', 'b', './a'):
+        with pytest.raises(UserError, match=r'^OUT: .* is read'):
+            output_file(name, ['none', 'a'], overwrite=True, option='OUT')
 
 
 def test_text_with_the_name_of_a_latin_1_file_is_written(tmp_path):

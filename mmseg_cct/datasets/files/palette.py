@@ -1,44 +1,27 @@
-"""Colours of classes: as in Cityscapes if it has the class, else easily told apart."""
+"""Colours of classes: as in Cityscapes if it has the class, else of matplotlib's tab20."""
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import cv2
+import matplotlib
 import numpy as np
 from mmseg.utils import get_classes, get_palette
 from mmseg.utils.class_names import dataset_aliases
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.farthest_first import farthest_first
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.text import error_line
 
 Colour = tuple[int, int, int]
 
-# Neither near black, which marks padding, nor near white, which marks ignored pixels.
-_LEVELS = np.arange(32, 240, 23)
-_FIRST = (70, 90, 120)
 # What CamVid and VOC call classes of Cityscapes; letters only and in the singular.
 _OTHER_NAMES = dict(
     pavement='sidewalk', columnpole='pole', signsymbol='trafficsign', tree='vegetation',
     pedestrian='person', bicyclist='rider', motorbike='motorcycle',
 )  # fmt: skip
-
-
-@cache
-def distinct_colours(count: int, taken: tuple[Colour, ...] = ()) -> tuple[Colour, ...]:
-    """Returns at most 1000 RGB colours in [0, 255], each the farthest in CIELAB from all before it.
-
-    A larger count keeps the first colours. All are far from those `taken`.
-    """
-    if not taken and count:
-        return _FIRST, *distinct_colours(count - 1, (_FIRST,))
-    rgb = np.stack(np.meshgrid(_LEVELS, _LEVELS, _LEVELS, indexing='ij'), -1).reshape(-1, 3)
-    given = _lab(np.array(taken)) if taken else None
-    return tuple(map(tuple, rgb[farthest_first(_lab(rgb), count, given)].tolist()))
 
 
 def class_colours(
@@ -50,7 +33,7 @@ def class_colours(
         colour = (chosen or {}).get(name) or known.get(_plain(name))
         if colour is not None and colour not in own.values():
             own[name] = colour
-    rest = iter(distinct_colours(len(classes) - len(own), tuple(own.values())))
+    rest = (colour for colour in _other_colours() if colour not in own.values())
     return [own[name] if name in own else next(rest) for name in classes]
 
 
@@ -83,6 +66,16 @@ def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
     return class_colours(classes, chosen)
 
 
+def _other_colours() -> Iterator[Colour]:
+    """Yields matplotlib's colours of categories, then, as for more than 60 classes, any."""
+    for name in ('tab20', 'tab20b', 'tab20c'):
+        rgb = (255 * np.array(matplotlib.colormaps[name].colors)).round().astype(int).tolist()
+        yield from map(tuple, rgb[::2] + rgb[1::2])  # the strong ones, then their light shades
+    generator = np.random.default_rng(0)
+    while True:
+        yield tuple(generator.integers(32, 224, 3).tolist())
+
+
 @cache
 def _known_colours() -> dict[str, Colour]:
     cityscapes = zip(get_classes('cityscapes'), map(tuple, get_palette('cityscapes')))
@@ -104,7 +97,3 @@ def _colour(value: Any, place: str) -> Colour:
         if all(isinstance(part, int) and 0 <= part <= 255 for part in value):
             return red, green, blue
     raise UserError(place, f'{value!r}', "[r, g, b] from 0 to 255, or '#rrggbb'")
-
-
-def _lab(rgb: np.ndarray) -> np.ndarray:
-    return cv2.cvtColor(rgb[None].astype(np.float32) / 255, cv2.COLOR_RGB2LAB)[0]

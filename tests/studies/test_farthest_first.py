@@ -1,6 +1,6 @@
 import numpy as np
 
-from mmseg_cct.utils.farthest_first import farthest_first
+from mmseg_cct.studies.farthest_first import farthest_first
 
 
 def test_each_point_is_the_farthest_from_all_before_it():
