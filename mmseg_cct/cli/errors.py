@@ -8,11 +8,10 @@ from contextlib import contextmanager
 
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 from mmseg_cct.stack import StackError
+from mmseg_cct.utils.library_errors import is_out_of_memory
 from mmseg_cct.utils.text import error_line
 
 _PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
-# torch, which is not imported here, has a type of its own for GPUs alone; the last is oneDNN's
-_NO_MEMORY = ("can't allocate memory", 'could not create a primitive')
 
 
 @contextmanager
@@ -59,8 +58,7 @@ def _lines_of(error: Exception) -> str | None:
         return str(error).rpartition(f'{UserError.__name__}: ')[2].strip()
     if isinstance(error, OSError) and error.errno is not None:
         return f'{error.filename or type(error).__name__}: {error.strerror}'
-    is_torchs = type(error).__name__ == 'OutOfMemoryError'
-    if is_torchs or isinstance(error, MemoryError) or any(map(str(error).__contains__, _NO_MEMORY)):
+    if is_out_of_memory(error):
         return (
             f'{error_line(error, 200)}; try a smaller batch_size or crop, in a '
             'training also --amp or model.auxiliary_head.position_fraction below 1'

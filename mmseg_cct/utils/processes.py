@@ -1,13 +1,11 @@
-"""Processes: their cores, locks of folders, lifetimes, and loading workers that lack something."""
+"""Processes: their cores, locks of folders and lifetimes."""
 
 import ctypes
 import errno
 import os
-import re
 import signal
 import subprocess
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,20 +15,10 @@ from filelock import FileLock, Timeout
 from mmseg_cct.errors import UserError
 
 from .files import LOCK
-from .text import error_line
 
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP)
 _PATIENCE = 0.2  # seconds for a file that its holder removes just now
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
-_SIGNS = re.compile(
-    r'DataLoader worker.*(exited|killed)|shared memory( object|\(shm\))|Too many open files|'
-    r'received \d+ items of ancdata|start new thread'
-)
-_NEEDED = (
-    'room in /dev/shm, open files (ulimit -n), processes (ulimit -u) and memory for the loading '
-    'workers, or none of them: --cfg-options train_dataloader.num_workers=0 '
-    'val_dataloader.num_workers=0'
-)
 
 
 @contextmanager
@@ -93,22 +81,3 @@ def usable_cores() -> int:
 def cores_of_process() -> int:
     """Counts the usable cores for each process of a launcher on this machine; may be 0."""
     return usable_cores() // max(int(os.environ.get('LOCAL_WORLD_SIZE', 1)), 1)
-
-
-def lacking(error: BaseException) -> str | None:
-    """Describes an error of processes that lack something that they share; None for others."""
-    frames = traceback.extract_tb(error.__traceback__)
-    between = any('multiprocessing' in Path(frame.filename).parts for frame in frames)
-    if not ((between and isinstance(error, (OSError, EOFError))) or _SIGNS.search(str(error))):
-        return None
-    return f'{error_line(error, 200)}; expected {_NEEDED}'
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the memory of the machine, a process or a GPU does not suffice."""
-    # torch, which may not be imported here, has its own type only for GPUs; the last is oneDNN's
-    said = ("can't allocate memory", 'could not create a primitive')
-    is_torchs = type(error).__name__ == 'OutOfMemoryError' or any(
-        map(str(error).__contains__, said)
-    )
-    return is_torchs or isinstance(error, MemoryError)
