@@ -41,11 +41,10 @@ FUNCTIONS = {
         'apis.train.train',
         'apis.test.prepare_test',
         'apis.test.test',
-        'apis.inference.load_model',
-        'apis.segment.segment',
+        'apis.run.Run',
+        'apis.predictor.Predictor',
         'apis.prediction.predict_images',
         'apis.prediction.export_predictions',
-        'apis.video.predict_video',
     ),
 }
 LINK = re.compile(r'\]\((?!https?:|#)([^)]+)\)')

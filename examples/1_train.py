@@ -3,7 +3,7 @@
 On the command line:
     python tools/train.py configs/demo/cct_shapes.py
     python tools/train.py configs/demo/cct_shapes.py --method supervised
-    python tools/test.py configs/demo/cct_shapes.py work_dirs/cct_shapes/iter_1400.pth
+    python tools/test.py work_dirs/cct_shapes
 
 Usage: python examples/1_train.py [ITERATIONS]
 """
@@ -11,6 +11,7 @@ Usage: python examples/1_train.py [ITERATIONS]
 import sys
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
+from mmseg_cct.apis.run import Run
 from mmseg_cct.apis.test import prepare_test, test
 from mmseg_cct.apis.train import prepare_training, train
 
@@ -28,8 +29,7 @@ for method in ('supervised', 'cct'):
     }
     folder = f'work_dirs/examples/{method}'
     train(prepare_training(CONFIG, work_dir=folder, options=options))
-    checkpoint = f'{folder}/iter_{iterations}.pth'
-    metrics = test(prepare_test(CONFIG, checkpoint, options={'method': method}))
+    metrics = test(prepare_test(Run.open(folder)))
     miou[method] = metrics['mIoU']
 
 print(f'mIoU: supervised {miou["supervised"]:.1f}, CCT {miou["cct"]:.1f}')

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Segments an image, a folder of images of any size, or a video.
+"""Segments an image, or a folder of images of any size.
 
 For each image it writes DIR/masks/NAME.png, a palette PNG of class ids, and DIR/overlays/NAME.png
 with the names of its classes below. DIR/legend.png and DIR/classes.json list all classes.
@@ -7,19 +7,16 @@ Unreadable images are reported and
 skipped, with exit code 1.
 
 --format also writes the masks for a labelling tool, as polygons to correct: DIR/coco.json,
-DIR/cvat.xml, DIR/labelme or DIR/label_studio.json. The class named background is not
-drawn. Masks that are there already are only converted; files that you have edited stay.
-
-For a video it writes DIR/overlays/NAME.mp4 and, with --format masks, the masks of its frames.
+DIR/cvat.xml, DIR/labelme or DIR/label_studio.json. The class named background is not drawn. Masks
+that are there already are only converted; files that you have edited stay.
 
 Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
 again to finish what a stopped run left.
 
 Examples:
-    python tools/predict.py CONFIG CHECKPOINT photos --out predictions
+    python tools/predict.py WORK_DIR photos --out predictions
     python tools/predict.py CONFIG CHECKPOINT photos --out predictions --format cvat
-    python tools/predict.py CONFIG CHECKPOINT drive.mp4 --out predictions
-    python tools/predict.py MULTI_DOMAIN_CONFIG CHECKPOINT photos --out predictions --domain camvid
+    python tools/predict.py WORK_DIR photos --out predictions --domain camvid
 """
 
 import argparse
@@ -32,11 +29,11 @@ from mmseg_cct.cli.arguments import (
     add_device,
     add_launcher,
     add_palette,
+    add_run,
     at_least,
     tool_parser,
 )
 from mmseg_cct.cli.start import running
-from mmseg_cct.errors import UserError
 
 
 def _opacity(value: str) -> float:
@@ -56,16 +53,15 @@ def _pixels(value: str) -> float:
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
-    parser.add_argument('config', help='the config file')
-    parser.add_argument('checkpoint', help='the checkpoint file')
+    add_run(parser)
     parser.add_argument(
-        'input', help='an image, a folder of images with its subfolders, or a video'
+        'images', metavar='IMAGES', help='an image, or a folder of images with its subfolders'
     )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the predictions')
     parser.add_argument(
         '--format',
         choices=['masks', *FORMATS],
-        help='also write them for a labelling tool; masks are written anyway, except for a video',
+        help='also write them for a labelling tool; masks are written anyway',
     )
     parser.add_argument(
         '--tolerance',
@@ -90,8 +86,8 @@ def parse_args() -> argparse.Namespace:
         '--opacity', type=_opacity, default=0.5, help='of the overlays, in [0, 1] (default: 0.5)'
     )
     add_palette(parser)
-    add_cfg_options(parser)
-    return parser.parse_args()
+    add_cfg_options(parser, takes_method=False)
+    return parser.parse_intermixed_args()
 
 
 def main() -> int:
@@ -100,31 +96,24 @@ def main() -> int:
     kept = []
     with running(args):
         from mmseg_cct.apis.prediction import export_predictions, predict_images
-        from mmseg_cct.apis.video import is_video, predict_video
+        from mmseg_cct.apis.run import Run
         from mmseg_cct.utils.shares import connected
 
-        common = dict(
-            options=args.cfg_options,
-            device=args.device,
-            opacity=args.opacity,
-            domain=args.domain,
-            palette=args.palette,
-        )
-        place = (args.config, args.checkpoint, args.input, args.out)
-        exported = args.format in FORMATS
-        if is_video(args.input):
-            if exported or args.launcher != 'none':
-                wrong = '--format' if exported else '--launcher'
-                raise UserError(wrong, f'{args.input} is a video', 'images')
-            rank, counts = 0, predict_video(*place, masks=args.format == 'masks', **common)
-        else:
-            with connected(args.launcher) as rank:
-                counts = predict_images(*place, **common)
-                if exported and rank == 0:
-                    kept = export_predictions(
-                        args.input, args.out, args.format,
-                        tolerance=args.tolerance, min_area=args.min_area,
-                    )  # fmt: skip
+        with connected(args.launcher) as rank:
+            counts = predict_images(
+                Run.open(args.run, args.checkpoint, options=args.cfg_options),
+                args.images,
+                args.out,
+                device=args.device,
+                opacity=args.opacity,
+                domain=args.domain,
+                palette=args.palette,
+            )
+            if args.format in FORMATS and rank == 0:
+                kept = export_predictions(
+                    args.images, args.out, args.format,
+                    tolerance=args.tolerance, min_area=args.min_area,
+                )  # fmt: skip
     if rank:  # the first process speaks for all
         return 0
     for line in counts.failed:

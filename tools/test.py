@@ -1,25 +1,25 @@
 #!/usr/bin/env python
-"""Evaluates a checkpoint on the test set of a config.
+"""Evaluates a trained network on the test set of its config.
 
 Examples:
-    python tools/test.py CONFIG CHECKPOINT
+    python tools/test.py WORK_DIR
     python tools/test.py CONFIG CHECKPOINT --tta
-    python tools/test.py CONFIG CHECKPOINT --out predictions --show-dir painted
+    python tools/test.py WORK_DIR --out predictions --show-dir painted
 """
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_launcher, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_launcher, add_run, tool_parser
 from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
-    parser.add_argument('config', help='the config file')
-    parser.add_argument('checkpoint', help='the checkpoint file')
+    add_run(parser)
     parser.add_argument(
         '--work-dir',
+        metavar='DIR',
         help='where to write the metrics and the log (default: test/ in the work directory of the '
         'training, whose own files are never overwritten)',
     )
@@ -36,19 +36,19 @@ def parse_args() -> argparse.Namespace:
     )
     add_cfg_options(parser)
     add_launcher(parser)
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 def main() -> None:
     """Tests as the command line says."""
     args = parse_args()
     with running(args):
+        from mmseg_cct.apis.run import Run
         from mmseg_cct.apis.test import prepare_test, test
 
         test(
             prepare_test(
-                args.config,
-                args.checkpoint,
+                Run.open(args.run, args.checkpoint, options=args.cfg_options),
                 work_dir=args.work_dir,
                 out=args.out,
                 show=args.show,

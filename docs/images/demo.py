@@ -63,10 +63,10 @@ def predictions(name: str, scenes: list[int]) -> list[Picture]:
     run = Run.open(ROOT / 'work_dirs/demo' / name)
     resize = dict(type='Resize', scale=(TRAINED, TRAINED), interpolation='area')
     run.config.test_pipeline = [dict(type='LoadImageFromFile'), resize, dict(type='PackSegInputs')]
-    pictures = []
+    model, pictures = run.load_model(), []
     for number in scenes:
         image, truth = draw_scene(0, number, SIZE)
-        labels = inference_model(run.model, np.array(image)).pred_sem_seg.data[0].numpy()
+        labels = inference_model(model, np.array(image)).pred_sem_seg.data[0].numpy()
         rgb = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
         pictures.append(Picture(f'{number}', rgb, truth, labels))
     return pictures

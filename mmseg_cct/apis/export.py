@@ -6,9 +6,6 @@ import importlib.util
 import io
 import json
 import warnings
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +33,8 @@ class InferenceGraph(nn.Module):
         preprocessor = self.model.data_preprocessor
         self.divisor = (preprocessor.test_cfg or {}).get('size_divisor') or 1
         self.padding = float(preprocessor.pad_val)
-        self.channels = input_channels(self.model)
+        convolutions = (m for m in model.backbone.modules() if isinstance(m, nn.Conv2d))
+        self.channels = next((m.in_channels for m in convolutions), 3)
         weight, bias = _normalisation(preprocessor, self.channels)
         self.register_buffer('weight', weight)
         self.register_buffer('bias', bias)
@@ -86,139 +84,86 @@ class AveragePool(nn.Module):
         return rows @ features @ columns.T
 
 
-@dataclass
-class Export:
-    """Exported file, compared with PyTorch."""
+def _bin_averages(length: int, bins: int) -> Tensor:
+    """`(bins, length)`: row i averages over [⌊i·length/bins⌋, ⌈(i+1)·length/bins⌉).
 
-    file: Path
-    size: tuple[int, int] | None  # height and width of its images; None if they are free
-    # largest difference from PyTorch's logits over the largest logit; None without onnxruntime
-    difference: float | None
+    `length` may be traced, and ONNX divides negative integers in another way.
+    """
+    index, places = torch.arange(bins)[:, None], torch.arange(length)
+    starts, ends = index * length // bins, ((index + 1) * length + bins - 1) // bins
+    return ((places >= starts) & (places < ends)).float() / (ends - starts).float()
 
 
-def export_onnx(model: nn.Module, file: str | Path, size: tuple[int, int] | None = None) -> Export:
-    """Exports to ONNX: input `images`, output `seg_logits`, dynamic batch size.
+def export_onnx(model: Any, file: str | Path, size: tuple[int, int] | None = None) -> float | None:
+    """Exports to ONNX: input `images`, output `seg_logits`, any number of images of any size.
 
-    Height and width are `size`, to which images are resized. Without it they are free if the graph
-    computes the same as PyTorch at two sizes, which onnxruntime tells; else they are those of the
-    test pipeline. The file carries `metadata`.
+    The file carries classes, palette and test pipeline as JSON in its metadata.
+
+    Args:
+        model: The segmentor.
+        file: Where to write.
+        size: Height and width of all images, for a runtime or a network that needs them fixed.
+
+    Returns:
+        The largest difference from PyTorch's logits, as a share of the largest logit; `None`
+        without onnxruntime.
 
     Raises:
-        UserError: If the package onnx is missing.
+        UserError: The package onnx is missing, or the file computes something else than PyTorch.
     """
     if importlib.util.find_spec('onnx') is None:
         raise UserError('--onnx', 'no package onnx', "it: pip install 'mmseg_cct[export]'")
-    graph, usual = InferenceGraph(model), size or size_in_tests(model)
-    checkable = importlib.util.find_spec('onnxruntime') is not None
-    if size is None and checkable:
-        smaller = tuple(-(-side * 3 // 4) for side in usual)
-        with suppress(Exception):  # the exporter has no error of its own; the size is fixed then
-            data = _traced(graph, usual, {2: 'height', 3: 'width'})
-            if (difference := _difference(graph, data, (usual, smaller))) <= TOLERANCE:
-                write_atomic(file, _with_properties(data, metadata(model)))
-                return Export(Path(file), None, difference)
-    data = _traced(graph, usual, {})
-    difference = _difference(graph, data, (usual,)) if checkable else None
-    write_atomic(file, _with_properties(data, metadata(model, usual, resize=size is not None)))
-    return Export(Path(file), usual, difference)
+    import onnx
 
-
-def _traced(graph: InferenceGraph, size: tuple[int, int], free: dict[int, str]) -> bytes:
-    """Writes ONNX; `free` names the dimensions of the images that are free besides the batch."""
+    graph, usual = InferenceGraph(model), size or model.data_preprocessor.size or (256, 256)
+    free = {0: 'batch'} if size else {0: 'batch', 2: 'height', 3: 'width'}
     options: dict[str, Any] = {}
     if digit_version(torch.__version__) >= digit_version('2.5'):
         options['dynamo'] = False  # the new exporter needs the package onnxscript
-    data, axes = io.BytesIO(), {0: 'batch', **free}
+    data = io.BytesIO()
     with warnings.catch_warnings():  # the tracer's, that sizes become constants: they are meant to
         warnings.simplefilter('ignore')
         torch.onnx.export(
             graph,
-            (_random_images(1, size, graph.channels),),
+            (_random_images(1, usual, graph.channels),),
             data,
             input_names=[INPUT],
             output_names=[OUTPUT],
-            dynamic_axes={INPUT: axes, OUTPUT: axes},
+            dynamic_axes={INPUT: free, OUTPUT: free},
             opset_version=17,
             **options,
         )
-    return data.getvalue()
+    exported, difference = onnx.load_model_from_string(data.getvalue()), None
+    if importlib.util.find_spec('onnxruntime') is not None:
+        smaller = (usual[0] * 3 // 4, usual[1] * 3 // 4)
+        sizes = [usual] if size else [usual, smaller]
+        difference = _difference(graph, data.getvalue(), sizes)
+        if not difference <= TOLERANCE:
+            found = f'its logits differ from PyTorch by {difference:.0e} of the largest'
+            raise UserError('--onnx', found, '' if size else 'a fixed --size H W')
+    notes = {'test_pipeline': model.cfg.get('test_pipeline'), **model.dataset_meta}
+    notes = {key: json.dumps(value) for key, value in notes.items()}
+    onnx.helper.set_model_props(exported, notes)
+    write_atomic(file, exported.SerializeToString())
+    return difference
 
 
-def size_in_tests(model: Any) -> tuple[int, int]:
-    """Returns the height and width that the test pipeline gives images, or that they train at."""
-    cfg = model.test_cfg or {}
-    scale = _way_of_images(model)['scale']
-    size = cfg.get('crop_size') or (scale and scale[::-1]) or model.data_preprocessor.size
-    if not size:
-        raise UserError('--size', 'none, and the test pipeline resizes no images', 'one')
-    return size[0], size[1]
+@torch.no_grad()
+def _difference(graph: InferenceGraph, data: bytes, sizes: list[tuple[int, int]]) -> float:
+    import onnxruntime
 
-
-def metadata(
-    model: Any, size: tuple[int, int] | None = None, resize: bool = False
-) -> dict[str, Any]:
-    """Returns what an exported file records: classes, palette, input, and the way from the file.
-
-    `size` is height and width of the graph, if they are fixed; with `resize`, images are resized to
-    them, whatever the test pipeline does. `way` is what `tools/predict_onnx.py` does with a file:
-    its `channels` and their `value_range`, the `scale` (W, H) to resize to, `keep_ratio`, and what
-    it `cannot` do. The graph itself normalises by `mean` and `std`; they are for users who cut that
-    part off.
-    """
-    meta, preprocessor = getattr(model, 'dataset_meta', None) or {}, model.data_preprocessor
-    channels = input_channels(model)
-    kind = 'RGB' if channels == 3 else f'{channels} channels in the order of the config'
-    images = f'{kind} in [0, 255], float32, (N, {channels}, H, W)'
-    way = _way_of_images(model)
-    if resize and size:
-        way |= dict(scale=size[::-1], keep_ratio=False)
-    notes: dict[str, Any] = dict(size=size, input=images, way=way)
-    notes |= {key: list(meta[key]) for key in ('classes', 'palette') if meta.get(key)}
-    for key in ('mean', 'std'):
-        values = getattr(preprocessor, key, None)
-        if values is not None:
-            notes[key] = [round(value, 6) for value in values.flatten().tolist()]
-    return notes
-
-
-def _way_of_images(model: Any) -> dict[str, Any]:
-    """Describes a test pipeline, for a script that has none of its transforms."""
-    way: dict[str, Any] = dict(channels=None, value_range=None, scale=None, keep_ratio=False)
-    cannot = []
-    for step in getattr(model, 'cfg', {}).get('test_pipeline', []):
-        kind = step['type'] if isinstance(step['type'], str) else step['type'].__name__
-        match kind.rpartition('.')[2]:
-            case 'LoadImageFromFile' if step.get('color_type', 'color') == 'color':
-                pass
-            case 'LoadChannels':
-                channels = step.get('channels', (0, 1, 2))
-                way |= dict(channels=channels, value_range=step.get('value_range'))
-            case 'Resize' if {*step} <= {'type', 'scale', 'keep_ratio'} and way['scale'] is None:
-                way |= dict(scale=step['scale'], keep_ratio=step.get('keep_ratio', False))
-            case 'LoadAnnotations' | 'PackSegInputs' | 'SetDomain' | 'ScoreAtSize':
-                pass
-            case other:
-                cannot.append(f'test_pipeline: {other}')
-    if (model.test_cfg or {}).get('mode') == 'slide':
-        cannot.append("model.test_cfg.mode: 'slide'")
-    if getattr(model, 'align_corners', False):
-        cannot.append('model.decode_head.align_corners: True')
-    return {**way, 'cannot': cannot}
-
-
-def input_channels(model: nn.Module) -> int:
-    """Returns the number of channels of a segmentor's images, those of its first convolution."""
-    modules = model.backbone.modules()
-    return next((m.in_channels for m in modules if isinstance(m, nn.Conv2d)), 3)
-
-
-def _with_properties(content: bytes, notes: dict[str, Any]) -> bytes:
-    """Adds each note, as JSON, to the properties of an ONNX file, given and returned as bytes."""
-    import onnx
-
-    graph = onnx.load_model_from_string(content)
-    onnx.helper.set_model_props(graph, {key: json.dumps(value) for key, value in notes.items()})
-    return graph.SerializeToString()
+    session = onnxruntime.InferenceSession(data, providers=['CPUExecutionProvider'])
+    largest = 0.0
+    for size in sizes:
+        images = _random_images(2, size, graph.channels)
+        expected = graph(images)
+        try:
+            actual = torch.from_numpy(session.run([OUTPUT], {INPUT: images.numpy()})[0])
+            error = (actual - expected).abs().max() / expected.abs().max().clamp(min=1e-12)
+        except RuntimeError:  # a traced constant does not fit this size
+            return float('inf')
+        largest = max(largest, float(error))
+    return largest
 
 
 @torch.no_grad()
@@ -238,33 +183,6 @@ def _normalisation(preprocessor: nn.Module, channels: int) -> tuple[Tensor, Tens
     return weight[..., None, None].contiguous(), pixels[0].clone()
 
 
-def _bin_averages(length: int, bins: int) -> Tensor:
-    """`(bins, length)`: row i averages over [⌊i·length/bins⌋, ⌈(i+1)·length/bins⌉).
-
-    `length` may be traced, and ONNX divides negative integers in another way.
-    """
-    index, places = torch.arange(bins)[:, None], torch.arange(length)
-    starts, ends = index * length // bins, ((index + 1) * length + bins - 1) // bins
-    return ((places >= starts) & (places < ends)).float() / (ends - starts).float()
-
-
-@torch.no_grad()
-def _difference(graph: InferenceGraph, data: bytes, sizes: Iterable[tuple[int, ...]]) -> float:
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(data, providers=['CPUExecutionProvider'])
-    largest = 0.0
-    for size in sizes:
-        images = _random_images(2, size, graph.channels)
-        actual = torch.from_numpy(session.run([OUTPUT], {INPUT: images.numpy()})[0])
-        expected = graph(images)
-        if actual.shape != expected.shape:
-            return float('inf')
-        error = (actual - expected).abs().max() / expected.abs().max().clamp(min=1e-12)
-        largest = max(largest, float(error))
-    return largest
-
-
-def _random_images(count: int, size: tuple[int, ...], channels: int) -> Tensor:
+def _random_images(count: int, size: tuple[int, int], channels: int) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     return torch.randint(0, 256, (count, channels, *size), generator=generator).float()

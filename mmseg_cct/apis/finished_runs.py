@@ -13,7 +13,6 @@ from torch.utils.data import Subset
 from mmseg_cct.apis.run import Run
 from mmseg_cct.datasets.files.images import as_rgb
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
-from mmseg_cct.engine.prediction import fused_test_step
 from mmseg_cct.errors import UserError
 
 
@@ -36,7 +35,6 @@ class Picture:
     prediction: np.ndarray  # (H, W) class ids
 
 
-@torch.no_grad()
 def evaluate(run: Run) -> Evaluation:
     """Evaluates a run on its whole test set.
 
@@ -45,14 +43,13 @@ def evaluate(run: Run) -> Evaluation:
     """
     key, num_classes = 'test_dataloader.dataset', len(run.test_loader.dataset.metainfo['classes'])
     areas: list[tuple[Tensor, ...]] = []
-    test_step = fused_test_step(run.model)
     for batch in run.test_loader:
-        for sample in test_step(batch):
+        for sample, ids in zip(batch['data_samples'], run.predictor.class_ids(batch)):
             if 'gt_sem_seg' not in sample:
                 raise UserError(f'{run.name}: {key}', 'has no masks', 'labelled images')
-            predicted = sample.pred_sem_seg.data.squeeze(0).cpu()
-            truth = sample.gt_sem_seg.data.squeeze(0).cpu()
-            areas.append(IoUMetric.intersect_and_union(predicted, truth, num_classes, IGNORE_INDEX))
+            truth = sample.gt_sem_seg.data.squeeze(0)
+            ids = ids.cpu().to(truth.dtype)
+            areas.append(IoUMetric.intersect_and_union(ids, truth, num_classes, IGNORE_INDEX))
     intersection, union, found, in_truth = (torch.stack(parts) for parts in zip(*areas))
     if not in_truth.any():
         raise UserError(f'{run.name}: {key}', 'no pixel with a class', 'labelled images')
@@ -65,20 +62,20 @@ def evaluate(run: Run) -> Evaluation:
     return Evaluation(iou.numpy(), image_miou.numpy(), total.numpy())
 
 
-@torch.no_grad()
 def predict_images(run: Run, indices: Sequence[int]) -> list[Picture]:
     """Predicts chosen images of the test set, in the order of their indices."""
     loader = run.test_loader
     pictures = []
     for index, item in zip(indices, Subset(loader.dataset, indices)):
-        (sample,) = run.model.test_step(loader.collate_fn([item]))
+        (ids,) = run.predictor.class_ids(loader.collate_fn([item]))
+        sample = item['data_samples']
         path = sample.metainfo.get('img_path')
         pictures.append(
             Picture(
                 name=Path(path).name if path else f'image {index}',
                 image=as_rgb(item['inputs'].numpy().transpose(1, 2, 0)),
                 truth=sample.gt_sem_seg.data.squeeze(0).cpu().numpy(),
-                prediction=sample.pred_sem_seg.data.squeeze(0).cpu().numpy(),
+                prediction=ids.cpu().numpy(),
             )
         )
     return pictures

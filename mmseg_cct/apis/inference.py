@@ -1,13 +1,9 @@
 """Loads a trained model for inference."""
 
-import hashlib
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from mmcv.transforms import LoadAnnotations, LoadImageFromFile, TestTimeAug
+from mmcv.transforms import LoadAnnotations, TestTimeAug
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import init_default_scope
@@ -17,11 +13,8 @@ from mmseg.registry import DATASETS, TRANSFORMS
 
 from mmseg_cct.config.domains import pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import at, forget_initial_weights, leaf_sets
-from mmseg_cct.datasets import LoadChannels
-from mmseg_cct.datasets.files.image_files import require_file
-from mmseg_cct.datasets.files.images import decoder_of
 from mmseg_cct.datasets.files.palette import class_colours
-from mmseg_cct.engine.checkpoints import read_checkpoint, warn_of_other_preprocessing, weights
+from mmseg_cct.engine.checkpoints import weights
 from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import class_of, is_a
@@ -33,10 +26,10 @@ from .device import default_device
 
 def load_model(
     config: Config,
+    content: Mapping[str, Any],
     checkpoint: str,
     device: str | None = None,
     domain: str | None = None,
-    content: Mapping[str, Any] | None = None,
 ) -> Any:
     """Builds a segmentor for `mmseg.apis.inference_model`, in evaluation mode.
 
@@ -44,10 +37,10 @@ def load_model(
 
     Args:
         config: The config of the model.
-        checkpoint: The weights; they may lack the auxiliary decoders.
+        content: The weights and `meta`; the weights may lack the auxiliary decoders.
+        checkpoint: Where they are from, for messages.
         device: Where to compute; by default the GPU of this process, if any.
         domain: Which domain to predict with, if the model has several.
-        content: The content of the checkpoint, if it has been read already.
 
     Returns:
         The model.
@@ -58,7 +51,6 @@ def load_model(
     if config.get('model') is None:
         raise UserError('model', 'missing', 'the config of a model')
     require_domain(config, domain)
-    device = device or default_device()
     if domain is not None:
         pipeline = pipeline_for_tests(config, domain)
         config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
@@ -67,18 +59,16 @@ def load_model(
     _warn_of_other_tests(config)
     forget_initial_weights(config.model)  # the checkpoint has them: fetch none
     with config_errors_as_one_line(config):
-        model = init_model(config, device=device)
+        model = init_model(config, device=device or default_device())
         for step in config.test_pipeline:
             TRANSFORMS.build(dict(step))
-    loaded = read_checkpoint(checkpoint) if content is None else content
-    require_matching_weights(model, loaded, checkpoint, training=False)
-    warn_of_other_preprocessing(config, loaded, checkpoint)
-    load_state_dict(model, weights(loaded))
+    require_matching_weights(model, content, checkpoint, training=False)
+    load_state_dict(model, weights(content))
 
     num_classes = (model if domain is None else model.domains[domain]).num_classes
     if num_classes > 256:
         raise UserError(checkpoint, f'{num_classes} classes; a palette PNG holds at most 256')
-    meta = (loaded.get('meta') or {}).get('dataset_meta') or {}
+    meta = (content.get('meta') or {}).get('dataset_meta') or {}
     if domain is not None:
         meta = meta.get('domains', {}).get(domain, {})
     meta = {**_config_meta(config, domain), **meta}
@@ -114,37 +104,6 @@ def without_annotations(steps: Sequence[Any]) -> list[Any]:
         if not is_a(step, TRANSFORMS, LoadAnnotations):
             kept.append(step)
     return kept
-
-
-def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
-    """Returns a function that reads images as the test pipeline does, `(H, W)` or `(H, W, C)`.
-
-    They are for `segment` or MMSeg's `inference_model`. If the pipeline begins with `LoadChannels`,
-    the config gets `LoadImageFromNDArray` as its first step: for images that are read already,
-    MMSeg replaces only the type of that step and keeps its arguments.
-    """
-    loader = TRANSFORMS.build(config.test_pipeline[0])
-    if isinstance(loader, LoadChannels):
-        config.test_pipeline[0] = dict(type='LoadImageFromNDArray')
-    decode = decoder_of(loader if isinstance(loader, LoadImageFromFile) else None)
-
-    def read(path: str | os.PathLike) -> np.ndarray:
-        require_file(path)
-        return decode(Path(path).read_bytes())
-
-    return read
-
-
-def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, Any]:
-    """Describes for an `OutputFolder` everything that changes outputs, `others` included."""
-    used = {key: config.get(key) for key in ('model', 'test_pipeline', 'test_dataloader')}
-    settings = hashlib.sha256(Config(used).pretty_text.encode()).hexdigest()
-    origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}
-    origin |= {'settings': settings[:16], **others}
-    if os.path.isfile(checkpoint):
-        stat = os.stat(checkpoint)
-        origin.update(bytes=stat.st_size, modified=stat.st_mtime)
-    return origin
 
 
 def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:

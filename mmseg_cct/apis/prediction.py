@@ -3,22 +3,18 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from mmengine.config import Config
 from mmengine.dist import get_rank
 from PIL import Image
 
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, write_table
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.config.domains import require_domain
-from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files, find_images
 from mmseg_cct.datasets.files.images import explain_unreadable, write_png
 from mmseg_cct.datasets.files.palette import chosen_colours
 from mmseg_cct.datasets.leaves import data_folders
-from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.engine.visualization.label_maps import blend, is_tinted, legend_picture
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
@@ -26,8 +22,8 @@ from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, ahead, on_first_process, progress_bar
 from mmseg_cct.utils.text import counted
 
-from .inference import image_reader, load_model, model_origin
-from .segment import Segmented, segment
+from .predictor import Predictor, Segmented
+from .run import Run
 
 # Names the model of the predictions in a folder, so that two models never share one.
 RECORD = 'prediction.json'
@@ -36,12 +32,10 @@ _LEGEND_WIDTH = 640  # pixels
 
 
 def predict_images(
-    config_file: str,
-    checkpoint: str,
+    run: Run,
     images: str,
     out: str,
     *,
-    options: dict[str, Any] | None = None,
     device: str | None = None,
     opacity: float = 0.5,
     domain: str | None = None,
@@ -51,17 +45,14 @@ def predict_images(
 
     A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names:
     `classes.json` lists them, and `legend.png` shows their colours. Both files have the size of the
-    image, except that an overlay names its classes below the picture. The mask of a GeoTIFF or
-    GeoJP2 is also written as `geotiffs/NAME.tif`, with its coordinates; an image's world file is
-    copied to `masks/NAME.pgw`. Finished images are skipped unless they have changed since;
-    unreadable ones are reported and do not stop the run. Connected processes share the images.
+    image, except that an overlay names its classes below the picture. Finished images are skipped
+    unless they have changed since; unreadable ones are reported and do not stop the run. Connected
+    processes share the images.
 
     Args:
-        config_file: The config of the model.
-        checkpoint: The weights.
+        run: The trained network.
         images: An image, or a folder that is searched with its subfolders.
         out: Folder for the predictions.
-        options: Settings of the config to override, by dotted key.
         device: Where to compute; by default the GPU of this process, if any.
         opacity: Weight of the class colours in an overlay, in [0, 1].
         domain: Which domain the images are from, if the model has several.
@@ -75,13 +66,12 @@ def predict_images(
         UserError: If a file is missing, the checkpoint does not fit the config, or the folder holds
             predictions of another model or domain.
     """
-    config, origin = config_and_origin(
-        config_file, checkpoint, options, opacity=opacity, domain=domain, palette=palette
-    )
-
+    require_domain(run.config, domain)
+    made_with = dict(opacity=opacity, domain=domain, palette=palette)
+    origin = run.origin(**{key: value for key, value in made_with.items() if value is not None})
     found = on_first_process(lambda: _find_images(images))
     stamps = {name: file_stamp(path) for name, path in found.items()}
-    with OutputFolder(out, RECORD, {images, *data_folders(config)}, origin) as folder:
+    with OutputFolder(out, RECORD, {images, *data_folders(run.config)}, origin) as folder:
         # The overlay is written last, so it stands for both files.
         todo = folder.remaining(stamps, OVERLAYS)
         skipped = len(found) - len(todo)
@@ -89,31 +79,46 @@ def predict_images(
             _warn_of_others(images, found, out, folder.others(stamps, OVERLAYS))
         if not todo and Path(out, TABLE).is_file():
             return ImageCounts(skipped=skipped)
-        model = model_and_legend(config, checkpoint, out, device, domain, palette)
+        model = run.load_model(device, domain)
+        meta = model.dataset_meta
+        if palette is not None:
+            meta['palette'] = chosen_colours(palette, meta['classes'])
+        if get_rank() == 0:
+            colours = {str(name): tuple(c) for name, c in zip(meta['classes'], meta['palette'])}
+            write_table(out, ClassTable(colours, None))
+            legend = legend_picture(meta['classes'], meta['palette'], _LEGEND_WIDTH)
+            write_png(Path(out, 'legend.png'), Image.fromarray(legend))
         share = SharedImages([(name, found[name]) for name in todo], skipped)
-        return _predict(model, share, out, opacity)
+        return _predict(Predictor(model), share, Path(out), opacity)
 
 
 def _predict(
-    model: Any, share: SharedImages[tuple[str, Path]], out: str, opacity: float
+    predictor: Predictor, share: SharedImages[tuple[str, Path]], out: Path, opacity: float
 ) -> ImageCounts:
     """Predicts this process's share of images; returns the counts of all processes."""
-    read = image_reader(model.cfg)
+    meta = predictor.model.dataset_meta
+    palette, tinted = np.array(meta['palette'], np.uint8), is_tinted(meta['classes'])
 
-    def write(segmented: Segmented) -> Segmented:
-        if segmented.error is None:
-            name, _ = segmented.key
-            write_mask(Path(out, MASKS, f'{name}.png'), segmented.labels, model)
-            picture = Image.fromarray(_overlay(segmented, model.dataset_meta, opacity))
-            write_png(Path(out, OVERLAYS, f'{name}.png'), picture)
-        return segmented
+    def write(numbered: tuple[str, Segmented]) -> Segmented:
+        name, (_, image, labels, error) = numbered
+        if error is None:
+            write_png(out / MASKS / f'{name}.png', Image.fromarray(labels), palette)
+            blended = blend(image, labels, meta['classes'], meta['palette'], opacity)
+            shown = [index for index in np.unique(labels) if tinted[index]]
+            names, colours = ([meta[key][i] for i in shown] for key in ('classes', 'palette'))
+            legend = legend_picture(names, colours, blended.shape[1])
+            picture = Image.fromarray(np.vstack([blended, legend]))
+            write_png(out / OVERLAYS / f'{name}.png', picture)
+        return numbered[1]
 
     with share:
-        for segmented in ahead(write, segment(model, share.own, lambda item: read(item[1]))):
-            if segmented.error is None:
+        names = [name for name, _ in share.own]
+        segmented = predictor(path for _, path in share.own)
+        for done in ahead(write, zip(names, segmented)):
+            if done.error is None:
                 share.written()
             else:
-                share.failed(explain_unreadable(segmented.key[1], 'image', segmented.error))
+                share.failed(explain_unreadable(done.path, 'image', done.error))
     return share.total()
 
 
@@ -137,7 +142,7 @@ def export_predictions(
     """
     table = read_table(out)
     if table is None:
-        raise UserError(str(Path(out, TABLE)), 'no such file', 'that of the predictions')
+        raise UserError(str(Path(out, TABLE)), 'no such file, so this is no folder of predictions')
     folder = Path(images) if os.path.isdir(images) else Path(images).parent
     masks = {
         path.relative_to(folder).as_posix(): Path(out, MASKS, f'{name}.png')
@@ -149,52 +154,6 @@ def export_predictions(
             form, out, masks, table.colours, folder,
             tolerance=tolerance, min_area=min_area, progress=lambda: bar.update(),
         )  # fmt: skip
-
-
-def config_and_origin(
-    config_file: str, checkpoint: str, options: dict[str, Any] | None, **made_with: Any
-) -> tuple[Config, dict[str, Any]]:
-    """Loads a config and describes what its predictions are made with."""
-    config = load_config(config_file, options or {})
-    require_checkpoint(checkpoint)
-    require_domain(config, made_with['domain'])
-    given = {key: value for key, value in made_with.items() if value is not None}
-    return config, model_origin(config, checkpoint, **given)
-
-
-def model_and_legend(
-    config: Config,
-    checkpoint: str,
-    out: str,
-    device: str | None,
-    domain: str | None,
-    palette: str | None,
-) -> Any:
-    """Loads a model, and writes its classes and their colours into the folder of predictions."""
-    model = load_model(config, checkpoint, device, domain)
-    meta = model.dataset_meta
-    if palette is not None:
-        meta['palette'] = chosen_colours(palette, meta['classes'])
-    if get_rank() == 0:
-        colours = {str(name): tuple(c) for name, c in zip(meta['classes'], meta['palette'])}
-        write_table(out, ClassTable(colours, None))
-        legend = legend_picture(meta['classes'], meta['palette'], _LEGEND_WIDTH)
-        write_png(Path(out, 'legend.png'), Image.fromarray(legend))
-    return model
-
-
-def write_mask(path: Path, labels: np.ndarray, model: Any) -> None:
-    """Writes class ids `(H, W)` uint8 in the model's colours."""
-    palette = np.array(model.dataset_meta['palette'], np.uint8)
-    write_png(path, Image.fromarray(labels), palette)
-
-
-def _overlay(segmented: Segmented, meta: dict[str, Any], opacity: float) -> np.ndarray:
-    blended = blend(segmented.image, segmented.labels, meta['classes'], meta['palette'], opacity)
-    shown = [index for index in np.unique(segmented.labels) if is_tinted(meta['classes'])[index]]
-    names = [meta['classes'][index] for index in shown]
-    colours = [meta['palette'][index] for index in shown]
-    return np.vstack([blended, legend_picture(names, colours, blended.shape[1])])
 
 
 def _warn_of_others(
@@ -220,4 +179,6 @@ def _warn_of_others(
 
 def _find_images(images: str) -> dict[str, Path]:
     path = Path(images)
+    if (path / 'images').is_dir() and (path / MASKS).is_dir():  # the masks are no photos
+        raise UserError(images, 'holds images and masks', str(path / 'images'))
     return {path.stem: path} if path.is_file() else find_images(path)

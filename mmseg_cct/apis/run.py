@@ -1,5 +1,6 @@
 """A run is a folder: its config, its checkpoints, its log and the labels that it began with."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,12 @@ from torch.utils.data import DataLoader
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import at
-from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint, require_checkpoint
+from mmseg_cct.engine.checkpoints import (
+    checkpoint_bytes,
+    newest_checkpoint,
+    read_checkpoint,
+    require_checkpoint,
+)
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.files import build_evaluation_set
@@ -25,6 +31,7 @@ from mmseg_cct.utils.processes import usable_cores
 from mmseg_cct.utils.text import error_line, nearest
 
 from .inference import load_model
+from .predictor import Predictor
 
 
 @dataclass
@@ -94,10 +101,26 @@ class Run:
         content = read_checkpoint(self.checkpoint)
         return {key: content[key] for key in ('meta', 'state_dict') if key in content}
 
+    def load_model(self, device: str | None = None, domain: str | None = None) -> Any:
+        """Builds the network for `mmseg.apis.inference_model`, in evaluation mode.
+
+        Args:
+            device: By default the GPU of this process, if any.
+            domain: Which domain to predict with, if the model has several.
+        """
+        return load_model(self.config, self.content, self.checkpoint, device, domain)
+
     @cached_property
-    def model(self) -> Any:
-        """The network in evaluation mode."""
-        return load_model(self.config, self.checkpoint, content=self.content)
+    def predictor(self) -> Predictor:
+        """What segments images with the network."""
+        return Predictor(self.load_model())
+
+    def origin(self, **others: Any) -> dict[str, Any]:
+        """Describes for an `OutputFolder` everything that changes outputs, `others` included."""
+        used = {key: self.config.get(key) for key in ('model', 'test_pipeline', 'test_dataloader')}
+        parts = Config(used).pretty_text.encode(), checkpoint_bytes(self.content['state_dict'])
+        settings, weights = (hashlib.sha256(part).hexdigest()[:16] for part in parts)
+        return {'settings': settings, 'weights': weights, **others}
 
     @cached_property
     def test_loader(self) -> DataLoader:

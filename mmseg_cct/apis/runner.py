@@ -61,7 +61,7 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
     require_own_folder(dump.parent, _OF_A_RUN, '--work-dir', written)
 
 
-def run(config: Config, what: str, folders: Iterable[str]) -> Any:
+def run_config(config: Config, what: str, folders: Iterable[str]) -> Any:
     """Builds a runner and calls its method `what`, `train` or `test`, whose result it returns.
 
     For all ranks, rank 0 holds the locks of the folders that the run writes to.

@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
 from mmengine.registry import METRICS, DefaultScope
 from mmseg.evaluation import CityscapesMetric, IoUMetric
 
-from mmseg_cct.config.load import default_work_dir, load_config, protect
+from mmseg_cct.config.load import default_work_dir, protect
 from mmseg_cct.config.walk import at, listed
 from mmseg_cct.datasets.leaves import data_folders
-from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.engine.metrics import MultiDomainIoUMetric
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
@@ -20,15 +20,15 @@ from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder
 
 from .device import fit_to_device, fit_workers
-from .runner import require_files_kept, run
+from .run import Run
+from .runner import require_files_kept, run_config
 
 # Metrics that write predictions.
 _PNG_WRITERS = (IoUMetric, CityscapesMetric, MultiDomainIoUMetric)
 
 
 def prepare_test(
-    config_file: str,
-    checkpoint: str,
+    run: Run,
     *,
     work_dir: str | None = None,
     out: str | None = None,
@@ -42,8 +42,7 @@ def prepare_test(
     """Makes the config of a test run, for `test`.
 
     Args:
-        config_file: The config.
-        checkpoint: The weights to test.
+        run: The trained network; its config is changed in place.
         work_dir: Where to write. The runner dumps its config there, so it is never the training's
             own directory: `test` below that is used instead, and by default.
         out: Folder for the predictions as PNGs of class ids.
@@ -51,7 +50,7 @@ def prepare_test(
         show_dir: Folder for painted predictions.
         wait_time: Seconds that a window stays open.
         tta: Whether to average over the config's `tta_pipeline`.
-        options: Settings of the config to override, by dotted key.
+        options: Settings that the user has chosen, by dotted key; they stay as they are.
         launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
 
     Returns:
@@ -61,12 +60,11 @@ def prepare_test(
         UserError: If a file is missing or would be overwritten, a setting is invalid, or the config
             lacks what an option needs.
     """
-    config = load_config(config_file, options or {})
+    config = run.config
     protect(config, options or {})
-    _require_keys(config, config_file, tta=tta, drawn=show or show_dir is not None)
-    require_checkpoint(checkpoint)
-    config.load_from, config.resume = checkpoint, False
-    config.work_dir = _work_dir(config, work_dir)
+    _require_keys(config, tta=tta, drawn=show or show_dir is not None)
+    config.load_from, config.resume = run.checkpoint, False
+    config.work_dir = _work_dir(run, work_dir)
     require_outside(config.work_dir, data_folders(config), '--work-dir')
     require_files_kept(config)
     for option, folder in (('--out', out), ('--show-dir', show_dir)):
@@ -79,7 +77,7 @@ def prepare_test(
     if show or show_dir is not None:
         _draw_predictions(config, show, show_dir, wait_time)
     if out is not None:
-        _write_predictions(config, config_file, out)
+        _write_predictions(config, out)
     fit_workers(config, options or {})
     return fit_to_device(config, launcher)
 
@@ -88,21 +86,25 @@ def test(config: Config) -> dict[str, float]:
     """Tests with a config of `prepare_test`; returns the metrics by name."""
     folders = {one.get('output_dir') for one in listed(config.test_evaluator)}
     folders.add(at(config, 'visualizer.save_dir'))
-    return run(config, 'test', filter(None, folders))
+    return run_config(config, 'test', filter(None, folders))
 
 
-def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -> None:
+def _require_keys(config: Config, *, tta: bool, drawn: bool) -> None:
     needed = ['model', 'test_dataloader', 'test_evaluator', 'test_cfg']
     needed += ['tta_model', 'tta_pipeline'] if tta else []
     needed += ['visualizer'] if drawn else []
     for key in needed:
         if config.get(key) is None:
-            raise UserError(config_file, f'no {key}', 'one for this test')
+            raise UserError(config.filename, f'no {key}', 'one for this test')
 
 
-def _work_dir(config: Config, chosen: str | None) -> str:
+def _work_dir(run: Run, chosen: str | None) -> str:
     """Returns the chosen directory, or `test` below the training's, which is never used itself."""
-    trained_in = config.get('work_dir') or default_work_dir(config)
+    config = run.config
+    if run.folder.resolve() == Path(config.filename).resolve().parent:  # opened as a folder
+        trained_in = str(run.folder)
+    else:
+        trained_in = config.get('work_dir') or default_work_dir(config)
     work_dir = chosen or os.path.join(trained_in, 'test')
     is_training = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
     return os.path.join(work_dir, 'test') if is_training else work_dir
@@ -121,7 +123,7 @@ def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_tim
         config.visualizer.save_dir = show_dir
 
 
-def _write_predictions(config: Config, config_file: str, out: str) -> None:
+def _write_predictions(config: Config, out: str) -> None:
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         writers = [
             one for one in listed(config.test_evaluator) if is_a(one, METRICS, *_PNG_WRITERS)
@@ -132,7 +134,7 @@ def _write_predictions(config: Config, config_file: str, out: str) -> None:
                 evaluator.keep_results = True
     if not writers:
         expected = ' or '.join(kind.__name__ for kind in _PNG_WRITERS)
-        raise UserError(config_file, f'--out needs a test_evaluator of type {expected}')
+        raise UserError(config.filename, f'--out needs a test_evaluator of type {expected}')
 
 
 def _set_tta_pipeline(dataset: Any, pipeline: Any) -> None:

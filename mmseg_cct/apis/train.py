@@ -25,7 +25,7 @@ from mmseg_cct.utils.processes import end_with_parent
 from mmseg_cct.utils.text import is_unicode
 
 from .device import enable_amp, fit_to_device, fit_workers
-from .runner import require_files_kept, run
+from .runner import require_files_kept, run_config
 
 # What hooks write into the work directory besides checkpoints.
 _WRITTEN = ('nonfinite_iter_*', LABELS)
@@ -109,7 +109,7 @@ def train(config: Config) -> None:
     """Trains with a config of `prepare_training`."""
     if config.launcher != 'none':
         end_with_parent()
-    run(config, 'train', [config.work_dir])
+    run_config(config, 'train', [config.work_dir])
 
 
 def _resume(config: Config, resume: str, template: str | None) -> None:

@@ -42,6 +42,21 @@ def chosen(args: argparse.Namespace, kind: type[Chosen]) -> Chosen:
     return kind(**{field.name: getattr(args, field.name) for field in fields(kind)})
 
 
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Adds a trained network: `run` and `checkpoint`, as `Run.open` takes them."""
+    parser.add_argument(
+        'run',
+        metavar='WORK_DIR|CONFIG',
+        help='work directory of a training, or a config, which needs CHECKPOINT',
+    )
+    parser.add_argument(
+        'checkpoint',
+        nargs='?',
+        metavar='CHECKPOINT',
+        help='the weights (default: the last checkpoint in WORK_DIR)',
+    )
+
+
 def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) -> None:
     """Adds the options that compose a config; `running` puts them into `cfg_options`."""
     if takes_method:

@@ -99,21 +99,15 @@ def next_commands(file: Path, method: str, root: str = WORK_DIRS) -> tuple[str, 
 
 
 def commands_after_training(
-    config: Path, checkpoint: Path, name: str, domain: str | None = None
+    work_dir: Path, name: str, domain: str | None = None
 ) -> tuple[str, ...]:
     """Commands that use and judge a trained model; of several domains, `domain` is one."""
-    config, checkpoint = _from_here(config), _from_here(checkpoint)
-    work_dir = config.parent
+    here = Path.cwd()
+    work_dir = work_dir.relative_to(here) if work_dir.is_relative_to(here) else work_dir
     of = () if domain is None else ('--domain', domain)
-    predict = 'predict', config, checkpoint, 'IMAGES', *of, '--out', work_dir / 'predictions'
+    predict = 'predict', work_dir, 'IMAGES', *of, '--out', work_dir / 'predictions'
     report = 'report', f'{name}={work_dir}', '--out', work_dir / 'report'
     return tuple(command_line(*each) for each in ([predict] if of else [predict, report]))
-
-
-def _from_here(path: Path) -> Path:
-    """Shortens the path of a file below the working directory."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def find_config(name: str) -> str:

@@ -27,7 +27,7 @@ from mmseg.registry import MODELS
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from mmseg_cct.apis.inference import load_model
+from mmseg_cct.apis.run import Run
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.files.images import as_rgb
@@ -205,7 +205,7 @@ def _name_of(dataset: Any, item: dict, index: int) -> str:
 def _build_model(config: Config, checkpoint: str | None, device: str | None) -> Any:
     if checkpoint is not None:
         require_checkpoint(checkpoint)
-        return load_model(config, checkpoint, device)
+        return Run(config, checkpoint, '').load_model(device)
     fetch_pretrained_weights(config.model)
     # Otherwise `init_weights` logs every parameter.
     MMLogger.get_instance('analyze_clusters', log_level='WARNING')

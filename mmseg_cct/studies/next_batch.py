@@ -20,12 +20,11 @@ from mmengine import fileio
 from mmengine.config import Config
 from mmengine.dist import get_rank
 from mmengine.registry import init_default_scope
-from mmseg.apis import inference_model
 from PIL import Image
 from tqdm import tqdm
 
 from mmseg_cct.annotations.export import export_masks
-from mmseg_cct.apis.inference import image_reader, model_origin
+from mmseg_cct.apis.predictor import Predictor
 from mmseg_cct.apis.run import Run
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.datasets.files.images import as_rgb, explain_unreadable, write_png
@@ -127,8 +126,8 @@ def next_batch(request: BatchRequest) -> Batch:
     require_one_domain(config, run)
     init_default_scope(config.get('default_scope') or 'mmseg')  # wrappers of sets need it
     sets = _list_images(config, request)
-    model = load_training_model(config, found.checkpoint, request.device, found.content)
-    origin = model_origin(config, found.checkpoint, seed=request.seed)
+    model = load_training_model(found, request.device)
+    origin = found.origin(seed=request.seed)
     inputs = {*data_folders(config), *([images] if images is not None else ())}
     with OutputFolder(out, RECORD, inputs, origin):
         if Path(out, REVIEW).exists():
@@ -154,7 +153,7 @@ def _write_batch(request: BatchRequest, model: Any, sets: '_Sets', ranking: Rank
         request.number,
     )
     ranks = {image.name: rank for rank, image in enumerate(ranked, 1)}
-    read = image_reader(model.cfg)  # it changes the config's pipeline, which is built by now
+    predictor = Predictor(model)
     batch = []
     for info in sets.candidates.values():  # a run that was stopped may have chosen others
         for left in _places(out, info):
@@ -164,11 +163,11 @@ def _write_batch(request: BatchRequest, model: Any, sets: '_Sets', ranking: Rank
         info = sets.candidates[image.name]
         photo, mask = _places(out, info)
         _put_image(info, photo, request.link, pipeline)
-        picture = read(photo)
+        (segmented,) = predictor([photo])
+        picture, labels = segmented.image, segmented.labels
         values = disagreement(model, pipeline(info), request.seed).maps.mean(0).numpy()
         windows = _windows(values, picture.shape, request.regions, request.window)
-        labels = inference_model(model, picture).pred_sem_seg.data[0].cpu().numpy()
-        labels = keep_windows(labels.astype(np.uint8), windows)
+        labels = keep_windows(labels, windows)
         write_png(mask, Image.fromarray(labels), full_palette(palette))
         batch.append(
             BatchImage(

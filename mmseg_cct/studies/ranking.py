@@ -23,10 +23,10 @@ from mmengine.dataset import pseudo_collate
 from mmengine.dist import get_rank
 from torch import Tensor
 
-from mmseg_cct.apis.inference import load_model, without_annotations
+from mmseg_cct.apis.inference import without_annotations
+from mmseg_cct.apis.run import Run
 from mmseg_cct.datasets.files.images import as_rgb, check_image, explain_unreadable, loader_in
 from mmseg_cct.datasets.shapes import DrawShapesScene
-from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
@@ -177,21 +177,13 @@ def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> Disagreemen
     return Disagreement(maps, mean / mean.norm().clamp_min(1e-12))
 
 
-def load_training_model(
-    config: Config,
-    checkpoint: str,
-    device: str | None = None,
-    content: Mapping[str, Any] | None = None,
-) -> Any:
+def load_training_model(run: Run, device: str | None = None) -> Any:
     """Builds the model of a training in evaluation mode with its auxiliary decoders.
-
-    `content` is that of the checkpoint, if it has been read already.
 
     Raises:
         UserError: If checkpoint or config has no auxiliary decoders, or they do not fit each other.
     """
-    content = read_checkpoint(checkpoint) if content is None else content
-    model = load_model(config, checkpoint, device, content=content)
+    model, checkpoint = run.load_model(device), run.checkpoint
     # `load_model` is lenient about these.
     bank = getattr(model, 'auxiliary_head', None)
     if not isinstance(bank, PerturbedDecoderBank):
@@ -200,7 +192,7 @@ def load_training_model(
             'model.auxiliary_head is no PerturbedDecoderBank',
             'the config of a CCT training',
         )
-    found = {name: tuple(value.shape) for name, value in weights(content).items()}
+    found = {name: tuple(value.shape) for name, value in weights(run.content).items()}
     for name, value in bank.state_dict().items():
         shape = found.get(f'auxiliary_head.{name}')
         if shape is None:

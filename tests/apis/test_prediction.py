@@ -2,6 +2,7 @@ import copy
 import io
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -10,11 +11,9 @@ import world
 from mmseg.apis import inference_model
 from mmseg.registry import MODELS
 from PIL import Image
-from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from mmseg_cct.apis.inference import load_model
 from mmseg_cct.apis.prediction import RECORD, predict_images
-from mmseg_cct.config.load import load_config
+from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
 
 
@@ -30,9 +29,8 @@ def photos(tmp_path):
 
 def predict(trained, photos, out, **kwargs):
     arguments = {'device': 'cpu', **kwargs}
-    return predict_images(
-        str(trained.file), str(trained.checkpoint), str(photos), str(out), **arguments
-    )
+    run = Run.open(trained.file, trained.checkpoint, options=arguments.pop('options', None))
+    return predict_images(run, str(photos), str(out), **arguments)
 
 
 def test_masks_are_the_models_predictions_and_overlays_blend_them(trained, photos, tmp_path):
@@ -52,45 +50,21 @@ def test_masks_are_the_models_predictions_and_overlays_blend_them(trained, photo
         blend += 0.25 * np.array(trained.palette)[np.array(mask)]
         assert np.abs(np.array(overlay, float)[: image.height] - blend).max() <= 0.5
     assert Image.open(out / 'legend.png').width == 640
-    model = load_model(load_config(str(trained.file), {}), str(trained.checkpoint), 'cpu')
+    model = Run.open(trained.file, trained.checkpoint).load_model('cpu')
     expected = inference_model(model, str(photos / 'b.png')).pred_sem_seg.data[0]
     assert np.array_equal(np.array(Image.open(out / 'masks/b.png')), expected)
 
 
-def test_what_is_left_out_or_gone_or_normalised_otherwise_is_told(
-    trained, photos, tmp_path, messages
-):
+def test_what_is_left_out_or_gone_is_told(trained, photos, tmp_path, messages):
     (photos / 'more/x.heic').touch()
     (photos / 'LICENSE').touch()
-    (photos / 'a.jgw').write_text('0.5')
     predict(trained, photos, tmp_path / 'out')
-    assert (tmp_path / 'out/masks/a.pgw').read_text() == '0.5'
     (photos / 'b.png').unlink()
     predict(trained, photos, tmp_path / 'out')
     left_out = f'{photos}: 1 file left out (.heic), the first is {photos}/more/x.heic'
     gone = f'{tmp_path}/out: 1 prediction of images that are not in {photos}, the first is '
     for line, start in zip(messages, (left_out, left_out, f'{gone}masks/b.png;'), strict=True):
         assert line.startswith(start)
-    messages.clear()
-    options = {'model.data_preprocessor.mean': [0.0] * 3, 'model.data_preprocessor.pad_val': 7}
-    predict(trained, photos / 'a.jpg', tmp_path / 'other', options=options)
-    assert messages[1:] == [  # after a new key
-        'model.data_preprocessor.mean=[0.0, 0.0, 0.0]: expected [120.0, 120.0, 120.0], with which '
-        f'{trained.checkpoint} was trained'
-    ]
-
-
-def test_a_georeferenced_image_gets_a_georeferenced_mask(trained, photos, tmp_path, capsys):
-    info = ImageFileDirectory_v2()
-    info.tagtype[33550], info[33550] = 12, (2.0, 2.0, 0.0)
-    Image.open(photos / 'b.png').save(photos / 'tile.tif', tiffinfo=info)
-    trained.run('predict', trained.file, trained.checkpoint, photos, '--out', tmp_path / 'out')
-    (written,) = (tmp_path / 'out/geotiffs').iterdir()
-    said = capsys.readouterr().out.splitlines()[-1]
-    assert said == f'{tmp_path}/out/geotiffs: masks with the coordinates of their images'
-    mask = Image.open(written)
-    assert mask.tag_v2[33550] == (2.0, 2.0, 0.0)
-    assert np.array_equal(np.array(mask), np.array(Image.open(tmp_path / 'out/masks/tile.png')))
 
 
 def test_a_second_run_does_what_is_missing_or_was_replaced(trained, photos, tmp_path):
@@ -130,10 +104,12 @@ def test_a_run_stopped_between_the_files_of_an_image_does_that_image_again(
 def test_predictions_of_two_models_never_share_a_folder(trained, photos, tmp_path):
     out = tmp_path / 'out'
     predict(trained, photos / 'a.jpg', out)
-    other = tmp_path / 'other.pth'
-    other.write_bytes(trained.checkpoint.read_bytes())
-    with pytest.raises(UserError, match=r'was made with checkpoint=.*iter_6\.pth, now'):
-        predict_images(str(trained.file), str(other), str(photos), str(out))
+    same = shutil.copy(trained.checkpoint, tmp_path / 'copied.pth')
+    run = Run.open(trained.file, same)
+    assert predict_images(run, str(photos / 'a.jpg'), str(out)).skipped == 1
+    run = Run.open(trained.work_dir / 'iter_2.pth')
+    with pytest.raises(UserError, match=r'was made with weights='):
+        predict_images(run, str(photos), str(out))
     assert (out / RECORD).is_file()
 
 
@@ -157,9 +133,17 @@ def test_more_classes_than_a_palette_holds_are_refused(trained, photos, tmp_path
     config.model.decode_head.num_classes = config.model.auxiliary_head.num_classes = 257
     config.dump(tmp_path / 'many.py')
     torch.save(dict(state_dict=MODELS.build(config.model).state_dict()), tmp_path / 'many.pth')
-    arguments = str(tmp_path / 'many.pth'), str(photos), str(tmp_path / 'out')
+    run = Run.open(tmp_path / 'many.py', tmp_path / 'many.pth')
     with pytest.raises(UserError, match=r'257 classes; a palette PNG holds at most 256'):
-        predict_images(str(tmp_path / 'many.py'), *arguments)
+        predict_images(run, str(photos), str(tmp_path / 'out'))
+
+
+def test_a_batch_is_predicted_by_its_images_alone(trained, tmp_path, refused):
+    """Its masks are no photos."""
+    for kind in ('images', 'masks'):
+        world.write_photos(tmp_path / 'batch' / kind, {'a.png': (32, 32)})
+    said = refused('predict', trained.work_dir, tmp_path / 'batch', '--out', tmp_path / 'out')
+    assert said.endswith(f'expected {tmp_path}/batch/images\n')
 
 
 def test_masks_become_annotations_for_a_tool_and_edited_ones_stay(
@@ -177,7 +161,7 @@ def test_masks_become_annotations_for_a_tool_and_edited_ones_stay(
 
     (photos / 'broken.png').unlink()
     (out / 'labelme/a.json').write_text('corrected')
-    monkeypatch.delattr('mmseg_cct.apis.prediction.load_model')  # nothing is predicted again
+    monkeypatch.delattr(Run, 'load_model')  # nothing is predicted again
     capsys.readouterr()
     assert trained.run('predict', *arguments, '--format', 'labelme', '--tolerance', '0') == 0
     assert (out / 'labelme/a.json').read_text() == 'corrected'

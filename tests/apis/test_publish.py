@@ -1,7 +1,10 @@
+"""What is published, and what the published file is for."""
+
 import hashlib
 import re
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +18,8 @@ from mmseg.apis import MMSegInferencer
 from mmseg.registry import MODELS
 
 from mmseg_cct.apis.convert import SHARED_NAMES
-from mmseg_cct.apis.publish import publish_checkpoint
+from mmseg_cct.apis.publish import publish
+from mmseg_cct.apis.run import Run
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_names
 from mmseg_cct.errors import UserError
@@ -23,12 +27,7 @@ from mmseg_cct.errors import UserError
 
 @pytest.fixture
 def published(trained, tmp_path):
-    return publish_checkpoint(str(trained.checkpoint), str(tmp_path / 'out' / 'cct.pth'))
-
-
-def publish_content(root, content, *options):
-    torch.save(content, root / 'in.pth')
-    return publish_checkpoint(str(root / 'in.pth'), str(root / 'out.pth'), *options)
+    return Path(publish(Run.open(trained.work_dir), str(tmp_path / 'out' / 'cct.pth')).checkpoint)
 
 
 def test_only_what_inference_needs_is_left(trained, published):
@@ -51,52 +50,14 @@ def test_only_what_inference_needs_is_left(trained, published):
     assert str(trained.folder).encode() not in data and b'experiment' not in data
 
 
-@pytest.mark.parametrize(
-    ('domain', 'name', 'kept'),
-    [
-        (None, 'decode_head.proj.weight', ['decode_head.proj.weight']),
-        ('sea', 'domains.sea.decode_head.proj.weight', ['decode_head.proj.weight']),
-        ('sea', 'domains.land.decode_head.proj.weight', []),
-        ('sea', 'domains.sea.auxiliary_head.proj', []),
-        ('sea', 'discriminator.convs.0.weight', []),
-    ],
-)
-def test_other_domains_and_what_trains_are_stripped(tmp_path, domain, name, kept):
-    names = ['backbone.conv1.weight', name, *(['domains.sea.decode_head.bias'] if domain else [])]
-    content = dict(meta={}, state_dict=dict.fromkeys(names, torch.ones(1)))
-    expected = {names[0], *kept, *(['decode_head.bias'] if domain else [])}
-    file = publish_content(tmp_path, content, None, domain)
-    assert torch.load(file)['state_dict'].keys() == expected
-
-
-@pytest.mark.parametrize(
-    ('names', 'domain', 'message'),
-    [
-        (['land', 'sea'], None, '--domain is missing: expected one of land, sea'),
-        (['land', 'sea'], 'air', '--domain air: expected one of land, sea'),
-        ([], 'sea', '--domain sea: expected none, the model has no domains'),
-    ],
-)
-def test_a_domain_is_named_where_there_are_several(tmp_path, names, domain, message):
-    names = ['backbone.bias', *(f'domains.{name}.decode_head.bias' for name in names)]
-    content = dict(state_dict=dict.fromkeys(names, torch.ones(1)))
-    with pytest.raises(UserError, match=f'in.pth: {message}$'):
-        publish_content(tmp_path, content, None, domain)
-
-
-def test_a_config_without_the_domain_is_an_error(trained, tmp_path):
-    names = 'backbone.bias', 'domains.sea.decode_head.bias'
-    content = dict(state_dict=dict.fromkeys(names, torch.ones(1)))
-    with pytest.raises(UserError, match=r'^--domain sea: .*tiny\.py has no domains; expected'):
-        publish_content(tmp_path, content, Config.fromfile(str(trained.file)), 'sea')
-
-
 def published_from(config, tmp_path, domain=None):
     """The segmentor of a config with its initial weights, and what its published file builds."""
     config.model.backbone.init_cfg = None
     trained = MODELS.build(config.model).eval()
-    content = dict(meta=dict(cfg=config.pretty_text), state_dict=trained.state_dict())
-    content = torch.load(publish_content(tmp_path, content, None, domain), weights_only=False)
+    state = {f'module.{name}': value for name, value in trained.state_dict().items()}
+    torch.save(state, tmp_path / 'in.pth')  # as DDP names them, and without meta
+    run = publish(Run(config, str(tmp_path / 'in.pth'), ''), str(tmp_path / 'out.pth'), domain)
+    content = torch.load(run.checkpoint, weights_only=False)
     settings = Config.fromstring(content['meta']['cfg'], '.py')
     assert settings.model.type == 'EncoderDecoder' and settings.model.auxiliary_head is None
     model = MODELS.build(settings.model).eval()
@@ -134,29 +95,22 @@ def test_a_domain_is_published_as_an_encoder_decoder(tmp_path):
 def test_the_name_holds_the_hash_of_the_file(trained, published, tmp_path):
     digest = hashlib.sha256(published.read_bytes()).hexdigest()
     assert published == tmp_path / 'out' / f'cct-{digest[:8]}.pth'
-    again = publish_checkpoint(str(trained.checkpoint), str(tmp_path / 'other'))
-    assert again.name == f'other-{digest[:8]}.pth'
+    again = publish(Run.open(trained.work_dir), str(tmp_path / 'other')).checkpoint
+    assert again == str(tmp_path / f'other-{digest[:8]}.pth')
     assert [file.name for file in published.parent.iterdir()] == [published.name]
     # what torch.hub looks for in a file's name
     assert re.search(r'-([a-f0-9]*)\.', published.name)[1] == digest[:8]
 
 
-def test_another_file_of_its_name_is_kept_unless_told(trained, published, tmp_path):
-    target = str(tmp_path / 'out' / 'cct.pth')
-    publish = partial(publish_checkpoint, str(trained.checkpoint), target)
-    assert publish() == published  # the same bytes
+def test_another_file_of_its_name_is_kept_unless_told(trained, published):
+    again = partial(publish, Run.open(trained.work_dir), str(published.parent / 'cct.pth'))
+    assert again().checkpoint == str(published)  # the same bytes
     data = published.read_bytes()
     published.write_text('mine')
-    with pytest.raises(UserError, match=r'cct-.*\.pth: exists; expected a new file, or --overwr'):
-        publish()
-    for mine in (lambda: published.write_text('mine'), lambda: published.symlink_to(published)):
-        published.unlink()
-        mine()
-        with pytest.raises(UserError, match=r'cct-.*\.pth: .*; expected .* file to write'):
-            publish(overwrite=True)
-    published.unlink()
-    published.write_bytes(data[:-1])
-    assert publish(overwrite=True).read_bytes() == data
+    with pytest.raises(UserError) as error:
+        again()
+    assert published.name in str(error.value.problems[0].key)
+    assert again(overwrite=True).checkpoint == str(published) and published.read_bytes() == data
 
 
 @pytest.mark.parametrize('read', [None, str, lambda file: load_config(str(file), {})])
@@ -204,20 +158,20 @@ def test_a_part_of_the_auxiliary_decoders_is_still_missed(trained, capfd):
     assert 'decode_head.conv_seg.weight' in out and 'auxiliary_head.proj' in out
 
 
-def test_a_checkpoint_without_meta_is_published(trained, tmp_path):
-    state = torch.load(str(trained.checkpoint), weights_only=False)['state_dict']
-    file = publish_content(tmp_path, {f'module.{name}': value for name, value in state.items()})
-    published = torch.load(file, weights_only=False)
-    assert published['meta'] == {} and 'backbone.conv1.weight' in published['state_dict']
-
-
-def test_a_config_without_a_model_is_an_error(trained, tmp_path):
-    content = torch.load(str(trained.checkpoint), weights_only=False)
-    with pytest.raises(UserError, match=r'in\.pth: its config: no model; expected the config of'):
-        publish_content(tmp_path, dict(content, meta=dict(cfg='seed = 1')))
-
-
-def test_a_checkpoint_of_the_public_code_is_to_be_converted_first(tmp_path):
-    with pytest.raises(UserError, match=r'in\.pth: has the public code.s names; expected'):
-        publish_content(tmp_path, {name: torch.zeros(1) for name in SHARED_NAMES})
+@pytest.mark.parametrize(
+    ('domains', 'names', 'domain', 'key'),
+    [
+        (('land', 'sea'), ['backbone.bias'], None, '--domain is missing'),
+        (('land', 'sea'), ['backbone.bias'], 'air', '--domain air'),
+        ((), ['backbone.bias'], 'sea', '--domain sea'),
+        ((), SHARED_NAMES, None, 'in.pth'),  # of the public code: to be converted first
+    ],
+)
+def test_what_cannot_be_published_is_named(tmp_path, monkeypatch, domains, names, domain, key):
+    monkeypatch.chdir(tmp_path)
+    torch.save({name: torch.zeros(1) for name in names}, 'in.pth')
+    model = dict(type='CCTSegmentor', domains=dict.fromkeys(domains) or None)
+    with pytest.raises(UserError) as error:
+        publish(Run(Config(dict(model=model)), 'in.pth', ''), 'out.pth', domain)
+    assert error.value.problems[0].key == key
     assert list(tmp_path.iterdir()) == [tmp_path / 'in.pth']

@@ -37,7 +37,7 @@ def test_the_config_is_a_file_and_no_text_of_the_checkpoint(copied, trained):
     content = trained.load(copied / 'iter_6.pth')
     content['meta']['cfg'] = 'import os'
     torch.save(content, copied / 'iter_6.pth')
-    assert type(Run.open(copied).model).__name__ == trained.config.model.type
+    assert type(Run.open(copied).load_model()).__name__ == trained.config.model.type
 
 
 def without(*patterns):

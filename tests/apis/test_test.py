@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from mmseg_cct.apis.run import Run
 from mmseg_cct.apis.test import follow_test_size, prepare_test
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.processes import locked_folder
@@ -44,8 +45,8 @@ def test_a_folder_of_predictions_is_one_tests_at_a_time(trained, here, capsys):
 @pytest.mark.parametrize('hook', [None, dict(draw=False), dict(type='SegVisualizationHook')])
 def test_painting_needs_no_hook_in_the_config(hook, trained, here):
     options = {'default_hooks.visualization': hook}
-    arguments = str(trained.file), str(trained.checkpoint)
-    config = prepare_test(*arguments, show_dir='painted', options=options)
+    run = Run.open(trained.file, trained.checkpoint, options=options)
+    config = prepare_test(run, show_dir='painted', options=options)
     visualization = config.default_hooks.visualization
     assert visualization.type == 'SegVisualizationHook' and visualization.draw
 
@@ -59,24 +60,24 @@ def test_tta_leaves_the_trainings_config_alone(trained, here):
 
 
 def test_the_trainings_own_work_dir_is_never_used(trained, tmp_path):
-    files = str(trained.file), str(trained.checkpoint)
-    assert prepare_test(*files).work_dir == 'work_dirs/tiny/test'
+    files = trained.file, trained.checkpoint
+    assert prepare_test(Run.open(*files)).work_dir == 'work_dirs/tiny/test'
+    assert prepare_test(Run.open(trained.work_dir)).work_dir == str(trained.work_dir / 'test')
     (tmp_path / 'last_checkpoint').touch()
-    assert prepare_test(*files, work_dir=str(tmp_path)).work_dir == str(tmp_path / 'test')
-    with pytest.raises(UserError, match=r'^gone.pth: no such checkpoint file$'):
-        prepare_test(files[0], 'gone.pth')
+    run = Run.open(*files)
+    assert prepare_test(run, work_dir=str(tmp_path)).work_dir == str(tmp_path / 'test')
 
 
 def test_out_reaches_the_evaluators_that_write(cct, trained):
     dump = dict(type='DumpResults', out_file_path='a.pkl')
     cct.config.test_evaluator = [dump, cct.config.test_evaluator]
-    config = prepare_test(str(cct.write()), str(trained.checkpoint), out='png')
+    config = prepare_test(Run.open(cct.write(), trained.checkpoint), out='png')
     assert config.test_evaluator[1].output_dir == 'png'
     assert 'output_dir' not in config.test_evaluator[0]
     assert 'keep_results' not in config.test_evaluator[1]  # an argument of Cityscapes' alone
     cct.config.test_evaluator = dump
     with pytest.raises(UserError, match='--out needs a test_evaluator of type IoUMetric'):
-        prepare_test(str(cct.write()), str(trained.checkpoint), out='png')
+        prepare_test(Run.open(cct.write(), trained.checkpoint), out='png')
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_out_reaches_the_evaluators_that_write(cct, trained):
 def test_a_config_that_lacks_something_is_named(cct, trained, key, arguments):
     cct.config.pop(key)
     with pytest.raises(UserError, match=rf'tiny.py: no {key}; expected'):
-        prepare_test(str(cct.write()), str(trained.checkpoint), **arguments)
+        prepare_test(Run.open(cct.write(), trained.checkpoint), **arguments)
 
 
 def test_two_gloo_processes_give_one_process_metrics(trained, here):

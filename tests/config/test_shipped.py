@@ -106,8 +106,8 @@ def test_in_a_checkout_the_tools_are_its_own(project_root, monkeypatch):
 
 def test_paths_with_spaces_are_quoted_and_a_model_of_domains_predicts_in_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run = Path('my run/a.py'), Path('my run/iter_2.pth'), 'cct'
-    files = "predict 'my run/a.py' 'my run/iter_2.pth' IMAGES"
+    run = Path('my run'), 'cct'
+    files = "predict 'my run' IMAGES"
     predict, report = commands_after_training(*run)
     assert predict.endswith(f" {files} --out 'my run/predictions'")
     assert report.endswith(" report 'cct=my run' --out 'my run/report'")

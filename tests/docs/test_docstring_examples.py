@@ -11,7 +11,7 @@ PROJECT = Path(__file__).parents[2]
 # What a user's first config, script or session names.
 NAMED_FIRST = {
     'annotations.importer': 'import_masks',
-    'apis.segment': 'segment',
+    'apis.predictor': 'Predictor',
     'config.load': 'load_config',
     'datasets.folder': 'FolderDataset',
     'datasets.samplers.pair_sampler': 'PairSampler',

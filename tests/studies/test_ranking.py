@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import tiny
 import torch
-from mmengine.config import Config
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.apis.publish import publish_checkpoint
+from mmseg_cct.apis.publish import publish
+from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies import ranking
 from mmseg_cct.studies.listed_images import images_in
@@ -23,7 +23,7 @@ from mmseg_cct.studies.ranking import SCORES, disagreement, load_training_model,
 
 @pytest.fixture(scope='module')
 def model(trained):
-    return load_training_model(Config.fromfile(str(trained.file)), str(trained.checkpoint), 'cpu')
+    return load_training_model(Run.open(trained.work_dir), 'cpu')
 
 
 def test_scores_are_means_in_falling_order(trained, model, tmp_path):
@@ -99,9 +99,9 @@ def test_torn_foreign_and_edited_scores_are_made_again(trained, model, tmp_path,
 
 
 def test_a_published_checkpoint_cannot_rank(trained, tmp_path):
-    published = publish_checkpoint(str(trained.checkpoint), str(tmp_path / 'small.pth'))
+    published = publish(Run.open(trained.work_dir), str(tmp_path / 'small.pth')).checkpoint
     with pytest.raises(UserError, match=r'small-.*\.pth: has no auxiliary decoders, as published'):
-        load_training_model(Config.fromfile(str(trained.file)), str(published))
+        load_training_model(Run.open(trained.file, published))
 
 
 def test_the_maps_are_of_the_banks_predictions_with_a_seed():

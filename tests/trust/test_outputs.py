@@ -28,8 +28,7 @@ COMMANDS = {
     ('new_config', 'out'): f'data {CLASSES} --from-scratch --force --out',
     ('next_batch', 'out'): 'x.pth --out',
     ('predict', 'out'): 'tiny.py x.pth data/images --out',
-    ('predict_onnx', 'out'): 'x.pth data/images --out',
-    ('publish_model', 'target'): 'x.pth --overwrite',
+    ('publish_model', 'target'): 'tiny.py x.pth --overwrite',
     ('report', 'out'): 'run=run --out',
     ('test', 'out'): 'tiny.py x.pth --work-dir t --out',
     ('test', 'show_dir'): 'tiny.py x.pth --work-dir t --show-dir',
@@ -56,7 +55,8 @@ def parsed(project_root, monkeypatch):
     def stop(parser, *_):
         raise Parsed(parser)
 
-    monkeypatch.setattr(argparse.ArgumentParser, 'parse_args', stop)
+    for name in ('parse_args', 'parse_intermixed_args'):
+        monkeypatch.setattr(argparse.ArgumentParser, name, stop)
     found = {}
     for path in sorted((project_root / 'tools').glob('*.py')):
         with pytest.raises(Parsed) as caught:
@@ -96,7 +96,7 @@ def test_nothing_that_was_there_is_lost(tool, option, inputs, trained, capfd):
     for target in TARGETS:
         arguments = COMMANDS[tool, option].split()
         if option == 'target':
-            arguments.insert(1, target)
+            arguments.insert(arguments.index('--overwrite'), target)
         else:
             arguments.append(target)
         code = inputs.tool(tool, *arguments)

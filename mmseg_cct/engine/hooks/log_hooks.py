@@ -153,18 +153,15 @@ def _method(runner: Runner) -> str | None:
 
 
 def _next_commands(runner: Runner) -> Sequence[str]:
-    """Commands for the segmentor that was trained: its best checkpoint, else the newest."""
-    config = Path(runner.work_dir, Path(runner.cfg.filename or '').name)
-    best = runner.message_hub.runtime_info.get('best_ckpt')
-    checkpoint = best if best and Path(best).is_file() else newest_checkpoint(runner.work_dir)
-    if not checkpoint or not config.is_file() or at(runner.cfg, 'test_dataloader') is None:
+    """Commands for the segmentor that was trained."""
+    if newest_checkpoint(runner.work_dir) is None or at(runner.cfg, 'test_dataloader') is None:
         return ()
     model = unwrap_model(runner.model)
     if not isinstance(model, BaseSegmentor):
         return ()
     domain = next(iter(at(runner.cfg, 'model.domains') or ()), None)
-    name = _method(runner) or config.parent.resolve().name
-    return commands_after_training(config, Path(checkpoint), name, domain)
+    name = _method(runner) or Path(runner.work_dir).resolve().name
+    return commands_after_training(Path(runner.work_dir), name, domain)
 
 
 def _notes(runner: Runner) -> Iterator[str]:

@@ -115,19 +115,14 @@ def test_the_end_names_the_next_commands(runner, messages, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     runner.message_hub = MessageHub('next')
     runner.work_dir = str(tmp_path)
-    (tmp_path / 'cct_tiny.py').touch()
     FindingsHook().after_train(runner)
     assert not messages  # no validation, no checkpoint
     (tmp_path / 'iter_4.pth').touch()
-    (tmp_path / 'best_mIoU_iter_2.pth').touch()
     FindingsHook().after_train(runner)
     first, predict, report = messages.pop().split('\n  ')
     assert first == 'Next:'
-    assert ' predict cct_tiny.py iter_4.pth IMAGES --out predictions' in predict
+    assert ' predict . IMAGES --out predictions' in predict
     assert ' report cct=. --out report' in report
-    runner.message_hub.update_info('best_ckpt', f'{tmp_path}/best_mIoU_iter_2.pth')
-    FindingsHook().after_train(runner)
-    assert ' best_mIoU_iter_2.pth IMAGES' in messages.pop()
     runner.model = torch.nn.Linear(1, 1)  # such as a classifier
     FindingsHook().after_train(runner)
     assert not messages

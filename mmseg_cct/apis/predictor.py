@@ -1,0 +1,110 @@
+"""Segments images; loading runs ahead, and a GPU takes several images of one size at once."""
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from mmcv.transforms import LoadImageFromFile
+from mmengine.dataset import Compose
+from mmengine.registry import init_default_scope
+from mmseg.registry import TRANSFORMS
+from torch import Tensor
+
+from mmseg_cct.datasets import LoadChannels
+from mmseg_cct.datasets.files.image_files import require_file
+from mmseg_cct.datasets.files.images import decoder_of
+from mmseg_cct.engine.prediction import fused_model, predict_class_ids
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.shares import ahead
+
+from .inference import without_annotations
+
+_PIXELS_AT_ONCE = 2**21  # in a batch on a GPU
+
+
+class Segmented(NamedTuple):
+    """An image and its classes, or why it could not be read."""
+
+    path: Path
+    image: Any = None  # as the test pipeline reads it, `(H, W, C)`, BGR if C = 3
+    labels: Any = None  # class ids, `(H, W)` uint8
+    error: Exception | None = None  # what reading it raised; then there is neither of these two
+
+
+class Predictor:
+    """A trained network that segments image files.
+
+    Args:
+        model: Of `Run.load_model` or MMSegmentation's `init_model`.
+
+    Examples:
+        >>> from mmseg.apis import init_model
+        >>> from mmseg_cct.config.load import load_config
+        >>> model = init_model(load_config('cct_shapes', {}), device='cpu')  # random weights
+        >>> [segmented] = Predictor(model)(['docs/images/demo.png'])
+        >>> segmented.image.shape[:2] == segmented.labels.shape
+        True
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        init_default_scope(model.cfg.get('default_scope') or 'mmseg')
+        first, *steps = without_annotations(model.cfg.test_pipeline)
+        loader = TRANSFORMS.build(dict(first))
+        self._decode = decoder_of(loader if isinstance(loader, LoadImageFromFile) else None)
+        # what remains to be done with an image that is decoded already
+        options = {} if isinstance(loader, LoadChannels) else first
+        self._pipeline = Compose([{**options, 'type': 'LoadImageFromNDArray'}, *steps])
+        self._fused: Any = None
+
+    def __call__(self, paths: Iterable[str | os.PathLike]) -> Iterator[Segmented]:
+        """Yields each image, in order, with its class ids or the error of reading it."""
+        on_gpu = next(self.model.parameters()).is_cuda
+        for batch in _batches(ahead(self._load, map(Path, paths)), on_gpu):
+            if batch[0][0].error is not None:
+                yield batch[0][0]
+                continue
+            data = {name: [inputs[name] for _, inputs in batch] for name in batch[0][1]}
+            for (loaded, _), labels in zip(batch, self.class_ids(data)):
+                yield loaded._replace(labels=labels.to(torch.uint8).cpu().numpy())
+
+    @torch.no_grad()
+    def class_ids(self, data: dict[str, Any]) -> list[Tensor]:
+        """Predicts class ids `(H, W)` of each image in a batch of the test pipeline."""
+        self._fused = self._fused or fused_model(self.model, data)
+        return predict_class_ids(self._fused, data)
+
+    def read(self, path: str | os.PathLike) -> np.ndarray:
+        """Reads an image as the test pipeline does, `(H, W)` or `(H, W, C)`."""
+        require_file(path)
+        return self._decode(Path(path).read_bytes())
+
+    def _load(self, path: Path) -> tuple[Segmented, dict[str, Any]]:
+        try:
+            image = self.read(path)
+            data = self._pipeline(dict(img=image))
+        except Exception as error:  # decoders raise nearly anything on a corrupt file
+            return Segmented(path, error=error), {}
+        if 'inputs' not in (data or ()):
+            raise UserError('test_pipeline', 'gives no inputs', 'PackSegInputs at its end')
+        return Segmented(path, image), data
+
+
+def _batches(
+    loaded: Iterable[tuple[Segmented, dict[str, Any]]], grouped: bool
+) -> Iterator[list[tuple[Segmented, dict[str, Any]]]]:
+    """Groups neighbours whose inputs are of one size; an unreadable image stays alone."""
+
+    def place(numbered: tuple[int, tuple[Segmented, dict[str, Any]]]) -> Any:
+        number, (_, data) = numbered
+        return tuple(data['inputs'].shape) if data and grouped else number
+
+    for shape, group in groupby(enumerate(loaded), place):
+        pixels = shape[1] * shape[2] if isinstance(shape, tuple) else _PIXELS_AT_ONCE
+        same = (each for _, each in group)
+        while batch := list(islice(same, max(1, _PIXELS_AT_ONCE // pixels))):
+            yield batch
