@@ -1,5 +1,5 @@
 # cct_mbv2-jpu_idd-lite_20 with an undilated ResNet-50 in Caffe's layout (weights: see
-# cct_r50-caffe_*), to see what CCT gains with another encoder (docs/results.md). As there, what
+# docs/results.md), to see what CCT gains with another encoder. As there, what
 # comes before stride 8 is frozen.
 _base_ = './cct_mbv2-jpu_idd-lite_20.py'
 model = dict(

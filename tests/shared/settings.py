@@ -1,11 +1,13 @@
 """The shipped configs: which there are, what sets a model apart, which methods fit."""
 
 import json
+import tempfile
 from functools import cache
 from pathlib import Path
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import PLAIN
+from mmseg_cct.writer.backbones import BACKBONES
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 # classifiers: pseudo_labels/test_weak_configs.py
@@ -16,11 +18,38 @@ ALL = sorted(
 )
 DOMAINS = 'multi_domain/cct_mbv2-jpu_camvid-idd_20'
 SINGLE = 'cct/cct_mbv2-jpu_idd-lite_20'
+# Models of `_base_` on CamVid, by the recipe of docs/models.md.
+MODELS = [f'models/{name}' for name in BACKBONES]
+_FOLDER = tempfile.TemporaryDirectory()
 
 
 @cache
 def parse(name, method=PLAIN):
-    return load_config(f'{CONFIGS / name}.py', {'method': method})
+    file = CONFIGS / f'{name}.py'
+    if name in MODELS:
+        file = recipe(name.partition('/')[2])
+    return load_config(str(file), {'method': method})
+
+
+def recipe(name):
+    own = BACKBONES[name]
+    parts = f'models/{own.model}', 'datasets/camvid', 'schedules/cct_teacher'
+    bases = [f'{CONFIGS}/_base_/{part}.py' for part in (*parts, f'schedules/{own.schedule}')]
+    file = Path(_FOLDER.name, f'cct_{name}_camvid_50.py')
+    file.write_text(f"""_base_ = {bases}
+_heads = _base_.model.auxiliary_head
+_fcn, _bank = _heads if isinstance(_heads, list) else (None, _heads)
+_bank = dict(_bank, num_classes=11, context_classes=_base_.context_classes)
+model = dict(
+    data_preprocessor=dict(size=(368, 480)),  # multiples of 16
+    decode_head=dict(num_classes=11),
+    auxiliary_head=[dict(_fcn, num_classes=11), _bank] if _fcn else _bank,
+)
+train_dataloader = dict(dataset=dict(num_labeled=50))
+train_cfg = dict(max_iters=100, val_interval=50)
+param_scheduler = dict(end=100)
+""")
+    return file
 
 
 # What a step of small images does not tell apart: two models that differ in it alone are one.
@@ -38,7 +67,7 @@ def architecture(setting):
 def distinct_models():
     """The first setting of each model there is: settings that differ by their data share one."""
     first = {}
-    for name in ALL:
+    for name in [*ALL, *MODELS]:
         model = architecture(parse(name).model.to_dict())
         first.setdefault(json.dumps(model, sort_keys=True), name)
     return list(first.values())
