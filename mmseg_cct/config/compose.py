@@ -22,16 +22,19 @@ from .walk import listed, settings_of
 
 _BANK, _BASELINE = 'PerturbedDecoderBank', 'EncoderDecoder'
 _HEADS = ('decode_head', 'auxiliary_head')
-# The auxiliary decoders of "CCT": each perturbation with its own default number of decoders.
-PERTURBATIONS = dict(
-    vat=dict(type='IntermediateVAT'),
-    dropout=dict(type='SpatialDropout'),
-    guided_cutout=dict(type='GuidedCutout'),
-    context_masking=dict(type='ContextMasking'),
-    object_masking=dict(type='ObjectMasking'),
-    feature_drop=dict(type='FeatureDrop'),
-    feature_noise=dict(type='FeatureNoise'),
+# The perturbations of "CCT" by their names in configs: class, and name in the paper's figures. In
+# this order a bank has its decoders; each class has its own default number of them.
+_PAPER = dict(
+    vat=('IntermediateVAT', 'I-VAT'),
+    dropout=('SpatialDropout', 'DropOut'),
+    guided_cutout=('GuidedCutout', 'G-Cutout'),
+    context_masking=('ContextMasking', 'Con-Msk'),
+    object_masking=('ObjectMasking', 'Obj-Msk'),
+    feature_drop=('FeatureDrop', 'F-Drop'),
+    feature_noise=('FeatureNoise', 'F-Noise'),
 )
+PERTURBATIONS = {name: dict(type=kind) for name, (kind, _) in _PAPER.items()}
+PAPER_NAMES = {name: title for name, (_, title) in _PAPER.items()}
 # Hooks that mmengine adds by itself; None removes one of these.
 _OWN_HOOKS = {'runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint'}
 

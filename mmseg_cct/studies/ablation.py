@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mmengine.config import Config
 
-from mmseg_cct.config.compose import fill_perturbations, find_bank, read_method
+from mmseg_cct.config.compose import PAPER_NAMES, fill_perturbations, find_bank, read_method
 from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_own_folder, write_atomic, write_text
@@ -39,16 +39,6 @@ from .results import (
 from .study import Overlay
 
 BASELINE, ABCE_BASELINE = 'supervised', 'supervised-abce'
-# Labels of Figures 5 and 6, by the perturbation's name in configs.
-PERTURBATIONS = {
-    'feature_drop': 'F-Drop',
-    'feature_noise': 'F-Noise',
-    'dropout': 'DropOut',
-    'guided_cutout': 'G-Cutout',
-    'context_masking': 'Con-Msk',
-    'object_masking': 'Obj-Msk',
-    'vat': 'I-VAT',
-}
 FULL = {'full': 'CCT full', 'full_abce': 'CCT full + ab-CE'}
 
 
@@ -162,7 +152,7 @@ def grid_place(method: str) -> tuple[str | None, int]:
 
 
 def group_title(group: str) -> str:
-    return {**PERTURBATIONS, **FULL}.get(group, group)
+    return {**PAPER_NAMES, **FULL}.get(group, group)
 
 
 def title_of(method: str) -> str:
@@ -261,5 +251,5 @@ def _groups(results: Sequence[Result]) -> list[str]:
     """Lists the groups of the grid: the paper's perturbations, custom ones, and full."""
     places = (grid_place(result.method) for result in results)
     found = {group for group, _ in places if group is not None}
-    order = [*PERTURBATIONS, *sorted(found - PERTURBATIONS.keys() - FULL.keys()), *FULL]
+    order = [*PAPER_NAMES, *sorted(found - PAPER_NAMES.keys() - FULL.keys()), *FULL]
     return [group for group in order if group in found]

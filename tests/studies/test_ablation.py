@@ -9,7 +9,7 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import (
-    PERTURBATIONS,
+    PAPER_NAMES,
     grid_methods,
     ordered_methods,
     plot_comparison,
@@ -76,10 +76,10 @@ def test_the_grid_is_the_papers_or_has_the_settings_own_perturbations(base):
     assert grid_methods(base, [1], ['mine']).keys() == grid_methods(base, [1]).keys()
 
 
-@pytest.mark.parametrize('name', PERTURBATIONS)
+@pytest.mark.parametrize('name', PAPER_NAMES)
 def test_a_single_perturbation_keeps_its_decoders_alone(name, base):
     assert changes(base, grid_methods(base, [5])[f'{name}_k5']) == {
-        f'{BANK}perturbations.{each}.num_decoders': 5 * (each == name) for each in PERTURBATIONS
+        f'{BANK}perturbations.{each}.num_decoders': 5 * (each == name) for each in PAPER_NAMES
     }
 
 
@@ -91,7 +91,7 @@ def test_full_has_k_decoders_of_each(group, file):
     heads = config.model.auxiliary_head
     merge_method(config, grid_methods(config, [4])[f'{group}_k4'])
     numbers = {key: p.num_decoders for key, p in find_bank(config).perturbations.items()}
-    assert numbers == dict.fromkeys(PERTURBATIONS, 4)
+    assert numbers == dict.fromkeys(PAPER_NAMES, 4)
     assert isinstance(config.model.auxiliary_head, list) == isinstance(heads, list)
     losses = config.model.decode_head.loss_decode
     if group == 'full_abce':

@@ -1,6 +1,5 @@
 """Plain vision transformers of timm, such as DINOv2 and DINOv3, at a power-of-two stride."""
 
-import importlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,7 +12,6 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.text import error_line, nearest
 
 
 @MODELS.register_module()
@@ -40,8 +38,7 @@ class TimmViT(BaseModule):
         **kwargs: Further arguments of the model, such as `drop_path_rate`.
 
     Raises:
-        UserError: If timm is missing or does not know the model, the weights do not load, or the
-            side of an image is no multiple of s.
+        UserError: If the side of an image is no multiple of s.
     """
 
     def __init__(
@@ -55,15 +52,22 @@ class TimmViT(BaseModule):
         init_cfg: dict | list | None = None,
         **kwargs: Any,
     ) -> None:
+        import timm  # an optional requirement
+
         super().__init__(init_cfg)
         pretrained = pretrained and init_cfg is None
         self.stride = stride
         self.frozen = frozen
-        self.timm_model = _build(
+        overlay = dict(pretrained_cfg_overlay or {})
+        if 'file' in overlay:
+            overlay['file'] = str(Path(overlay['file']).expanduser())
+        self.timm_model = timm.create_model(
             model_name,
-            pretrained,
-            dict(pretrained_cfg_overlay or {}),
-            dict(num_classes=0, dynamic_img_size=True, **kwargs),
+            pretrained=pretrained,
+            pretrained_cfg_overlay=overlay,
+            num_classes=0,
+            dynamic_img_size=True,
+            **kwargs,
         )
         self.out_indices = list(out_indices)
         # what comes after the last of these layers would get no gradient
@@ -109,41 +113,3 @@ class TimmViT(BaseModule):
                 images, indices=self.out_indices, norm=True, intermediates_only=True
             )
         return tuple(maps)
-
-
-def _build(name: str, pretrained: bool, overlay: dict[str, Any], settings: dict[str, Any]) -> Any:
-    try:
-        timm = importlib.import_module('timm')
-    except ImportError as error:
-        raise UserError(
-            'model.backbone', 'TimmViT needs timm, which is missing', '`pip install timm`'
-        ) from error
-    key = 'model.backbone'
-    if not timm.is_model(name):
-        raise UserError(
-            f'{key}.model_name={name!r}',
-            f'timm {timm.__version__} has no such model',
-            nearest(name, timm.list_models('vit_*')),
-        )
-    file = overlay.get('file')
-    key_of_file = f'{key}.pretrained_cfg_overlay.file'
-    if file is not None:
-        file = overlay['file'] = str(Path(file).expanduser())
-    if pretrained and file is not None and not Path(file).is_file():
-        raise UserError(key_of_file, f'{file} is not a file', f"the weights of timm's {name}")
-    try:
-        return timm.create_model(
-            name, pretrained=pretrained, pretrained_cfg_overlay=overlay, **settings
-        )
-    except Exception as error:
-        if not pretrained:
-            raise
-        # timm and torch raise nearly anything for a failed download or a bad checkpoint
-        reason = error_line(error, 160)
-        if file is not None:
-            raise UserError(key_of_file, f'{file} does not fit {name}: {reason}') from error
-        raise UserError(
-            f'{key}.pretrained',
-            f'the weights of {name} could not be fetched ({reason})',
-            f'a file, by --cfg-options {key_of_file}=FILE, or none, by {key}.pretrained=False',
-        ) from error

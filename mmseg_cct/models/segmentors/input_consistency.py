@@ -108,9 +108,7 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
         """Returns student logits and teacher probabilities."""
         # without a teacher the loss would compare the student with itself
         if self.teacher is None:
-            raise UserError(
-                'custom_hooks', 'MeanTeacherSegmentor has no teacher', 'a TeacherHook among them'
-            )
+            raise UserError('custom_hooks', 'the model has no teacher', 'a TeacherHook')
         with torch.no_grad():
             probabilities = self.teacher(self._with_noise(images)).float().softmax(1)
         # the main decoder's statistics are those of labelled images, as they are at inference
@@ -143,23 +141,14 @@ class InputVATSegmentor(InputConsistencySegmentor):
             is the paper's value for I-VAT, as it gives none for images.
         xi: ξ, the L2 norm of one image's probing noise. I-VAT's 1e-6 would be as small as the
             rounding errors of float32.
-        **kwargs: Arguments of `EncoderDecoder`.
-
-    Raises:
-        UserError: If the backbone computes its activations again (`with_cp`).
+        **kwargs: Arguments of `EncoderDecoder`; the backbone cannot recompute its activations
+            (`with_cp`).
     """
 
     def __init__(
         self, loss_consistency: dict, epsilon: float = 2.0, xi: float = 1.0, **kwargs: Any
     ) -> None:
         super().__init__(loss_consistency, **kwargs)
-        if any(getattr(module, 'with_cp', False) for module in self.backbone.modules()):
-            raise UserError(
-                'model.backbone.with_cp=True',
-                'InputVATSegmentor takes gradients with respect to the images, which '
-                'checkpointing cannot',
-                'False',
-            )
         self.epsilon = epsilon
         self.xi = xi
 

@@ -91,42 +91,6 @@ def test_a_checkpoint_in_an_init_cfg_is_loaded(offline, tmp_path):
         assert torch.equal(value, saved.state_dict()[name]), name
 
 
-@pytest.mark.parametrize(
-    ('settings', 'messages'),
-    [
-        (dict(name='vit_smal_patch14_dinov2'), ['did you mean vit_small_patch14_dinov2']),
-        (
-            dict(pretrained=True, pretrained_cfg_overlay=dict(file='nowhere.pth')),
-            ['file: nowhere.pth is not a file'],
-        ),
-        (
-            dict(pretrained=True, pretrained_cfg_overlay=dict(file='weights.pth')),
-            ['weights.pth does not fit vit_small_patch14_dinov2'],
-        ),
-        (
-            dict(pretrained=True),
-            ['could not be fetched (', 'pretrained_cfg_overlay.file=FILE'],
-        ),
-    ],
-)
-def test_a_model_that_cannot_be_loaded_is_one_line(
-    settings, messages, offline, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    other = timm.create_model(DINOV2, num_classes=0, **{**NARROW, 'embed_dim': 24})
-    torch.save(other.state_dict(), 'weights.pth')
-    with pytest.raises(UserError) as caught:
-        build(**settings)
-    message = str(caught.value)
-    assert '\n' not in message and all(part in message for part in messages)
-
-
 def test_images_of_another_size_are_one_line():
     with pytest.raises(UserError, match='images of 40×48; expected multiples of 16'):
         build()(torch.zeros(1, 3, 40, 48))
-
-
-def test_without_timm_it_says_so(monkeypatch):
-    monkeypatch.setitem(__import__('sys').modules, 'timm', None)
-    with pytest.raises(UserError, match='pip install timm'):
-        TimmViT(DINOV2, pretrained=False)

@@ -5,7 +5,6 @@ from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.data_preprocessors.multi_domain_preprocessor import domain_of
-from mmseg_cct.models.segmentors.multi_domain_cct import check_domain_names
 
 KNOWN = ('camvid', 'idd')
 
@@ -35,14 +34,6 @@ def test_the_domain_is_what_every_sample_names():
 def test_a_batch_of_no_one_known_domain_is_an_error(data_samples, match):
     with pytest.raises(UserError, match=match):
         domain_of(data_samples, KNOWN)
-
-
-@pytest.mark.parametrize('name', ['a.b', 'a/b', '1st', '', 'keys', 'train', 'items', 'glossy'])
-def test_a_name_that_does_not_fit_is_an_error_and_no_domain_too(name):
-    with pytest.raises(UserError, match=r'model.domains: a domain named .*expected letters'):
-        check_domain_names({name: 1})
-    with pytest.raises(UserError, match=r'model\.domains: empty; expected an entry for each'):
-        check_domain_names({})
 
 
 def test_each_domain_has_its_own_normalisation_and_size():

@@ -234,10 +234,19 @@ def test_an_error_of_a_domains_decoders_names_the_domain():
         losses_of(model, make_batch('second'))
 
 
-def test_an_unknown_setting_of_a_domain_is_an_error():
-    expected = r'model.domains.first.num_classes: not a setting of a domain; expected data_prepro'
-    with pytest.raises(UserError, match=expected):
-        make_model(domains=dict(first=dict(num_classes=3)))
+@pytest.mark.parametrize(
+    ('domains', 'key'),
+    [
+        (dict(first=dict(num_classes=3)), 'model.domains.first.num_classes'),
+        (dict(glossy={}), 'model.domains'),  # mmengine would sum all that it logs
+    ],
+)
+def test_unknown_settings_and_names_that_count_as_losses_are_errors(domains, key):
+    config = tiny.multi_domain_config()
+    config['domains'] = domains
+    with pytest.raises(UserError) as error:
+        MODELS.build(config)
+    assert error.value.problems[0].key == key
 
 
 def test_three_domains_with_initialised_weights_in_each():

@@ -28,14 +28,6 @@ def test_a_batch_without_branches_is_an_error_that_names_the_model(kind, options
     )
 
 
-def test_checkpointed_activations_are_an_error_where_images_need_a_gradient():
-    config = tiny.model_config(type='InputVATSegmentor', auxiliary_head=None)
-    config.update(loss_consistency=dict(type='KLConsistency'))
-    config.backbone.with_cp = True
-    with pytest.raises(UserError, match=r'^model\.backbone\.with_cp=True: .* expected False'):
-        MODELS.build(config)
-
-
 UPDATE = dict(
     type='KernelUpdateHead', num_classes=3, num_heads=2, feedforward_channels=8, in_channels=8,
     out_channels=8, conv_kernel_size=1,
