@@ -115,8 +115,9 @@ def test_another_seed_gives_another_run(uninterrupted, data_root, tmp_path):
     assert other[0].logged[0]['loss'] != uninterrupted[0].logged[0]['loss']
 
 
-@pytest.mark.parametrize(('num_workers', 'kill_after'), [(0, 5), (2, 4)])
-@pytest.mark.parametrize('run', ['uninterrupted', 'of_domains'])
+@pytest.mark.parametrize(
+    ('run', 'num_workers', 'kill_after'), [('uninterrupted', 2, 4), ('of_domains', 0, 5)]
+)
 def test_a_killed_and_resumed_run_is_the_uninterrupted_one(
     run, request, data_root, tmp_path, num_workers, kill_after
 ):

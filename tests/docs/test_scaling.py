@@ -6,11 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from mmengine.dataset import BaseDataset
-from mmengine.fileio import BaseStorageBackend, register_backend
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
-from trees import UNLABELED_PIPELINE
 from web import serve
 
 from mmseg_cct.cli.start import _read_settings
@@ -42,41 +39,6 @@ def test_images_behind_an_address_are_checked_and_loaded(tree):
         tree.image('u0').unlink()
         with pytest.raises(UserError, match=rf'{address}/images/u0\.jpg: cannot be read \(.*404'):
             check_pairs(dataset)
-
-
-def test_images_that_the_transform_reads_from_a_backend_are_checked_and_loaded(tree):
-    stored = {f'{name}.jpg': tree.image(name).read_bytes() for name in tree.unlabeled_names}
-    gives = dict(get=lambda _, path: stored[path], get_text=None)
-    register_backend('stored', type('Stored', (BaseStorageBackend,), gives), force=True)
-    load = dict(type='LoadImageFromFile', backend_args=dict(backend='stored'))
-    pipeline = [load, *UNLABELED_PIPELINE[1:]]
-    unlabeled = half(tree, 'unlabeled', data_prefix=dict(img_path=''), pipeline=pipeline)
-    dataset = SemiSegDataset(half(tree, 'labeled'), unlabeled)
-    check_pairs(dataset)
-    draw = PairSampler(dataset, seed=0).draw(0)
-    assert dataset[draw]['inputs']['unlabeled'].shape == (3, 12, 12)
-
-    dataset.unlabeled.pipeline.transforms.insert(1, lambda results: results['mine'])
-    with pytest.raises(KeyError, match='mine'):  # not for want of the image
-        dataset[draw]
-
-    stored['u0.jpg'] = stored['u0.jpg'][:-9]
-    with pytest.raises(UserError, match=r'^u0\.jpg: cannot be read \('):
-        check_pairs(dataset)
-
-
-def test_a_list_without_masks_is_made_once(tree, monkeypatch):
-    calls = []
-    serialise = BaseDataset._serialize_data
-    monkeypatch.setattr(
-        BaseDataset, '_serialize_data', lambda self: calls.append(self) or serialise(self)
-    )
-    SemiSegDataset(half(tree, 'labeled'), half(tree, 'unlabeled'))
-    assert len(calls) == 2  # each half once
-    with_masks = half(tree, 'unlabeled', data_prefix=dict(img_path='', seg_map_path=''))
-    dataset = SemiSegDataset(half(tree, 'labeled'), with_masks)
-    assert len(calls) == 5  # again without the paths
-    assert 'seg_map_path' not in dataset.unlabeled.get_data_info(0)
 
 
 UNLABELED = 10582 - 1464  # of VOC, augmented

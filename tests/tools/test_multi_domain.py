@@ -35,8 +35,7 @@ def test_one_test_of_all_domains_with_predictions(joint, tmp_path, views):
     assert len(list(seen.rglob('*.png'))) == 6
 
 
-@pytest.mark.parametrize('domain', ['first', 'second'])
-@pytest.mark.parametrize('with_meta', [True, False])
+@pytest.mark.parametrize(('domain', 'with_meta'), [('first', True), ('second', False)])
 def test_predict_takes_the_domains_decoder_and_colours(joint, tmp_path, domain, with_meta):
     palette = dict(first=world.PALETTE, second=world.SECOND['palette'])[domain]
     checkpoint = torch.load(joint.checkpoint, weights_only=False)

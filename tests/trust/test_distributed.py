@@ -128,7 +128,6 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_both(pair):
 @pytest.mark.parametrize(
     'options',
     [
-        ['model.backbone.with_cp=True'],
         ['activation_checkpointing=[backbone]'],
         ['optim_wrapper.accumulative_counts=2', 'optim_wrapper.type=CPUAmpOptimWrapper'],
     ],

@@ -133,25 +133,6 @@ def test_accumulated_gradients_are_accumulated_again(cct):
     assert_same_weights(again, {k: v for k, v in whole.items() if not k.endswith(statistics)})
 
 
-def test_accumulation_goes_on_with_the_next_epoch(cct):
-    config = cct.config
-    images = config.train_dataloader.dataset.labeled
-    config.train_dataloader.sampler = dict(type='DefaultSampler', shuffle=True)
-    # three batches
-    config.train_dataloader.dataset = dict(type='RepeatDataset', times=2, dataset=images)
-    config.model.update(type='EncoderDecoder', auxiliary_head=None)
-    config.train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=4, val_interval=100)
-    config.param_scheduler = [dict(type='PolyLR', power=0.9, by_epoch=True, begin=0, end=4)]
-    config.default_hooks.checkpoint = dict(type='DurableCheckpointHook', by_epoch=True, interval=1)
-    config.custom_hooks = [dict(type='IterationSeedHook')]
-    config.optim_wrapper.accumulative_counts = 2
-    cct.write()
-    cct.train('whole')
-    cct.train('again', resume=str(cct.folder / 'whole/epoch_1.pth'))
-    last = [cct.load(cct.folder / name / 'epoch_4.pth')['meta'] for name in ('whole', 'again')]
-    assert [meta['iter'] for meta in last] == [12, 12]
-
-
 def test_a_second_training_in_the_folder_is_refused(cct):
     with (
         locked_folder(cct.folder / 'work', 'another training'),
