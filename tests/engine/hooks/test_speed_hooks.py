@@ -93,14 +93,6 @@ def test_weights_are_in_the_layout_and_the_start_is_the_same(runs):
     assert here == pytest.approx(there, rel=1e-5)
 
 
-def test_the_teacher_follows_the_student(runs):
-    for _, runner in runs:
-        (teacher,) = runner.model._teacher
-        averages = dict(teacher.named_parameters())
-        for name, value in runner.model.named_parameters():
-            torch.testing.assert_close(averages[name], value, msg=name)
-
-
 def test_the_teacher_of_several_domains_is_in_the_layout_too():
     model = MODELS.build(tiny.multi_domain_config())
     teacher = copy.deepcopy(model)
