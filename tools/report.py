@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Compares finished trainings in DIR/report.html: IoU by class, curves, predictions.
 
-DIR/report.md and DIR/report.json hold the same without the pictures.
+DIR/report.json holds the same without the pictures.
 
 Examples:
     python tools/report.py supervised=work_dirs/supervised_mbv2_camvid_50 \\
@@ -20,7 +20,10 @@ def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
     parser.add_argument(
-        'runs', nargs='+', metavar='NAME=WORK_DIR', help='name and work directory of each run'
+        'runs',
+        nargs='+',
+        metavar='NAME=WORK_DIR',
+        help='work directory of each run, or a checkpoint in one, and its name in the report',
     )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the report')
     parser.add_argument(
@@ -45,12 +48,12 @@ def main() -> None:
         work_dirs: dict[str, str] = {}
         for run in args.runs:
             name, separator, work_dir = run.partition('=')
-            if not Path(work_dir).is_dir():  # a name may hold a = too
-                name, separator, work_dir = run.rpartition('=')
-            if not (name and separator and work_dir):
-                raise UserError(run, '', 'NAME=WORK_DIR')
+            if Path(run).exists() or not separator:
+                name, work_dir = Path(run).absolute().name, run
+            elif not Path(work_dir).exists():  # a name may hold a = too
+                name, _, work_dir = run.rpartition('=')
             if name in work_dirs:
-                raise UserError(run, f'{name} is {work_dirs[name]} already', 'another name')
+                raise UserError(run, f'{name} is {work_dirs[name]} already', 'another NAME=')
             work_dirs[name] = work_dir
         report = write_report(work_dirs, args.out, args.pictures, args.palette)
         table = score_table(report.scores, report.runs)

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from mmseg.apis import inference_model
 
 import mmseg_cct.plugin  # noqa: F401, registers what the configs name
-from mmseg_cct.apis.finished_runs import Picture
+from mmseg_cct.apis.report.evaluation import Picture
 from mmseg_cct.apis.run import Run
 from mmseg_cct.datasets.shapes import ShapesDataset
 from mmseg_cct.datasets.shapes_scene import draw_scene

@@ -2,7 +2,7 @@
 
 import copy
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from mmseg.models.utils import resize
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
+from mmseg_cct.errors import UserError
 from mmseg_cct.models.data_preprocessors import domain_of
 
 _SIDE = 512  # of the piece of an image on which the two are compared
@@ -84,7 +85,7 @@ def _of_windows(segmentor: Any, divisor: int, image: Tensor, sample: SegDataSamp
             count[..., left : left + width] += 1
         done = below - top  # rows that no later window reaches
         logits = total[:, :done].div_(count[:done])
-        ids.append(_ids(segmentor, logits, dict(ori_shape=logits.shape[1:])))
+        ids.append(_ids(segmentor, logits, {**sample.metainfo, 'ori_shape': logits.shape[1:]}))
         # The next row starts lower: what it shares with this one moves up.
         for each in (total, count):
             each[..., : height - done, :] = each[..., done:, :].clone()
@@ -100,6 +101,9 @@ def _starts(length: int, crop: int, stride: int) -> Iterator[int]:
 
 def _ids(segmentor: Any, logits: Tensor, meta: dict[str, Any]) -> Tensor:
     """Compares logits `(C, h, w)` at the original size `(H, W)`, as `postprocess_result` does."""
+    if not logits.isfinite().all():  # NaN would become class 0 without a word
+        place = meta.get('img_path') or 'an image'
+        raise UserError(place, 'the logits are not finite', 'finite pixels and weights')
     left, right, top, bottom = meta.get('img_padding_size') or meta.get('padding_size', [0] * 4)
     logits = logits[:, top : logits.shape[1] - bottom, left : logits.shape[2] - right]
     if meta.get('flip'):
@@ -143,18 +147,6 @@ def fused_model(model: Any, data: dict[str, Any]) -> Any:
     except Exception:  # a module cannot be copied or merged; `model` itself reports other errors
         return model
     return fused if (old - new).abs().max() <= 1e-3 * old.abs().max() else model
-
-
-def fused_test_step(model: Any) -> Callable[[dict[str, Any]], list[SegDataSample]]:
-    """Returns a `test_step` that fuses `model` at its first batch and runs the result."""
-    fused = None
-
-    def test_step(data: dict[str, Any]) -> list[SegDataSample]:
-        nonlocal fused
-        fused = fused or fused_model(model, data)
-        return fused.test_step(data)
-
-    return test_step
 
 
 def _piece(data: dict[str, Any]) -> dict[str, Any]:

@@ -1,36 +1,36 @@
 """Plots of a report: training curves and IoU by class."""
 
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mmseg_cct.apis.run import Run
 from mmseg_cct.engine.visualization.figures import outer_legend
 from mmseg_cct.utils.text import signed
 
-from .scores import class_scores, mean_score
+from ..run import Run
+from .scores import Score
 
 _LINE = 0.24  # inches for a class
 
 
-def plot_curves(runs: Sequence[Run], columns: int = 3, measure: str = 'mIoU') -> Figure:
+def plot_curves(runs: Sequence[Run], measure: str = 'mIoU') -> Figure:
     """Plots logged curves: L_s, L_u, and a measure of the validations.
 
     A panel leaves out runs that did not log its value. Each run has a colour.
     """
-    panels = {
-        'supervised loss Lₛ': _supervised_loss,
-        'consistency loss Lᵤ': lambda run: _values_of(run, 'aux.consistency'),
-        f'{measure} on val, %': lambda run: _values_of(run, measure),
+    panels: dict[str, Callable[[str], bool]] = {
+        'supervised loss Lₛ': lambda key: key.startswith('decode.loss'),
+        'consistency loss Lᵤ': lambda key: key == 'aux.consistency',
+        f'{measure} on val, %': lambda key: key == measure,
     }
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(4 * columns, 2.6 * rows), layout='constrained')
-    for axes, (title, curve_of) in zip(figure.subplots(rows, columns).flat, panels.items()):
+    figure = Figure(figsize=(4 * len(panels), 2.6), layout='constrained')
+    for axes, (title, is_shown) in zip(figure.subplots(1, len(panels)).flat, panels.items()):
         for index, run in enumerate(runs):
-            if points := curve_of(run):
+            # L_s is the sum of the losses that the main decoder logs
+            terms = [(v['step'], [v[key] for key in v if is_shown(key)]) for v in run.scalars]
+            if points := [(step, sum(values)) for step, values in terms if values]:
                 look = dict(marker='.') if len(points) < 20 else {}
                 axes.plot(*zip(*points), color=f'C{index}', label=run.name, **look)
         axes.set_title(title, fontsize=10)
@@ -43,30 +43,23 @@ def plot_curves(runs: Sequence[Run], columns: int = 3, measure: str = 'mIoU') ->
     return figure
 
 
-def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Figure:
-    """Plots IoU `(C,)` in [0, 1] by class, and the mean, one line each with a dot per run.
+def plot_class_iou(scores: Sequence[Score], mean: Score, runs: Sequence[str]) -> Figure:
+    """Plots the mean and the IoU by class in the order of `scores`, with a dot for each run.
 
-    The order is that of `class_scores`; for two runs, the difference is printed beside the line.
-    Classes without a pixel, or at 0 in all runs, are listed below the plot.
+    For two runs, the difference is printed beside the line. Classes that no run finds are left out.
     """
-    folded: dict[str, list[str]] = {'at 0': [], 'without a pixel': []}
-    shown = [mean_score(iou)]
-    for score in class_scores(iou, classes):
-        highest = max((value for value in score.values if value is not None), default=None)
-        if highest:
-            shown.append(score)
-        else:
-            folded['at 0' if highest == 0 else 'without a pixel'].append(score.name)
+    shown = [mean, *(score for score in scores if any(score.values))]
     figure = Figure(figsize=(6, _LINE * len(shown) + 0.75), layout='constrained')
     axes = figure.subplots()
     for line, score in enumerate(shown):
         drawn = [value for value in score.values if value is not None]
-        ends = [min(drawn) if len(iou) > 1 else 0, max(drawn)]
+        ends = [min(drawn) if len(runs) > 1 else 0, max(drawn)]
         axes.plot(ends, [line, line], color='0.75', linewidth=2, zorder=1)
-        if score.difference is None:
-            text, colour = f'{max(drawn):.1f}', '0.3'
-        else:
-            text, colour = signed(score.difference), f'C{int(score.difference > 0)}'
+        text, colour = f'{max(drawn):.1f}', '0.3'
+        if score.difference is not None:
+            text = signed(score.difference)
+        if score.difference:  # in the colour of the better run
+            colour = f'C{int(score.difference > 0)}'
         axes.annotate(
             text, (1, line), (4, 0), ('axes fraction', 'data'), 'offset points',
             color=colour, fontsize=9, va='center',
@@ -83,13 +76,8 @@ def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Fig
     axes.tick_params(axis='x', labelsize=8)
     axes.spines[['top', 'right', 'left']].set_visible(False)
     axes.tick_params(axis='y', length=0)
-    label = ['IoU on the test set, %']
-    for title, names in folded.items():
-        if names:
-            label += textwrap.wrap(f'{title}: {", ".join(names)}', 85)
-    axes.set_xlabel('\n'.join(label), fontsize=9)
-    figure.set_figheight(figure.get_figheight() + 0.16 * (len(label) - 1))
-    outer_legend(figure, _run_legend(list(iou)), 'outside upper center')
+    axes.set_xlabel('IoU on the test set, %', fontsize=9)
+    outer_legend(figure, _run_legend(runs), 'outside upper center')
     return figure
 
 
@@ -98,16 +86,3 @@ def _run_legend(names: Sequence[str]) -> list[Line2D]:
         Line2D([], [], color=f'C{i}', label=name, linestyle='', marker='o')
         for i, name in enumerate(names)
     ]
-
-
-def _supervised_loss(run: Run) -> list[tuple[int, float]]:
-    """Returns the curve of L_s, the sum of the losses that the main decoder logs."""
-    terms = [
-        (values['step'], [value for key, value in values.items() if key.startswith('decode.loss')])
-        for values in run.scalars
-    ]
-    return [(step, sum(losses)) for step, losses in terms if losses]
-
-
-def _values_of(run: Run, name: str) -> list[tuple[int, float]]:
-    return [(values['step'], values[name]) for values in run.scalars if name in values]

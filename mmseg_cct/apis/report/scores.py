@@ -9,9 +9,10 @@ from mmseg_cct.engine.findings import detection_scores
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import signed
 
-from ..finished_runs import Evaluation
+from .evaluation import Evaluation, iou_of
 
-_ONE_RUN_EACH = 'One run each: another seed gives another figure.'
+LEVEL = 0.5  # points of mIoU: another seed alone moves a run by as much
+_ONE_RUN_EACH = 'Single runs: expect other numbers with another seed.'
 
 
 @dataclass(frozen=True)
@@ -23,32 +24,22 @@ class Score:
     difference: float | None = None  # of two runs, the second minus the first
 
 
-def tenths(percent: float) -> float | None:
-    """Rounds a score in % to one digit; None for nan."""
-    return None if np.isnan(percent) else round(float(percent), 1)
-
-
-def difference(before: float | None, after: float | None) -> float | None:
-    """Returns the difference of two rounded scores; None if one is missing."""
-    return None if before is None or after is None else round(after - before, 1)
-
-
-def class_scores(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[Score]:
-    """Returns the IoU of each class from IoU `(C,)` in [0, 1] by run.
+def class_scores(evaluations: Mapping[str, Evaluation], classes: Sequence[str]) -> list[Score]:
+    """Returns the IoU of each class that a mask shows.
 
     The classes of two runs are sorted by the difference, others by their mean.
     """
-    scores = [
-        _score(name, 100 * np.array(by_run)) for name, by_run in zip(classes, zip(*iou.values()))
-    ]
-    if len(iou) == 2:
+    shown = next(iter(evaluations.values())).shown
+    by_class = zip(*(100 * evaluation.iou for evaluation in evaluations.values()))
+    scores = [_score(name, row) for name, row, seen in zip(classes, by_class, shown) if seen]
+    if len(evaluations) == 2:
         return sorted(scores, key=lambda score: -(score.difference or 0))
     return sorted(scores, key=lambda score: -sum(value or 0 for value in score.values))
 
 
-def mean_score(iou: Mapping[str, np.ndarray]) -> Score:
-    """Returns the mean IoU over the classes that have one."""
-    return _score('mean', [100 * np.nanmean(values) for values in iou.values()])
+def mean_score(evaluations: Mapping[str, Evaluation]) -> Score:
+    """Returns mIoU, the mean over the classes that have an IoU."""
+    return _score('mean', [100 * np.nanmean(each.iou) for each in evaluations.values()])
 
 
 def foreground_scores(
@@ -59,7 +50,11 @@ def foreground_scores(
     `evaluations` are by run, and `index` is that of the class. The sentence says how well the runs
     find it.
     """
-    scores = [detection_scores(*each.areas[:, index]) for each in evaluations.values()]
+    scores = []
+    for each in evaluations.values():
+        total = each.confusion.sum(0)
+        pixels = total[index, index], total[:, index].sum(), total[index].sum()
+        scores.append(detection_scores(*map(float, pixels)))
     parts = []
     for (run, evaluation), found in zip(evaluations.items(), scores):
         each = ', '.join(f'{key} {value:.1f}' for key, value in found.items())
@@ -71,8 +66,13 @@ def foreground_scores(
 
 
 def score_table(scores: Sequence[Score], runs: Sequence[str]) -> Table:
-    """Formats scores, a row each; the last column is the difference of two runs."""
+    """Formats scores, a row each; the last column is the difference of two runs.
+
+    Classes at 0.0 in all runs share a row.
+    """
     two = len(runs) == 2
+    zero = [score.name for score in scores if not any(score.values)]
+    named = ', '.join(zero[:4]) + (', …' if len(zero) > 4 else '')
     rows = [
         [
             score.name,
@@ -80,46 +80,72 @@ def score_table(scores: Sequence[Score], runs: Sequence[str]) -> Table:
             *(['' if score.difference is None else signed(score.difference)] * two),
         ]
         for score in scores
+        if len(zero) < 2 or score.name not in zero
     ]
+    if len(zero) > 1:
+        empty = [f'{len(zero)} found by no run: {named}', *['0.0'] * len(runs), *[''] * two]
+        rows.insert(len(rows) - 1, empty)
     return Table(['class', *runs, *['difference'] * two], rows)
 
 
 def _score(name: object, percents: Iterable[float]) -> Score:
-    values = [tenths(percent) for percent in percents]
-    return Score(str(name), values, difference(*values) if len(values) == 2 else None)
+    values = [None if np.isnan(each) else round(float(each), 1) for each in percents]
+    # the difference of what is shown
+    before, after = values if len(values) == 2 else (None, None)
+    points = None if before is None or after is None else round(after - before, 1)
+    return Score(str(name), values, points)
 
 
-def mean_verdict(runs: Sequence[str], scores: Sequence[Score], mean: Score) -> str:
-    """Says how runs compare, by their scores of the classes and the mean of these.
+def mean_verdict(evaluations: Mapping[str, Evaluation], scores: Sequence[Score]) -> str:
+    """Says how runs compare, by their mIoU and their scores of the classes.
 
-    For two runs that is the difference in mIoU and the classes that gain and lose most, otherwise
-    the mIoU of each run.
+    Two runs are level if the difference is below `LEVEL` points or below what a single image of the
+    test set can change.
     """
-    if len(runs) != 2:
-        each = ', '.join(f'{run} {value:.1f} %' for run, value in zip(runs, mean.values))
+    mean = mean_score(evaluations)
+    if len(evaluations) != 2:
+        each = ', '.join(f'{run} {value:.1f} %' for run, value in zip(evaluations, mean.values))
         return f'mIoU on the test set: {each}.'
-    (first, second), (before, after) = runs, mean.values
-    points = mean.difference or 0.0
-    relation = 'ahead of' if points > 0 else 'behind' if points < 0 else 'level with'
-    distance = f' by {abs(points)} points' if points else ''
-    return (
-        f'{second} is {relation} {first}{distance}: {after:.1f} against {before:.1f} % mIoU. '
-        f'{_by_class(scores)} {_ONE_RUN_EACH}'
-    )
+    (first, second), (before, after) = evaluations, mean.values
+    points, image = mean.difference or 0.0, _of_one_image(*evaluations.values())
+    figures = f'{after:.1f} against {before:.1f} % mIoU'
+    if abs(points) < max(LEVEL, image):
+        reason = f'less than {LEVEL} points tell nothing with one run each'
+        if image > LEVEL:
+            reason = f'a single test image moves the difference by up to {image:.1f} points'
+        text = f'{second} is level with {first}: {figures}; {reason}.'
+    else:
+        relation = 'ahead of' if points > 0 else 'behind'
+        text = f'{second} is {relation} {first} by {abs(points)} points: {figures}.'
+    return f'{text} {_by_class(scores)} {_ONE_RUN_EACH}'
+
+
+def _of_one_image(before: Evaluation, after: Evaluation) -> float:
+    """Returns by how many points leaving out one image changes the difference in mIoU at most."""
+    if len(before.confusion) < 2:
+        return 100.0
+    parts = []
+    for each in (before, after):
+        total = each.confusion.sum(0)
+        without = [np.nanmean(iou_of(total - image)) for image in each.confusion]
+        parts.append(np.array(without) - np.nanmean(iou_of(total)))
+    return float(100 * np.abs(parts[1] - parts[0]).max())
 
 
 def _by_class(scores: Sequence[Score]) -> str:
     """Counts the classes that gain and lose, and names those that do most."""
     gains = {score.name: score.difference for score in scores if score.difference is not None}
-    better = sum(gain > 0 for gain in gains.values())
-    worse = sum(gain < 0 for gain in gains.values())
-    text = f'It is better in {better} of {len(gains)} classes, worse in {worse}'
-    if equal := len(gains) - better - worse:
-        text += f' and equal in {equal}'
-    best, worst = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
-    extremes = []
+    found = {s.name: gains[s.name] for s in scores if s.name in gains and any(s.values)}
+    better = sum(gain > 0 for gain in found.values())
+    worse = sum(gain < 0 for gain in found.values())
+    text = f'It is better in {better} of {len(found)} classes'
+    text += f', worse in {worse}'
+    if missed := len(gains) - len(found):
+        text += f'; {missed} found by neither'
     if better:
-        extremes.append(f'biggest gain: {best} ({signed(gains[best])})')
+        best = max(found, key=found.__getitem__)
+        text += f'; biggest gain: {best} ({signed(found[best])})'
     if worse:
-        extremes.append(f'biggest loss: {worst} ({signed(gains[worst])})')
-    return '; '.join([text, *extremes]) + '.'
+        last = min(found, key=found.__getitem__)
+        text += f'; biggest loss: {last} ({signed(found[last])})'
+    return f'{text}.'

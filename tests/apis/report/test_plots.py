@@ -2,6 +2,7 @@ import numpy as np
 from mmengine.config import Config
 
 from mmseg_cct.apis.report.plots import plot_class_iou, plot_curves
+from mmseg_cct.apis.report.scores import Score
 from mmseg_cct.apis.run import Run
 
 
@@ -26,11 +27,13 @@ def test_curves_show_each_value_in_its_panel():
     assert [line.get_ydata().tolist() for line in axes.lines] == [[9]]
 
 
-LONG = ['a supervised training with twenty labels of CamVid', 'cct_mbv2_camvid_50_' * 3]
-
-
-def test_long_names_do_not_collide():
-    dots = plot_class_iou({name: np.array([0.9, 0.8]) for name in LONG}, ['x', 'y'])
-    curves = plot_curves([run_of(name, [dict(step=1, mIoU=4.0)]) for name in LONG])
-    for figure in (dots, curves):
-        assert len(figure.legends[0].get_texts()) == 2
+def test_a_dot_for_each_run_and_the_difference_beside_it():
+    scores = [Score('rises', [60.0, 70.0], 10.0), Score('same', [5.0, 5.0], 0.0)]
+    scores += [Score('falls', [50.0, 25.0], -25.0), Score('zero', [0.0, 0.0], 0.0)]
+    (axes,) = plot_class_iou(scores, Score('mean', [40.0, 31.7], -8.3), ['a', 'b']).axes
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ['mean', 'rises', 'same', 'falls']
+    assert [text.get_text() for text in axes.texts] == ['−8.3', '+10.0', '+0.0', '−25.0']
+    assert [text.get_color() for text in axes.texts] == ['C0', 'C1', '0.3', 'C0']
+    for dots, expected in zip(axes.collections, ([40, 60, 5, 50], [31.7, 70, 5, 25])):
+        np.testing.assert_allclose(dots.get_offsets().filled(np.nan)[:, 0], expected)

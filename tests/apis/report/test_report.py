@@ -1,4 +1,4 @@
-"""The report on finished runs, from hand-made logs and from two tiny trainings."""
+"""The report on finished runs: two tiny trainings, and what it says of unequal ones."""
 
 import base64
 import html
@@ -8,26 +8,24 @@ from dataclasses import asdict
 import cv2
 import numpy as np
 import pytest
-from markdown_it import MarkdownIt
+import world
+from mmengine.config import Config
 
-from mmseg_cct.apis.finished_runs import Evaluation
-from mmseg_cct.apis.report.plots import plot_class_iou
-from mmseg_cct.apis.report.report import Report, _shown, hardest, write_report
-from mmseg_cct.apis.report.scores import Score, score_table
+from mmseg_cct.apis.report.evaluation import Evaluation, Picture
+from mmseg_cct.apis.report.report import (
+    Report,
+    _errors,
+    _settings,
+    _shown,
+    _unequal,
+    hardest,
+    write_report,
+)
+from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.labeled_record import Labels
+from mmseg_cct.utils.processes import locked_folder
 from mmseg_cct.utils.templates import Table, render
-
-
-def test_classes_are_sorted_by_the_difference_and_those_at_0_are_folded():
-    iou = dict(a=[0.5, 0, np.nan, 0.6, 0.5], b=[0.25, 0, np.nan, 0.7, np.nan])
-    iou = {name: np.array(values) for name, values in iou.items()}
-    (axes,) = plot_class_iou(iou, ['falls', 'zero', 'absent', 'rises', 'once']).axes
-    labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert labels == ['mean', 'rises', 'once', 'falls']
-    assert axes.get_xlabel().splitlines()[1:] == ['at 0: zero', 'without a pixel: absent']
-    assert [text.get_text() for text in axes.texts] == ['−8.3', '+10.0', '50.0', '−25.0']
-    for dots, expected in zip(axes.collections, ([40, 60, 50, 50], [31.7, 70, np.nan, 25])):
-        np.testing.assert_allclose(dots.get_offsets().filled(np.nan)[:, 0], expected)
 
 
 def test_report_of_two_trainings(compared, tmp_path, checkpoints_read):
@@ -35,6 +33,7 @@ def test_report_of_two_trainings(compared, tmp_path, checkpoints_read):
     out = tmp_path / 'out'
     report = write_report(work_dirs, out, num_pictures=2)
     assert checkpoints_read == [str(folder / 'iter_2.pth') for folder in work_dirs.values()]
+    assert report.title == 'supervised and CCT on ShapesDataset'
     settings = {name: values for name, *values in report.settings.rows}
     assert settings['labelled images'] == ['2', '2'] and settings['unlabelled images'] == ['0', '3']
     assert settings['iterations'] == ['2', '2'] and settings['seed'] == ['0', '0']
@@ -45,57 +44,34 @@ def test_report_of_two_trainings(compared, tmp_path, checkpoints_read):
     assert f' supervised={work_dirs["supervised"]} CCT=' in command and len(tests) == 2
     assert json.loads((out / 'report.json').read_text()) == json.loads(json.dumps(asdict(report)))
 
-    text = (out / 'report.md').read_text()
-    assert report.verdict in text and text.count('> **Note.**') == len(report.notes)
     page = (out / 'report.html').read_text()
-    assert 'test set of 3 images' in page
-    assert page.count('class="compare"') == 3  # two hard images and the one that is left
-    assert page.count('src="data:image/png;base64,') == 2 + 3 * 4
-    assert page.count('srcset="data:image/png;base64,') == 1
+    assert page.count('class="compare"') == 2 * 3  # two hard images and the one that is left
+    assert page.count('src="data:image/png;base64,') == 2 + 3 * 6
     assert page.count('class="note"') == len(report.notes)
     assert 'src="h' not in page  # nothing from elsewhere
     assert 'background: rgb(225, 70, 60)"></i>disc' in page
-    for content in (report.verdict, report.date, *report.commands):
+    for content in (report.verdict, report.date, *report.commands, *report.confusions['CCT']):
         assert html.escape(content, quote=False) in page
-    for score in report.scores:
-        cells = ''.join(f'<td>{value:.1f}</td>' for value in score.values)
-        assert f'<td>{score.name}</td>{cells}' in page
-    write_report(work_dirs, out, num_pictures=2)  # its own folder
+    write_report(work_dirs, out, num_pictures=0)  # its own folder
+    with locked_folder(out, 'another run'), pytest.raises(UserError, match='in use by another run'):
+        write_report(work_dirs, out, num_pictures=0)
 
 
 def test_names_with_markup_are_text():
-    """They may come from a stranger's checkpoint."""
     name = '<script>alert(1)</script>'
     table = Table(['', name], [[name, name]])
-    content = [name, '2026-11-30', '1', [name], name, [name], [name], table, 3, [], [table], {}]
+    content = [name, '2026-11-30', '1', [name], name, [name], [name], table, 3, [], {name: [name]}]
     page = render(
         'apis/report/report.html.jinja',
-        report=Report(*content),
+        report=Report(*content, {}),
         scores=table,
-        figures=dict(classes='', curves='', narrow_curves=''),
+        figures=dict(classes='', curves=''),
         legend=[(name, (1, 2, 3))],
-        sections={name: [dict(name=name, image='', truth='', predictions={name: ''})]},
+        sections={
+            name: [dict(name=name, image='', truth='', predictions={name: ''}, errors={name: ''})]
+        },
     )
     assert name not in page and page.count('&lt;script&gt;alert(1)&lt;/script&gt;') > 10
-
-
-def test_names_are_no_markdown():
-    names = ['<script>alert(1)</script>', '![x](http://example.invalid/x.png)', 'a\n\n# b | c']
-    scores = [Score(name, [1.0]) for name in names]
-    table = Table(['', names[0]], [[names[1], names[2]]])
-    report = Report(
-        *(names[1], '2026-11-30', '1', ['python -m x "<b>"\n# y'], names[0], names, names[:1]),
-        *(table, 3, scores, [table], {}),
-    )
-    scores = score_table(scores, names[:1])
-    page = render('apis/report/report.md.jinja', report=report, scores=scores)
-    tokens = MarkdownIt('commonmark').enable('table').parse(page)
-    parts = [part for token in tokens for part in token.children or ()]
-    assert not [token for token in tokens if token.type == 'html_block']
-    assert {part.type for part in parts} == {'text', 'strong_open', 'strong_close'}
-    assert [token.type for token in tokens].count('heading_open') == 4  # none of a name
-    texts = [token.content for token in tokens if token.type == 'inline']
-    assert texts.count('a # b | c') == 3  # one cell in each table
 
 
 def test_runs_with_different_test_sets_are_refused(compared, changed, tmp_path):
@@ -104,17 +80,82 @@ def test_runs_with_different_test_sets_are_refused(compared, changed, tmp_path):
         write_report(dict(a=compared / 'cct', b=other), tmp_path / 'out')
 
 
+def test_runs_that_cannot_be_compared_are_said_to_be_first(compared, changed, tmp_path):
+    shorter = changed(lambda config: config.update(randomness=dict(seed=7)))
+    report = write_report(dict(a=compared / 'cct', b=shorter), tmp_path / 'out', num_pictures=0)
+    start = 'These runs cannot be compared: they differ in seed (0, 7). mIoU: a '
+    assert report.verdict.startswith(start)
+    page = (tmp_path / 'out' / 'report.html').read_text()
+    assert page.index(start) < page.index('class="note"')
+
+
+@pytest.mark.parametrize(
+    ('key', 'change', 'said'),
+    [
+        ('iter', 60, 'iterations (200, 60)'),
+        ('train_dataloader', dict(batch_size=4), 'batch size (2, 4)'),
+        ('model', dict(data_preprocessor=dict(size=(8, 16))), 'crop (32×32, 16×8)'),
+        ('labels', ['a', 'c'], 'which images are labelled'),
+        ('labels', ['a', 'b', 'c'], 'labelled images (2, 3)'),
+        (None, None, ''),
+    ],
+)
+def test_what_makes_a_comparison_unfair(key, change, said):
+    def settings_of(config, iterations, labeled):
+        run = Run(Config(config), '', 'a')
+        run.content, run.scalars = dict(meta=dict(iter=iterations)), [dict(step=1, lr=1, time=0.5)]
+        run.labels = Labels(labeled, 5)
+        return _settings(run)
+
+    config = dict(
+        train_dataloader=dict(batch_size=2), model=dict(data_preprocessor=dict(size=(32, 32)))
+    )
+    other = {**config, **({key: change} if key in config else {})}
+    first = settings_of(config, 200, ['a', 'b'])
+    second = settings_of(
+        other, change if key == 'iter' else 200, change if key == 'labels' else ['a', 'b']
+    )
+    assert _unequal([first, second]) == said
+    assert first['median seconds per iteration'] == '0.50'
+
+
 def test_pictures_keep_their_colours_and_hard_images_have_the_lowest_mean_over_the_runs():
     url = _shown(np.full((2, 3, 3), (200, 100, 50), np.uint8))
     png = np.frombuffer(base64.b64decode(url.partition(',')[2]), np.uint8)
     assert cv2.imdecode(png, cv2.IMREAD_COLOR)[0, 0].tolist() == [50, 100, 200]  # BGR
-    a = Evaluation(np.ones(1), np.array([0.9, 0.1, 0.5, 0.2]), np.ones((3, 1)))
-    b = Evaluation(np.ones(1), np.array([0.9, 0.6, 0.1, 0.2]), np.ones((3, 1)))
+    shares = ([9, 1, 5, 2], [9, 6, 1, 2])
+    a, b = (Evaluation(np.array([[[n, 10 - n], [0, 0]] for n in each])) for each in shares)
     assert hardest([a, b], 2) == [3, 2]
+
+
+def test_errors_have_the_colour_of_what_they_are_taken_for():
+    truth, predicted = np.array([[0, 1, 255]]), np.array([[0, 0, 1]])
+    picture = Picture('a', np.zeros((1, 3, 3), np.uint8), truth, predicted)
+    assert _errors(picture, [(255, 0, 0), (0, 255, 0)])[0].tolist() == [
+        [150] * 3, [255, 0, 0], [150] * 3,
+    ]  # fmt: skip
 
 
 def test_a_run_whose_config_has_lost_its_training_is_reported(changed, tmp_path):
     parts = dict.fromkeys(('train_dataloader', 'train_cfg', 'val_dataloader', 'randomness'))
     run = changed(lambda config: config.update(parts))
     report = write_report(dict(a=run), tmp_path / 'out', num_pictures=1)
-    assert [row[1] for row in report.settings.rows][:4] == ['', '0', '', '']
+    assert dict(report.settings.rows)['labelled images'] == '0'
+
+
+def test_incomplete_runs_are_named(tmp_path):
+    with pytest.raises(UserError, match='holds no config'):
+        write_report(dict(a=tmp_path), tmp_path / 'out')
+    with pytest.raises(UserError, match='no run; expected at least one'):
+        write_report({}, tmp_path / 'out')
+
+
+@pytest.mark.parametrize('run', ['x, n = 20=empty', 'x=lr=0.1', 'empty'])
+def test_names_and_folders_may_hold_an_equals_sign(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for folder in ('empty', 'lr=0.1'):
+        (tmp_path / folder).mkdir()
+    with pytest.raises(SystemExit):
+        world.run_tool('report', run, '--out', 'out')
+    folder = 'lr=0.1' if 'lr' in run else 'empty'
+    assert capsys.readouterr().err.startswith(f'error: {folder}: holds no config')

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mmseg_cct.apis.finished_runs import Evaluation
+from mmseg_cct.apis.report.evaluation import Evaluation
 from mmseg_cct.apis.report.scores import (
     Score,
     class_scores,
@@ -13,68 +13,85 @@ from mmseg_cct.apis.report.scores import (
 )
 
 
-def test_two_runs_are_sorted_by_the_difference():
-    iou = dict(a=np.array([0.25, 0.5, 0]), b=np.array([0.125, 0.625, 0]))
-    scores = class_scores(iou, ['x', 'y', 'z'])
-    assert score_table([*scores, mean_score(iou)], list(iou)).rows == [
-        ['y', '50.0', '62.5', '+12.5'],
-        ['z', '0.0', '0.0', '+0.0'],
-        ['x', '25.0', '12.5', '−12.5'],
-        ['mean', '25.0', '25.0', '+0.0'],
+def evaluation(*right, images=1000):
+    """Equal images of ten pixels a class, of which so many are right and the others are ignored.
+
+    A class of None is in no mask. An IoU is the share of right ones, as the last class takes the
+    others and is in no mask either.
+    """
+    confusion = np.zeros((len(right) + 1, len(right) + 1), int)
+    for index, number in enumerate(right):
+        if number is not None:
+            confusion[index, index], confusion[index, -1] = number, 10 - number
+    return Evaluation(np.repeat(confusion[None], images, 0))
+
+
+def both(**right):
+    return {name: evaluation(*values) for name, values in right.items()}
+
+
+def test_two_runs_are_sorted_by_the_difference_and_classes_without_a_mask_have_no_row():
+    runs = both(a=[5, 5, 0, None], b=[4, 6, 0, None])
+    scores = class_scores(runs, ['x', 'y', 'z', 'none', 'other'])
+    assert scores == [
+        Score('y', [50.0, 60.0], 10.0),
+        Score('z', [0.0, 0.0], 0.0),
+        Score('x', [50.0, 40.0], -10.0),
     ]
-    # the difference is that of what is shown
-    iou = dict(a=np.array([0.77459]), b=np.array([0.82141]))  # 4.682
-    assert class_scores(iou, ['x']) == [Score('x', [77.5, 82.1], 4.6)]
+    # a false pixel of a class that no mask shows is a 0 in mIoU, as in MMSeg's
+    assert mean_score(runs) == Score('mean', [25.0, 25.0], 0.0)
+    third = class_scores(both(a=[1, 3], b=[2, 3], c=[9, 3]), ['x', 'y'])
+    assert third == [Score('x', [10.0, 20.0, 90.0]), Score('y', [30.0, 30.0, 30.0])]
 
 
-def test_other_numbers_of_runs_are_sorted_by_the_mean():
-    iou = dict(a=np.array([0.1, 0.3]), b=np.array([0.2, 0.3]), c=np.array([0.9, 0.3]))
-    scores = class_scores(iou, ['x', 'y'])
-    assert scores == [Score('x', [10.0, 20.0, 90.0]), Score('y', [30.0, 30.0, 30.0])]
-    table = score_table(scores, list(iou))
-    assert table.header == ['class', 'a', 'b', 'c'] and table.rows[1] == ['y', *['30.0'] * 3]
+def test_the_difference_is_that_of_what_is_shown():
+    pixels = [np.array([[[n, 100000 - n], [0, 0]]]) for n in (77459, 82141)]  # 4.682
+    runs = dict(zip('ab', map(Evaluation, pixels)))
+    assert class_scores(runs, ['x', 'y']) == [Score('x', [77.5, 82.1], 4.6)]
 
 
-def test_absent_classes_are_left_out_of_the_mean():
-    iou = dict(only=np.array([0.5, np.nan]))
-    scores = [*class_scores(iou, ['x', 'y']), mean_score(iou)]
-    assert score_table(scores, ['only']).rows == [['x', '50.0'], ['y', ''], ['mean', '50.0']]
-    pair = class_scores(dict(a=np.array([np.nan]), b=np.array([0.2])), ['y'])
-    assert score_table(pair, ['a', 'b']).rows == [['y', '', '20.0', '']]
+def test_classes_that_no_run_finds_share_a_row():
+    zero = [Score(name, [0.0, 0.0], 0.0) for name in 'zyxwv']
+    scores = [Score('a', [0.0, 1.0], 1.0), *zero, Score('mean', [0.0, 0.2], 0.2)]
+    assert score_table(scores, ['one', 'two']).rows == [
+        ['a', '0.0', '1.0', '+1.0'],
+        ['5 found by no run: z, y, x, w, …', '0.0', '0.0', ''],
+        ['mean', '0.0', '0.2', '+0.2'],
+    ]
+    one = score_table([scores[1], scores[-1]], ['one', 'two'])
+    assert [row[0] for row in one.rows] == ['z', 'mean']
 
 
-def verdict_on(**iou):
-    iou = {name: np.array(values) for name, values in iou.items()}
-    classes = ['x', 'y', 'z'][: len(next(iter(iou.values())))]
-    return mean_verdict(list(iou), class_scores(iou, classes), mean_score(iou))
+def verdict_on(**right):
+    runs = {n: v if isinstance(v, Evaluation) else evaluation(*v) for n, v in right.items()}
+    return mean_verdict(runs, class_scores(runs, ['x', 'y', 'z', 'w']))
 
 
 def test_it_says_who_is_ahead_and_where():
-    sup, cct = [0.5, 0.4, np.nan], [0.7, 0.3, np.nan]
-    assert verdict_on(sup=sup, CCT=cct) == (
-        'CCT is ahead of sup by 5.0 points: 50.0 against 45.0 % mIoU. It is better in 1 of 2 '
-        'classes, worse in 1; biggest gain: x (+20.0); biggest loss: y (−10.0). One run each: '
-        'another seed gives another figure.'
+    assert verdict_on(sup=[5, 4], CCT=[7, 3]) == (
+        'CCT is ahead of sup by 3.3 points: 33.3 against 30.0 % mIoU. It is better in 1 of 2 '
+        'classes, worse in 1; biggest gain: x (+20.0); biggest loss: y (−10.0). Single runs: '
+        'expect other numbers with another seed.'
     )
-    assert verdict_on(sup=cct, CCT=sup).startswith('CCT is behind sup by 5.0 points: 45.0 against')
-    assert 'better in 2 of 2 classes, worse in 0; biggest gain: x (+20.0). One' in verdict_on(
-        sup=sup, CCT=[0.7, 0.5, np.nan]
+    assert verdict_on(sup=[7, 3], CCT=[5, 4]).startswith('CCT is behind sup by 3.3 points: 30.0')
+    assert 'better in 0 of 1 classes, worse in 1; 2 found by neither; biggest loss' in verdict_on(
+        sup=[5, 0, 0], CCT=[4, 0, 0]
     )
+    assert verdict_on(one=[5]) == 'mIoU on the test set: one 25.0 %.'
 
 
-def test_ties_are_told():
-    said = verdict_on(sup=[0.5, 0, 0], CCT=[0.4, 0, 0])
-    assert 'better in 0 of 3 classes, worse in 1 and equal in 2; biggest loss: x (−10.0).' in said
-    assert verdict_on(sup=[0.5, 0.4], CCT=[0.5002, 0.3998]).startswith(
-        'CCT is level with sup: 45.0 against 45.0 % mIoU. It is better in 0 of 2 classes, worse '
-        'in 0 and equal in 2. One run each'
-    )
-    assert verdict_on(one=[0.5]) == 'mIoU on the test set: one 50.0 %.'
+def test_runs_are_level_within_what_one_pair_cannot_show():
+    same = verdict_on(sup=[5, 5], CCT=[5, 5])
+    assert same.startswith('CCT is level with sup: 33.3 against 33.3 % mIoU; less than 0.5 points')
+    few = [evaluation(*right, images=5).confusion for right in ([9, 9], [5, 5])]
+    good, mixed = few[0], np.concatenate([few[0][:4], few[1][:1]])
+    said = verdict_on(sup=Evaluation(good), CCT=Evaluation(mixed))
+    assert 'CCT is level with sup' in said and 'a single test image moves the difference by' in said
 
 
 def test_of_two_classes_the_foreground_is_the_headline_and_has_more_scores():
-    run = Evaluation(np.array([0.99, 0.25]), np.ones(1), np.array([[9, 2], [11, 4], [9, 6]]))
-    none = Evaluation(np.array([0.9, 0]), np.ones(1), np.array([[9, 0], [9, 0], [9, 6]]))
+    run = Evaluation(np.array([[[9, 2], [4, 2]]]))
+    none = Evaluation(np.array([[[11, 0], [6, 0]]]))
     classes = ['background', 'crack']
     scores, said = foreground_scores(dict(sup=none, CCT=run), classes, 1)
     assert scores == [

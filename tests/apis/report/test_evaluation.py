@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 import torch
 import world
-from mmengine.config import Config
 from mmengine.runner import Runner
 
-from mmseg_cct.apis.finished_runs import evaluate, predict_images
-from mmseg_cct.apis.report.report import _seconds_per_iteration, _validation_notes, write_report
+from mmseg_cct.apis.report.evaluation import Evaluation, evaluate, predict_images
+from mmseg_cct.apis.report.report import write_report
 from mmseg_cct.apis.run import Run
 from mmseg_cct.engine.safe_loading import load_data
 from mmseg_cct.errors import UserError
@@ -41,26 +40,6 @@ def test_the_iou_of_an_image_is_that_of_its_picture(compared):
         assert evaluation.image_miou[index] == pytest.approx(np.mean(by_class))
 
 
-@pytest.mark.parametrize('run', ['x, n = 20=empty', 'x=lr=0.1'])
-def test_names_and_folders_may_hold_an_equals_sign(run, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for folder in ('empty', 'lr=0.1'):
-        (tmp_path / folder).mkdir()
-    with pytest.raises(SystemExit):
-        world.run_tool('report', run, '--out', 'out')
-    folder = 'empty' if 'n = 20' in run else 'lr=0.1'
-    assert capsys.readouterr().err.startswith(f'error: {folder}: holds no config')
-
-
-def test_incomplete_runs_are_named(tmp_path):
-    with pytest.raises(UserError, match='holds no config'):
-        write_report(dict(a=tmp_path), tmp_path / 'out')
-    with pytest.raises(UserError, match='no run; expected at least one'):
-        write_report({}, tmp_path / 'out')
-    with pytest.raises(UserError, match=r"run 'a\\n# b': more than one line; expected a name on o"):
-        write_report({'a\n# b': tmp_path}, tmp_path / 'out')
-
-
 def test_classes_in_another_order_than_the_checkpoints_are_refused(compared, tmp_path):
     shutil.copytree(compared / 'cct', tmp_path / 'run')
     content = load_data(str(tmp_path / 'run/iter_2.pth'), 'iter_2.pth')
@@ -88,18 +67,18 @@ def test_a_test_set_that_gives_no_iou_is_named(compared, tmp_path, mask, message
         evaluate(run)
 
 
-def test_the_time_of_an_iteration_is_the_median_of_those_that_train():
-    logs = [dict(step=step, lr=1, time=time) for step, time in enumerate((9.0, 0.2, 0.3, 0.1), 1)]
-    logs.append(dict(step=4, mIoU=5.0, time=50.0))  # of a validation
-    run = Run(Config(), '', 'a')
-    run.scalars = logs
-    assert _seconds_per_iteration(run) == '0.25'
-
-
-def test_a_validation_set_of_its_own_is_no_test_set(compared):
+def test_a_prediction_that_is_not_finite_is_named(compared):
     run = Run.open(compared / 'cct', name='CCT')
-    (line,) = _validation_notes(run, ['car'])
-    run.scalars = [{'IoU.car': 50.0}]
-    first, _ = _validation_notes(run, ['car', 'rust'])
-    assert 'rust' in first
-    assert line.startswith('only 2 validation images')
+    run.predictor.model.decode_head.conv_seg.weight.data[0] = np.nan
+    with pytest.raises(UserError, match='logits are not finite'):
+        evaluate(run)
+
+
+def test_scores_of_a_confusion_by_hand():
+    """Two images, three classes: the last one in no mask, but predicted on two pixels."""
+    first, second = [[3, 1, 0], [0, 0, 0], [0, 0, 0]], [[1, 0, 1], [2, 2, 1], [0, 0, 0]]
+    found = Evaluation(np.array([first, second]))
+    np.testing.assert_allclose(found.iou, [4 / 8, 2 / 6, 0])  # as MMSeg's IoUMetric
+    assert found.shown.tolist() == [True, True, False]
+    np.testing.assert_allclose(found.image_miou, [3 / 4, (1 / 4 + 2 / 5) / 2])
+    assert found.confusions(2) == [(1, 0, 2 / 5), (0, 1, 1 / 5)]

@@ -1,0 +1,105 @@
+"""What runs predict on their test set: the confusions of each, and chosen images."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch.utils.data import Subset
+
+from mmseg_cct.datasets.files.images import as_rgb
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
+from mmseg_cct.errors import UserError
+
+from ..run import Run
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Pixels of a test set by image, true class and predicted class, `(N, C, C)`."""
+
+    confusion: np.ndarray
+
+    @property
+    def iou(self) -> np.ndarray:
+        """IoU by class over all images, `(C,)` in [0, 1]; nan for one without a pixel."""
+        return iou_of(self.confusion.sum(0))
+
+    @property
+    def shown(self) -> np.ndarray:
+        """Whether any mask shows each class, `(C,)`."""
+        return self.confusion.sum((0, 2)) > 0
+
+    @property
+    def image_miou(self) -> np.ndarray:
+        """The mean IoU of each image over the classes that it shows, `(N,)`."""
+        in_truth = self.confusion.sum(2) > 0
+        return np.where(in_truth, iou_of(self.confusion), 0).sum(1) / in_truth.sum(1).clip(1)
+
+    def confusions(self, number: int) -> list[tuple[int, int, float]]:
+        """Finds the largest confusions: true class, predicted class, share of all wrong pixels."""
+        wrong = self.confusion.sum(0) * (1 - np.eye(self.confusion.shape[-1], dtype=int))
+        highest = np.argsort(-wrong, axis=None, kind='stable')[:number]
+        pairs = zip(*np.unravel_index(highest, wrong.shape))
+        return [(int(t), int(p), float(wrong[t, p] / wrong.sum())) for t, p in pairs if wrong[t, p]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A test image with its ground truth and a prediction."""
+
+    name: str  # of the file, or the number of an image without one
+    image: np.ndarray  # (H, W, 3) uint8, RGB
+    truth: np.ndarray  # (H, W) class ids
+    prediction: np.ndarray  # (H, W) class ids
+
+
+def iou_of(confusion: np.ndarray) -> np.ndarray:
+    """IoU `(…, C)` from pixels by true and predicted class `(…, C, C)`; nan without a pixel."""
+    right = np.diagonal(confusion, axis1=-2, axis2=-1)
+    union = confusion.sum(-1) + confusion.sum(-2) - right
+    return np.divide(right, union, out=np.full(right.shape, np.nan), where=union > 0)
+
+
+def evaluate(run: Run) -> Evaluation:
+    """Evaluates a run on its whole test set.
+
+    Raises:
+        UserError: Nothing in the test set is labelled, or a prediction is not finite.
+    """
+    key, num_classes = 'test_dataloader.dataset', len(run.test_loader.dataset.metainfo['classes'])
+    confusions = []
+    for batch in run.test_loader:
+        for sample, ids in zip(batch['data_samples'], run.predictor.class_ids(batch)):
+            if 'gt_sem_seg' not in sample:
+                raise UserError(f'{run.name}: {key}', 'has no masks', 'labelled images')
+            truth, predicted = _truth(sample), ids.cpu().numpy()
+            known = truth != IGNORE_INDEX
+            pairs = truth[known].astype(np.int64) * num_classes + predicted[known]
+            counts = np.bincount(pairs, minlength=num_classes**2)
+            confusions.append(counts.reshape(num_classes, num_classes).astype(np.int32))
+    found = Evaluation(np.stack(confusions))
+    if not found.shown.any():
+        raise UserError(f'{run.name}: {key}', 'no pixel with a class', 'labelled images')
+    return found
+
+
+def predict_images(run: Run, indices: Sequence[int]) -> list[Picture]:
+    """Predicts chosen images of the test set, in the order of their indices."""
+    loader = run.test_loader
+    pictures = []
+    for index, item in zip(indices, Subset(loader.dataset, indices)):
+        (ids,) = run.predictor.class_ids(loader.collate_fn([item]))
+        sample = item['data_samples']
+        path = sample.metainfo.get('img_path')
+        image = as_rgb(item['inputs'].numpy().transpose(1, 2, 0))
+        name = Path(path).name if path else f'image {index}'
+        pictures.append(Picture(name, image, _truth(sample), ids.cpu().numpy()))
+    return pictures
+
+
+def _truth(sample: Any) -> np.ndarray:
+    """Returns the true ids of a sample, `(H, W)`."""
+    ids: np.ndarray = sample.gt_sem_seg.data.squeeze(0).cpu().numpy()
+    return ids
