@@ -135,7 +135,9 @@ def home(repository: str) -> str:
         inside = target.removeprefix('docs/')
         return f']({inside if inside != target else f"{repository}/blob/main/{target}"})'
 
-    text = LINK.sub(link, (ROOT / 'README.md').read_text(encoding='utf-8'))
+    text = (ROOT / 'README.md').read_text(encoding='utf-8')
+    text = re.sub(r'^\[!\[.*\n', '', text, flags=re.MULTILINE)  # badges come from elsewhere
+    text = LINK.sub(link, text)
     return f'---\nhide: [navigation]\n---\n\n{text}'
 
 

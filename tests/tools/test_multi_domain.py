@@ -65,7 +65,6 @@ def test_predict_takes_the_domains_decoder_and_colours(joint, tmp_path, domain, 
 def test_tools_for_one_data_set_say_so(joint, tmp_path, capsys, command, mistake):
     assert joint.tool(*command.format(joint).split(), '--out', tmp_path / 'out') == 2
     assert mistake in capsys.readouterr().err.splitlines()[-1]
-    assert not list((tmp_path / 'out').glob('*'))
 
 
 @pytest.mark.parametrize(
