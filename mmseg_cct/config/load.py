@@ -58,7 +58,6 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     file = find_config(config_file)
     config = read_config(file)
     check_sections(config)
-    _forget_old_hooks(config)
     options = dict(options)
     method, labels = options.pop('method', None), options.pop('labels', None)
     if method is not None:
@@ -77,18 +76,6 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     check_values(config)
     _check_domains(config)
     return config
-
-
-def _forget_old_hooks(config: Config) -> None:
-    """Drops what runs before have dumped and today's hooks do not know."""
-    hooks = config.get('default_hooks') or {}
-    if at(hooks, 'calibration.type') == 'CalibrationHook':
-        del hooks['calibration']  # it logged, and changed nothing
-    if at(hooks, 'resume.checkpoint'):  # by a resumed training
-        config.load_from, config.resume = None, False
-    dumped = dict(resume='checkpoint', preflight='load_from', findings='method')
-    for name, argument in dumped.items():
-        (hooks.get(name) or {}).pop(argument, None)
 
 
 def chosen_method(config_file: str, options: Mapping[str, Any]) -> str:

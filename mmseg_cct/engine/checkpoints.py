@@ -8,13 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.config import Config
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.runner.checkpoint import CheckpointLoader
 
-from mmseg_cct.config.walk import at, listed, settings_of
-from mmseg_cct.engine.checkpoint_content import require_known_types
-from mmseg_cct.engine.foreign_config import saved_config
 from mmseg_cct.engine.weights import require_finite_weights, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
@@ -24,7 +20,6 @@ from .safe_loading import find_damage
 
 # State that a resume needs, apart from the weights.
 _TRAINING_STATE = ('meta', 'optimizer', 'message_hub')
-_NORMALISATION = ('mean', 'std', 'bgr_to_rgb', 'rgb_to_bgr')
 
 
 @register_backend('atomic_local')
@@ -57,34 +52,27 @@ def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
 
 
 def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> None:
-    """Checks that a checkpoint holds weights, all of them finite, in mmengine's types.
+    """Checks that a checkpoint holds weights, dense and finite, and names of classes, if any.
 
     If a `training` goes on from it, BatchNorm's averages may be non-finite: those in the checkpoint
     from before a non-finite loss have already seen that batch.
     """
-    if not isinstance(content, Mapping) or not any(
-        isinstance(value, torch.Tensor) for value in weights(content).values()
-    ):
+    state = weights(content) if isinstance(content, Mapping) else {}
+    if not state:
         raise UserError(checkpoint, 'holds no weights', 'a checkpoint with state_dict')
-    require_known_types(content, checkpoint, training)
-    require_finite_weights(weights(content), checkpoint, training)
+    for name, value in state.items():
+        if not isinstance(value, torch.Tensor):
+            found = f'its weight {name} is of type {type(value).__name__}'
+            raise UserError(checkpoint, found, 'a tensor')
+    require_finite_weights(state, checkpoint, training)
+    meta = content.get('meta') or {}
+    data = meta.get('dataset_meta') if isinstance(meta, Mapping) else meta
+    if not isinstance(data, Mapping | None) or not _are_names((data or {}).get('classes') or ()):
+        raise UserError(checkpoint, 'its meta is none of a training', 'names of classes in it')
 
 
-def warn_of_other_preprocessing(
-    config: Config, content: Mapping[str, Any], checkpoint: str
-) -> None:
-    """Logs where a config normalises images differently from the training of a checkpoint."""
-    try:
-        trained = saved_config(content, checkpoint, is_built=False)
-    except UserError:  # only this warning needs the saved config
-        return
-    for key, value in settings_of(config.model, 'model'):
-        *_, part, name = ('', *key.split('.'))
-        earlier = at(trained or {}, key)
-        if part != 'data_preprocessor' or name not in _NORMALISATION or earlier is None:
-            continue
-        if listed(value) != listed(earlier):  # a tuple is a list
-            warn(f'{key}={value}: expected {earlier}, with which {checkpoint} was trained')
+def _are_names(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
 
 
 def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:

@@ -7,9 +7,13 @@ loaders of all schemes are replaced through its own registry, so every way into 
 `--resume`, `load_from`, `init_cfg` and the tools.
 """
 
+import argparse
+import codecs
 import contextlib
+import datetime
 import io
 import os
+import pathlib
 import pickle
 import re
 import zipfile
@@ -23,7 +27,7 @@ from urllib.request import urlopen
 
 import numpy as np
 import torch
-from mmengine.dist import barrier, get_rank
+from mmengine.dist import all_gather_object
 from mmengine.fileio import get_file_backend
 from mmengine.logging import HistoryBuffer
 from mmengine.optim.scheduler.param_scheduler import OneCycleParamScheduler
@@ -37,7 +41,6 @@ from mmengine.runner.checkpoint import (
 )
 from mmengine.utils import digit_version
 
-from mmseg_cct.engine.checkpoint_content import require_plain_tensors
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 
@@ -51,12 +54,15 @@ _ZOOS = {
 }
 # Since 2.6, `safe_globals` takes a type together with the name that files use for it.
 _TORCH_TAKES_NAMES = digit_version(torch.__version__) >= digit_version('2.6')
-# First bytes of an archive, and of a pickle written by torch before 1.6.
-_STARTS = (b'PK', b'\x80')
 # Messages of torch's unpickler about a name that is not allowed.
 _REFUSED = re.compile(
     r'GLOBAL (\S+)|unrecognized function (.*?)(?: which|\.|$)|allowlisted via .* but got (.*)'
 )
+# What networks compute and count in; torch has operations for float8 and the like only on GPUs.
+_DTYPES = {
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64),
+    *(torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool),
+}
 
 
 def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any = 'cpu') -> Any:
@@ -75,7 +81,7 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
         meta = content.get('meta') if isinstance(content, dict) else None
         if isinstance(meta, dict) and isinstance(meta.get('config'), str):
             del meta['config']  # mmengine's `Runner.resume` would run it as Python
-        require_plain_tensors(content, name)
+        _require_dense_tensors(content, name)
         return content
     except UserError:
         raise
@@ -90,8 +96,7 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
                 'state_dict alone)',
             ) from None
         found = f'cannot be read ({error_line(error, 120)})'
-        expected = 'a whole file that torch.save or a training wrote'
-        raise UserError(name, found, expected) from error
+        raise UserError(name, found, 'a whole file of torch.save') from error
 
 
 def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
@@ -102,24 +107,39 @@ def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
         opened = file if isinstance(file, io.BytesIO) else stack.enter_context(open(file, 'rb'))
         start = opened.read(24)
         opened.seek(0)
-        if not start:
-            return 'empty'
-        if not start.startswith(_STARTS):
-            return f'begins with {start!r}, as no checkpoint does'
-        if not start.startswith(b'PK'):
+        if start.startswith(b'\x80'):  # a pickle
             return None
+        if not start.startswith(b'PK'):
+            return f'begins with {start!r}, as no checkpoint does'
         try:
-            if not zipfile.is_zipfile(opened):  # the index is at the end of the file
-                return f'not a whole checkpoint, {opened.seek(0, os.SEEK_END)} bytes'
             with zipfile.ZipFile(opened) as archive:
                 torn = archive.testzip()
-                if not any(name.endswith('data.pkl') for name in archive.namelist()):
-                    return 'an archive without data.pkl, so no checkpoint'
         except Exception as error:  # also RuntimeError if a flipped bit says "encrypted"
             return f'damaged: {one_line(error)}'
         finally:
             opened.seek(0)
     return None if torn is None else f'damaged: its entry {torn} does not have its checksum'
+
+
+def _require_dense_tensors(content: Any, checkpoint: str) -> None:
+    """Checks that every tensor is dense, of a known type, and no larger than what is stored.
+
+    An expanded one of a few bytes could fill the memory; others have no values to train on.
+    """
+    todo, seen = [('', content)], set()
+    while todo:
+        key, value = todo.pop()
+        if isinstance(value, torch.Tensor):
+            is_dense = value.layout is torch.strided and not (value.is_meta or value.is_nested)
+            if not is_dense or value.dtype not in _DTYPES:
+                found = f'{key} is a tensor of {value.layout}, {value.dtype}, on {value.device}'
+                raise UserError(checkpoint, found, 'dense tensors of usual types')
+            if value.numel() * value.element_size() > value.untyped_storage().nbytes():
+                raise UserError(checkpoint, f'{key} is larger than what is stored of it')
+        elif isinstance(value, (Mapping, list, tuple)) and id(value) not in seen:
+            seen.add(id(value))  # a list may hold itself
+            items = value.items() if isinstance(value, Mapping) else enumerate(value)
+            todo += ((f'{key}.{name}' if key else str(name), part) for name, part in items)
 
 
 def register_safe_loaders() -> None:
@@ -181,12 +201,17 @@ def load_from_file(filename: str, map_location: Any = None) -> Any:
 
 
 def load_from_http(filename: str, map_location: Any = None) -> Any:
-    """Loads a file from torch's cache; rank 0 downloads it if it is missing."""
-    url = address_of(filename)
+    """Loads a file from torch's cache; a process of each machine downloads it if it is missing."""
+    url, failure = address_of(filename), None
     assert url is not None  # holds for the schemes that this loader is registered for
-    if get_rank() == 0:
-        download(url, filename)
-    barrier()
+    if os.environ.get('LOCAL_RANK', '0') == '0':
+        try:
+            download(url, filename)
+        except UserError as error:
+            failure = str(error)
+    # The others wait here, and none goes on if a machine has no file.
+    if failures := [*filter(None, all_gather_object(failure))]:
+        raise UserError(failures[0])
     content = load_data(cached_file(url), filename, map_location)
     # Older classifiers keep their backbone's weights under a prefix.
     strip = mmengine_checkpoint._process_mmcls_checkpoint
@@ -222,19 +247,32 @@ def _number(dtype: np.dtype, *data: Any) -> Any:
 
 _make_scalar: Any = np.float64(0).__reduce__()[0]
 _make_array: Any = np.zeros(0).__reduce__()[0]
-_DTYPES = {
+_NUMPY_TYPES = {
     type(np.dtype(code)) for code in np.typecodes['AllInteger'] + np.typecodes['Float'] + '?'
 }
 _SAVED_METHODS: Mapping[type, tuple[str, ...]] = {
     HistoryBuffer: ('min', 'max', 'current', 'mean'),
     OneCycleParamScheduler: ('_annealing_cos', '_annealing_linear'),
 }
+# Arguments of a program and a date in `meta`, as in the files of MAE and DINO.
+_NOTES = (argparse.Namespace, datetime.date, datetime.datetime, datetime.timedelta)
 _ALLOWED: Mapping[str, Any] = {
-    **{f'{kind.__module__}.{kind.__qualname__}': kind for kind in (*_DTYPES, *_SAVED_METHODS)},
+    **{
+        f'{kind.__module__}.{kind.__qualname__}': kind
+        for kind in (*_NUMPY_TYPES, *_SAVED_METHODS, *_NOTES)
+    },
+    # a path of any system, in files of any Python
+    **{
+        f'{module}.{kind}Path': getattr(pathlib, f'Pure{kind.removeprefix("Pure")}Path')
+        for module in ('pathlib', 'pathlib._local')
+        for kind in ('Posix', 'Windows', 'PurePosix', 'PureWindows')
+    },
     'numpy.dtype': np.dtype,
     'numpy.ndarray': np.ndarray,
     'builtins.slice': slice,
+    'builtins.set': set,
     'builtins.getattr': _saved_method,
+    '_codecs.encode': codecs.encode,  # bytes, as pickles of numpy 1 have them
     # numpy 1 and 2 name their modules differently, and each reads the other's files
     **{
         f'{core}.multiarray.{name}': function
@@ -258,9 +296,9 @@ class _Unpickler(pickle.Unpickler):
         return allowed[f'{module}.{name}']
 
 
-def _unpickle(*args: Any, **kwargs: Any) -> Any:
-    return _Unpickler(*args, **kwargs).load()
-
-
 # The parts of the module `pickle` that torch uses.
-_PICKLE = SimpleNamespace(__name__='allowlisted', Unpickler=_Unpickler, load=_unpickle)
+_PICKLE = SimpleNamespace(
+    __name__='allowlisted',
+    Unpickler=_Unpickler,
+    load=lambda *args, **kwargs: _Unpickler(*args, **kwargs).load(),
+)

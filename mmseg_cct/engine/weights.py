@@ -60,11 +60,11 @@ def require_matching_weights(
     mmengine only logs what does not fit and leaves those weights random. With `training`, the parts
     that only training uses must match too, and the checkpoint may have no other weights.
     """
-    found, expected = _shapes(weights(content)), _shapes(model.state_dict())
+    found, expected = _forms(weights(content)), _forms(model.state_dict())
     wrong = [
-        f'{name} is {found.get(name, "missing")}, expected {shape}'
-        for name, shape in expected.items()
-        if found.get(name) != shape
+        f'{name} is {found.get(name, "missing")}, expected {form}'
+        for name, form in expected.items()
+        if found.get(name) != form
         and (training or not is_training_only(name, type(model)))
         # A counter that checkpoints of other programs lack.
         and not (name not in found and name.endswith('num_batches_tracked'))
@@ -185,6 +185,14 @@ def _require_half(
             f'{file} has {fitting} of the {len(expected)} weights of {network} in its shape; '
             f'expected at least half{hint}'
         )
+
+
+def _forms(state: Mapping[str, Tensor]) -> dict[str, str]:
+    """Describes shape and kind; whole numbers would be cast to weights without a word."""
+    return {
+        name: f'{tuple(value.shape)}{"" if value.is_floating_point() else " of whole numbers"}'
+        for name, value in state.items()
+    }
 
 
 def _shapes(state: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

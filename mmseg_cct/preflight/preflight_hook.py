@@ -20,7 +20,6 @@ from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.checkpoints import (
     check_checkpoint,
     require_training_state,
-    warn_of_other_preprocessing,
 )
 from mmseg_cct.engine.findings import absent_from
 from mmseg_cct.engine.models import unwrap_model
@@ -102,8 +101,6 @@ class PreflightHook(Hook):
         check_checkpoint(checkpoint, name, training=resumed)
         if resumed:
             require_training_state(checkpoint, name)
-        else:
-            warn_of_other_preprocessing(runner.cfg, checkpoint, name)
         if isinstance(runner._train_loop, BaseLoop):
             raise_problems(_checkpoint_problems(runner.train_dataloader.dataset, checkpoint))
             if not resumed:

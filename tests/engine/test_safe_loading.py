@@ -2,6 +2,9 @@ import collections
 import io
 import os
 import pickle
+from argparse import Namespace
+from datetime import datetime
+from pathlib import PosixPath, PurePosixPath
 
 import numpy as np
 import pytest
@@ -33,7 +36,8 @@ def good():
     log = HistoryBuffer([1.0, 2.0], [1, 1])
     return dict(
         state_dict=collections.OrderedDict(a=torch.arange(3.0)),
-        meta=dict(iter=3, cfg='a = 1', size=(1, 2), part=slice(1, 2)),
+        meta=dict(iter=3, cfg='a = 1', size=(1, 2), part=slice(1, 2), at=datetime(2026, 1, 2)),
+        args=Namespace(lr=0.1, out=PosixPath('x/y'), names={'a'}, raw=b'\xff'),
         message_hub=dict(
             log_scalars=collections.OrderedDict(loss=log),
             runtime_info=dict(lr=np.float32(0.5), n=np.int64(3), yes=np.bool_(True)),
@@ -70,6 +74,8 @@ def test_what_a_training_saves_loads_and_the_list_of_the_process_stays(save):
     assert hub['runtime_info'] == dict(lr=0.5, n=3, yes=True)
     assert hub['array'].tolist() == [0, 1, 2]
     assert loaded['meta'] == good()['meta']
+    args = Namespace(lr=0.1, out=PurePosixPath('x/y'), names={'a'}, raw=b'\xff')
+    assert loaded['args'] == args
 
 
 @pytest.mark.parametrize('kind', ['cos', 'linear'])
@@ -128,9 +134,9 @@ def test_every_scheme_loads_data_alone(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ('content', 'damage'),
     [
-        (b'', 'empty'),
+        (b'', "begins with b''"),
         (b'<!DOCTYPE html><html>404</html>', "begins with b'<!DOCTYPE html>.*, as no checkpoint"),
-        (b'PK\x03\x04' + bytes(900), 'not a whole checkpoint, 904 bytes'),
+        (b'PK\x03\x04' + bytes(900), 'damaged: File is not a zip file'),
     ],
 )
 def test_what_is_no_checkpoint_is_described(tmp_path, content, damage):
@@ -169,3 +175,79 @@ def test_weights_are_finite(tmp_path, value):
     torch.save(state, path)
     with pytest.raises(UserError, match=r'1 of its weights are NaN or infinite, the first is w;'):
         read_checkpoint(path, training=True)
+
+
+TENSORS = {
+    'sparse': lambda: torch.eye(2).to_sparse(),
+    'without values': lambda: torch.empty(2, device='meta'),
+    'expanded': lambda: torch.zeros(1).expand(2**43),
+    'quantized': lambda: torch.quantize_per_tensor(torch.eye(2), 0.1, 0, torch.qint8),
+    'float8': lambda: torch.eye(2).to(torch.float8_e4m3fn),
+}
+
+
+@pytest.mark.parametrize('kind', TENSORS)
+def test_a_tensor_that_nothing_can_use_is_named_at_every_door(kind, tmp_path):
+    path = str(tmp_path / 'x.pth')
+    torch.save(dict(state_dict=dict(weight=TENSORS[kind]())), path)
+    for read in (read_checkpoint, lambda file: load_checkpoint(nn.Linear(2, 2), file)):
+        with pytest.raises(UserError, match=r'x\.pth: state_dict\.weight is '):
+            read(path)
+
+
+def holds_itself():
+    content = dict(state_dict=dict(w=torch.ones(1)), meta={})
+    content['meta']['more'] = [content['meta']]
+    return content
+
+
+W = torch.ones(1)
+
+
+@pytest.mark.parametrize(
+    ('content', 'is_right'),
+    [
+        (holds_itself(), True),
+        (dict(w=W), True),
+        (dict(state_dict=dict(w=torch.eye(3)[:, 1:].T), meta=None), True),
+        (dict(state_dict=dict(w=W), meta=dict(dataset_meta=dict(classes=['a']))), True),
+        (dict(state_dict=dict(w=W), meta=dict(dataset_meta=dict(classes='a'))), False),
+        (dict(state_dict=dict(w=W), meta=dict(dataset_meta=['a'])), False),
+        (dict(state_dict=dict(w=W), meta=[1]), False),
+        (dict(state_dict=dict(w=None)), False),
+        (dict(state_dict=dict(w=[1.0])), False),
+        (dict(state_dict=dict(w='text')), False),
+        (dict(state_dict=[1.0]), False),
+        ([W], False),
+    ],
+)
+def test_weights_are_tensors_and_classes_are_names(content, is_right, tmp_path):
+    path = str(tmp_path / 'x.pth')
+    torch.save(content, path)
+    if is_right:
+        assert list(read_checkpoint(path)['state_dict']) == ['w']
+    else:
+        with pytest.raises(UserError) as error:
+            read_checkpoint(path)
+        assert error.value.problems[0].key == path
+
+
+def test_every_machine_downloads_once_and_all_end_if_one_cannot(tmp_path, monkeypatch):
+    """Of two processes; the other's failure comes from `all_gather_object`."""
+    monkeypatch.setattr(torch.hub, 'get_dir', lambda: str(tmp_path))
+    fetched, failures = [], []
+
+    def fetch(url, place):
+        fetched.append(url)
+        (tmp_path / 'checkpoints').mkdir(exist_ok=True)
+        torch.save(dict(w=W), tmp_path / 'checkpoints/x.pth')
+
+    monkeypatch.setattr(safe_loading, 'download', fetch)
+    monkeypatch.setattr(safe_loading, 'all_gather_object', lambda mine: [mine, *failures])
+    for local_rank in ('0', '1'):  # of rank 8 and 9, say
+        monkeypatch.setenv('LOCAL_RANK', local_rank)
+        assert safe_loading.load_from_http('https://x.org/x.pth').keys() == {'w'}
+    assert len(fetched) == 1
+    failures.append('x: could not be downloaded')
+    with pytest.raises(UserError, match='could not be downloaded'):
+        safe_loading.load_from_http('https://x.org/x.pth')
