@@ -1,7 +1,10 @@
 """Installs mmseg_cct: `pip install .`, for development `pip install -e .[weak,dev]`."""
 
+import os
 import re
 import runpy
+import shutil
+import tempfile
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -11,7 +14,7 @@ ROOT = Path(__file__).parent
 VERSION = runpy.run_path(str(ROOT / 'mmseg_cct' / 'version.py'))['__version__']
 STACK = runpy.run_path(str(ROOT / 'mmseg_cct' / 'stack.py'))['MAINTAINED']
 
-REPOSITORY = 'https://github.com/mmseg-cct/mmseg_cct'
+REPOSITORY = 'https://github.com/mmseg-cct/mmseg-cct'
 
 # mmpretrain imports torchvision and does not declare it.
 MMPRETRAIN = ['onedl-mmpretrain>=1.3.6,<1.4', 'torchvision']
@@ -33,6 +36,13 @@ def index_page() -> str:
     text = re.sub(r'(!\[[^\]]*\]\()(?!https?:)', rf'\1{REPOSITORY}/raw/main/', text)
     return re.sub(r'((?<!!)\[[^\]]+\]\()(?!https?:|#)', rf'\1{REPOSITORY}/blob/main/', text)
 
+
+# What was built before would bring files back that are gone since.
+shutil.rmtree(ROOT / 'build' / 'lib', ignore_errors=True)
+options = {}
+if not os.access(ROOT, os.W_OK):  # setuptools writes its notes beside the source
+    scratch = tempfile.mkdtemp()
+    options = dict(egg_info=dict(egg_base=scratch), build=dict(build_base=scratch))
 
 setup(
     name='mmseg_cct',
@@ -74,6 +84,10 @@ setup(
     ],
     license_files=['LICENSE'],
     packages=find_packages(include=['mmseg_cct', 'mmseg_cct.*']),
+    # An editable installation is then a path. Otherwise it is a finder that Python asks last, and
+    # from the folder of a clone named mmseg_cct, the clone would be imported as an empty package.
+    package_dir={'': '.'},
+    options=options,
     # Links into the checkout, which a build follows; the scripts that install the project stay out.
     package_data={
         'mmseg_cct': [

@@ -48,6 +48,11 @@ def built(project_root, tmp_path_factory):
         opened.extraction_filter = getattr(tarfile, 'data_filter', None)  # from 3.11.4 on
         opened.extractall(folder / 'unpacked')
     (unpacked,) = (folder / 'unpacked').iterdir()
+    stale = unpacked / 'build/lib/mmseg_cct/gone.py'  # of an earlier build
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    (folder / 'editable').mkdir()
+    run('-c', build.format('editable'), folder / 'editable', cwd=unpacked)
     run('-c', build.format('wheel'), folder, cwd=unpacked)
     (wheel,) = folder.glob('*.whl')
     with zipfile.ZipFile(wheel) as opened:
@@ -75,14 +80,22 @@ def test_the_wheel_has_code_configs_lists_and_tools(built, project_root):
     assert files(shipped / 'tools', '.sh') == scripts
     assert (shipped / 'model-index.yml').is_file()
     assert not [path for path in built.installed.rglob('*') if path.is_symlink()]
+    assert not (built.installed / 'mmseg_cct/gone.py').exists()
 
 
 def test_the_source_archive_is_complete(built, project_root):
     for folder in ('benchmarks', 'configs', 'docs', 'examples', 'tests', 'tools'):
         kinds = ('.py', '.sh', '.md', '.png', '.txt', '.yml')
         assert files(built.source / folder, *kinds) == files(project_root / folder, *kinds)
-    for name in ('CHANGELOG.md', 'CITATION.cff', 'LICENSE', 'README.md', 'mkdocs.yml'):
+    for name in ('CHANGELOG.md', 'CITATION.cff', 'LICENSE', 'README.md', 'conftest.py'):
         assert (built.source / name).is_file()
+
+
+def test_an_editable_installation_is_a_path_that_a_folder_of_that_name_does_not_hide(built):
+    (wheel,) = (built.wheel.parent / 'editable').glob('*.whl')
+    with zipfile.ZipFile(wheel) as opened:
+        (path,) = (name for name in opened.namelist() if name.endswith('.pth'))
+        assert opened.read(path).decode().strip() == str(built.source)
 
 
 def test_the_page_of_an_index_links_the_repository(built, project_root):

@@ -27,6 +27,7 @@ program: str | None = None
 
 def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
     """Makes a parser with `--version`, whose help keeps the line breaks of a tool's docstring."""
+    _require_own_package(Path(sys.argv[0]).resolve())
     parser = argparse.ArgumentParser(
         prog=program or f'python {sys.argv[0]}',
         description=description,
@@ -35,6 +36,16 @@ def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentPar
     )
     parser.add_argument('--version', action='version', version=f'mmseg_cct {__version__}')
     return parser
+
+
+def _require_own_package(tool: Path) -> None:
+    """Ends a tool of one checkout if the package is installed from another."""
+    package = Path(__file__).parents[1]
+    root = tool.parent.parent
+    beside = root / package.name
+    if tool.parent.name == 'tools' and beside.is_dir() and not beside.samefile(package):
+        print(f'error: {tool}: {package} is imported; set PYTHONPATH={root}', file=sys.stderr)
+        raise SystemExit(2)
 
 
 def chosen(args: argparse.Namespace, kind: type[Chosen]) -> Chosen:

@@ -11,6 +11,7 @@ from mmseg_cct.cli.arguments import (
     method,
     seed,
     set_ranks,
+    tool_parser,
 )
 from mmseg_cct.errors import UserError
 
@@ -75,6 +76,17 @@ def test_what_is_no_device_or_setting(add, option, text, expected, capsys):
     with pytest.raises(SystemExit):
         parse(add, option, text)
     assert f'{text!r}; expected {expected}' in capsys.readouterr().err
+
+
+def test_a_tool_of_another_checkout_ends_and_one_that_was_copied_does_not(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr('sys.argv', [str(tmp_path / 'tools/train.py')])
+    tool_parser('x')
+    (tmp_path / 'mmseg_cct').mkdir()
+    with pytest.raises(SystemExit) as stop:
+        tool_parser('x')
+    assert stop.value.code == 2 and f'PYTHONPATH={tmp_path}' in capsys.readouterr().err
 
 
 RANK_VARIABLES = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT')
