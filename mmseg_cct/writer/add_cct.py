@@ -18,7 +18,7 @@ from mmseg_cct.config.walk import at, leaf_sets, listed, settings_of
 from mmseg_cct.datasets.files.image_files import find_images
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
-from mmseg_cct.utils.text import close_names
+from mmseg_cct.utils.text import nearest
 
 from .config_text import Code, assignment, installed_bases, write_config
 from .dry_run import choose_z, try_model
@@ -186,13 +186,9 @@ def _find(name: str, target: Path) -> tuple[Path, Any]:
     root = Path(mmseg.__file__).parent / '.mim' / 'configs'
     short = name.removeprefix('mmseg::').removesuffix('.py')
     known = {path.stem: path for path in root.glob('*/*.py')}
-    path = root / f'{short}.py'
+    path = known.get(short, root / f'{short}.py')
     if not path.is_file():
-        path = known.get(short, path)
-    if not path.is_file():
-        close = close_names(short.rpartition('/')[2], list(known), cutoff=0.7)
-        hint = f'; did you mean {" or ".join(close)}?' if close else ''
-        raise UserError(name, f'no such file, and no config of MMSegmentation{hint}')
+        raise UserError(name, 'no such file', nearest(Path(short).name, list(known), cutoff=0.7))
     return path, installed_bases(f'mmseg::{path.relative_to(root).as_posix()}')
 
 
@@ -218,15 +214,10 @@ def _require_plain(config: Config, name: str) -> None:
     for key in _PARTS:
         if not at(config, key):
             raise UserError(name, f'no {key}', 'a config for training an EncoderDecoder')
-    dataset = config.train_dataloader.dataset
-    if 'labeled' in dataset:
-        raise UserError(name, 'train_dataloader.dataset has a labelled set in it', 'that set alone')
 
 
 def _classes(config: Config) -> tuple[str, ...]:
     dataset = next(leaf_sets(config.train_dataloader.dataset))[1]
-    if 'type' not in dataset:
-        raise UserError('train_dataloader.dataset', 'a set without type', 'the name of a data set')
     own = dataset.get('classes') or (dataset.get('metainfo') or {}).get('classes')
     with DefaultScope.overwrite_default_scope('mmseg'):
         kind = DATASETS.get(dataset['type'])
