@@ -6,18 +6,20 @@ import re
 import shutil
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from mmseg_cct.datasets.files.image_files import (
     IMAGE_SUFFIXES,
+    describe_left_out,
     find_files,
     find_images,
     image_stem,
 )
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import part_of, require_outside, write_atomic
+from mmseg_cct.utils.log import warn
 
 from .source import Source
 
@@ -46,10 +48,10 @@ class ImagePool:
         if given and not (self.folder.is_dir() and self.folder.samefile(given)):
             require_outside(out, [Path(given)], '--out')
             masks = {file.resolve() for name in export.masks if (file := export.file(name))}
-            if masks and masks >= {file.resolve() for file in find_files(given)}:
+            if masks and masks >= {Path(file).resolve() for file in find_files(given)}:
                 what = f'all files of {given} are taken for masks'
                 raise UserError('--images', what, '--mask-suffix with the end of their names')
-            self._files |= find_images(given, without=masks)
+            self._files |= self._found(given, masks)
         elif exported and there.keys() < exported.keys():  # some are there if a kill left the rest
             if export.file(''):
                 require_outside(out, [export.path], '--out')
@@ -62,10 +64,16 @@ class ImagePool:
             raise_problems(self._conflicts())
 
     def _there(self) -> dict[str, Path]:
-        if not self.folder.is_dir():
-            return {}
-        suffixes = {file.suffix.lower() for file in find_files(self.folder)}
-        return find_images(self.folder) if suffixes & {*IMAGE_SUFFIXES} else {}
+        files = find_files(self.folder) if self.folder.is_dir() else []
+        has_images = any(file.lower().endswith(IMAGE_SUFFIXES) for file in files)
+        return self._found(self.folder) if has_images else {}
+
+    def _found(self, folder: str | Path, without: Collection[Path] = ()) -> dict[str, Path]:
+        others: list[str] = []
+        found = find_images(folder, without=without, others=others)
+        if others:
+            warn(describe_left_out(folder, others))
+        return {name: Path(path) for name, path in found.items()}
 
     @property
     def names(self) -> list[str]:

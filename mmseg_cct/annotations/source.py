@@ -36,7 +36,7 @@ class Source:
         self.damaged: list[UserError] = []  # JSON files whose format cannot be told
         self.masks: set[str] = set()  # pictures that a reader takes for masks, so no images
         if self.path.is_dir():
-            names = [file.relative_to(self.path).as_posix() for file in find_files(self.path)]
+            names = [Path(file).relative_to(self.path).as_posix() for file in find_files(self.path)]
         elif not self.path.is_file():
             raise UserError(str(path), 'no such file', 'an export, or its folder')
         elif zipfile.is_zipfile(self.path):

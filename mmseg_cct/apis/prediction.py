@@ -1,7 +1,7 @@
 """Resumable prediction for folders of images."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from PIL import Image
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, write_table
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.config.domains import require_domain
-from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files, find_images
+from mmseg_cct.datasets.files.image_files import describe_left_out, find_images
 from mmseg_cct.datasets.files.images import explain_unreadable, write_png
 from mmseg_cct.datasets.files.palette import chosen_colours
 from mmseg_cct.datasets.leaves import data_folders
@@ -76,7 +76,7 @@ def predict_images(
         todo = folder.remaining(stamps, OVERLAYS)
         skipped = len(found) - len(todo)
         if get_rank() == 0:
-            _warn_of_others(images, found, out, folder.others(stamps, OVERLAYS))
+            _warn_of_others(images, out, folder.others(stamps, OVERLAYS))
         if not todo and Path(out, TABLE).is_file():
             return ImageCounts(skipped=skipped)
         model = run.load_model(device, domain)
@@ -93,7 +93,7 @@ def predict_images(
 
 
 def _predict(
-    predictor: Predictor, share: SharedImages[tuple[str, Path]], out: Path, opacity: float
+    predictor: Predictor, share: SharedImages[tuple[str, str]], out: Path, opacity: float
 ) -> ImageCounts:
     """Predicts this process's share of images; returns the counts of all processes."""
     meta = predictor.model.dataset_meta
@@ -145,7 +145,7 @@ def export_predictions(
         raise UserError(str(Path(out, TABLE)), 'no such file, so this is no folder of predictions')
     folder = Path(images) if os.path.isdir(images) else Path(images).parent
     masks = {
-        path.relative_to(folder).as_posix(): Path(out, MASKS, f'{name}.png')
+        Path(path).relative_to(folder).as_posix(): Path(out, MASKS, f'{name}.png')
         for name, path in _find_images(images).items()
         if Path(out, OVERLAYS, f'{name}.png').is_file()
     }
@@ -156,19 +156,13 @@ def export_predictions(
         )  # fmt: skip
 
 
-def _warn_of_others(
-    images: str, found: Mapping[str, Path], out: str, predicted: Sequence[str]
-) -> None:
+def _warn_of_others(images: str, out: str, predicted: Sequence[str]) -> None:
     """Logs which files are left out, and which predictions are of images that are not there."""
-    known = {*found.values()}
-    files = find_files(images) if os.path.isdir(images) else []
-    if others := [path for path in files if path not in known and path.suffix]:
-        kinds = ', '.join(sorted({path.suffix for path in others})[:5])
-        left_out = counted(len(others), 'file')
-        warn(
-            f'{images}: {left_out} left out ({kinds}), the first is {others[0]}; expected '
-            f'{", ".join(IMAGE_SUFFIXES)}'
-        )
+    others: list[str] = []
+    if os.path.isdir(images):
+        find_images(images, others=others)
+    if others:
+        warn(describe_left_out(images, others))
     if predicted:
         without_image = counted(len(predicted), 'prediction')
         warn(
@@ -177,8 +171,8 @@ def _warn_of_others(
         )
 
 
-def _find_images(images: str) -> dict[str, Path]:
+def _find_images(images: str) -> dict[str, str]:
     path = Path(images)
     if (path / 'images').is_dir() and (path / MASKS).is_dir():  # the masks are no photos
         raise UserError(images, 'holds images and masks', str(path / 'images'))
-    return {path.stem: path} if path.is_file() else find_images(path)
+    return {path.stem: images} if path.is_file() else find_images(path)

@@ -173,7 +173,7 @@ class FolderDataset(BaseSegDataset):
                     f'{masks} is or lies in image_dir {root}, so that masks would count as images',
                     'a folder beside it',
                 )
-        return {name: str(path) for name, path in find_images(root).items()}
+        return find_images(root)
 
     def _find_masks(self, images: dict[str, str]) -> dict[str, str]:
         root = self.data_prefix.get('seg_map_path')
@@ -181,7 +181,7 @@ class FolderDataset(BaseSegDataset):
             return {}
         if not Path(root).is_dir():
             raise UserError(root, 'no such folder', 'the masks (FolderDataset.mask_dir)')
-        masks = {name: str(path) for name, path in find_masks(root, self.seg_map_suffix).items()}
+        masks = find_masks(root, self.seg_map_suffix)
         require_one_suffix(root, self.seg_map_suffix, masks, images)
         strays = sorted(set(masks) - set(images))
         if len(strays) == len(masks) and (end := suffix_of_masks(masks, images)):

@@ -44,7 +44,7 @@ class FolderSummary(NamedTuple):
 def summarize_folder(
     data: str | Path,
     classes: Sequence[str],
-    found: Mapping[str, Path],
+    found: Mapping[str, str],
     mask_suffix: str = '.png',
     channels: Sequence[int] | None = None,
     bits: int | None = None,
@@ -78,7 +78,7 @@ def summarize_folder(
             expected = f'{masks / missing[0]}{mask_suffix}'
             raise UserError(own[missing[0]], 'no mask for this image', expected)
         validation, _ = _count_classes(own, labeled, len(classes), loader)
-    sizes = [image_size(str(path), None, False, loader) for path in sample]
+    sizes = [image_size(path, None, False, loader) for path in sample]
     width, height = np.median(sizes, 0).astype(int).tolist()
     return FolderSummary(
         labels=labels,
@@ -122,14 +122,14 @@ def describe_folder(
 
 
 def _masks_by_name(
-    found: dict[str, Path], images: Path, masks: Path, suffix: str
-) -> dict[str, Path]:
+    found: Mapping[str, str], images: Path, masks: Path, suffix: str
+) -> dict[str, str]:
     if not masks.is_dir():
         raise UserError(masks, 'no such folder', f'the masks of some of {images}')
     by_name = find_masks(masks, suffix)
+    require_one_suffix(masks, suffix, by_name, found)
     if not by_name:
         raise UserError(masks, 'no mask in this folder', f'files of class ids, NAME{suffix}')
-    require_one_suffix(masks, suffix, by_name, found)
     if strays := sorted(by_name.keys() - found.keys()):
         end = suffix_of_masks(by_name, found)
         raise UserError(
@@ -141,8 +141,8 @@ def _masks_by_name(
 
 
 def _count_classes(
-    images: dict[str, Path],
-    masks: dict[str, Path],
+    images: Mapping[str, str],
+    masks: Mapping[str, str],
     num_classes: int,
     loader: LoadChannels | None = None,
     widths: ObjectWidths | None = None,
@@ -154,7 +154,7 @@ def _count_classes(
     counts, labels = np.zeros(num_classes + 1, np.int64), {}
     for name, path in masks.items():
         ids, image = read_mask(path), images[name]
-        size = image_size(str(image), None, False, loader)
+        size = image_size(image, None, False, loader)
         check_mask(path, ids, num_classes, image=image, size=size)
         present, pixels = np.unique(ids.astype(np.int64), return_counts=True)
         labels[name] = frozenset(present.tolist())

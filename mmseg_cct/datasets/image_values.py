@@ -26,7 +26,7 @@ class ImageValues(NamedTuple):
 
 
 def measure_images(
-    images: Sequence[Path], channels: Sequence[int] | None = None, bits: int | None = None
+    images: Sequence[str], channels: Sequence[int] | None = None, bits: int | None = None
 ) -> ImageValues | None:
     """Looks at images and decides how to load them; None if MMSegmentation's loader will do.
 
@@ -44,7 +44,7 @@ def measure_images(
     # One loader reads all images, so they are of one kind.
     for path, other in formats.items():
         if (other.channels, other.bits, other.kind) != (found.channels, found.bits, found.kind):
-            differs = f'{other.describe()}, while {first.name} has {found.describe()}'
+            differs = f'{other.describe()}, while {Path(first).name} has {found.describe()}'
             raise UserError(path, differs, 'images of one kind')
     if found.kind != 'integers':
         expected = 'whole numbers from 0, such as reflectances times 10000 as uint16'
@@ -72,15 +72,15 @@ def measure_images(
     )
 
 
-def _format_of(path: Path) -> ImageFormat:
-    with named_if_unreadable(path, 'image'), path.open('rb') as file:
+def _format_of(path: str) -> ImageFormat:
+    with named_if_unreadable(path, 'image'), open(path, 'rb') as file:
         return image_format(file)
 
 
-def _pixels_of(path: Path, chosen: tuple[int, ...]) -> np.ndarray:
+def _pixels_of(path: str, chosen: tuple[int, ...]) -> np.ndarray:
     """Reads the chosen channels of evenly spaced pixels, `(P, C)`."""
     with named_if_unreadable(path, 'image'):
-        pixels = decode_channels(path.read_bytes())
+        pixels = decode_channels(Path(path).read_bytes())
         require_channels(pixels, chosen)  # a grey JPEG among others has one
     flat = pixels.reshape(-1, pixels.shape[2])
     return flat[:: max(len(flat) // _PIXELS, 1), chosen]

@@ -109,7 +109,7 @@ def labels_from_masks(
 def write_annotations(
     path: str | Path,
     labels: ImageLabels,
-    images: Mapping[str, Path],
+    images: Mapping[str, str],
     image_dir: str | os.PathLike,
     classes: Sequence[str],
 ) -> None:
@@ -121,7 +121,7 @@ def write_annotations(
     annotations = dict(
         metainfo=dict(classes=list(classes)),
         data_list=[
-            dict(img_path=images[name].relative_to(image_dir).as_posix(), gt_label=ids)
+            dict(img_path=Path(images[name]).relative_to(image_dir).as_posix(), gt_label=ids)
             for name, ids in labels.items()
         ],
     )

@@ -113,13 +113,13 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
     with DefaultScope.overwrite_default_scope(scope):
         dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = Path(os.path.abspath(dataset.img_prefix)), []
-    known: dict[str, Path] = {}
+    known: dict[str, str] = {}
     for index in range(len(dataset)):
         info = dataset.get_data_info(index)
         path = Path(os.path.abspath(info['img_path']))
         if not path.is_relative_to(folder):
             raise UserError(path, f'not in {folder}', 'an image below data_prefix')
-        name = add_by_name(known, path, folder, path.suffix)
+        name = add_by_name(known, str(path), folder)
         ids = tuple(sorted(int(label) for label in info['gt_label']))
         images.append(WeakImage(name, str(path), ids))
     if not images:

@@ -23,11 +23,11 @@ Listed = dict[str, dict[str, Any]]
 def images_in(folder: str) -> Listed:
     """Lists the images of a folder and its subfolders; `name` is the path below the folder."""
     return {
-        str(path): dict(
-            img_path=str(path),
+        path: dict(
+            img_path=path,
             seg_fields=[],
             reduce_zero_label=False,
-            name=path.relative_to(folder),
+            name=PurePath(path).relative_to(folder),
         )
         for path in find_images(folder).values()
     }

@@ -78,7 +78,7 @@ def add_cct(
     if target.exists() and not force:
         raise UserError(out, 'exists', 'another --out, or --force')
     found = find_images(unlabeled)
-    image = str(next(iter(found.values())))
+    image = next(iter(found.values()))
     path, base = _find(config, target)
     if path.resolve() == target.resolve():
         raise UserError(f'--out {out}', 'is the config itself', 'another name')

@@ -12,6 +12,7 @@ from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, SCOPE, WORK_DIRS, next_commands
 from mmseg_cct.datasets.files.image_files import (
+    describe_left_out,
     find_images,
     read_list,
     require_listable,
@@ -79,7 +80,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     classes = classes_of_folder(data, choices.classes, choices.force)
     context = context_of_classes(classes, choices.context)
     reject_void_names(data, classes, choices.context)
-    images = find_images(Path(data, 'images'))
+    others: list[str] = []
+    images = find_images(Path(data, 'images'), others=others)
     reject_masks_among(images, data)
     given = choices.mask_suffix, choices.channels, choices.bits
     summary = summarize_folder(data, classes, images, *given)
@@ -167,7 +169,9 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
 
     # 6. What the user should know, and run next
     rare_note = [f'rare: {", ".join(rare)}; the config adds the Lovász loss'] if rare else []
+    left_out = [describe_left_out(Path(data, 'images'), others)] if others else []
     warnings = (
+        *left_out,
         *judge_labels(Counter(summary.labels.values()), classes, 'masks'),
         *_one_sided(summary, classes, held),
     )

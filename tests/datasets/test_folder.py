@@ -74,8 +74,12 @@ def test_a_mask_of_another_format_is_named(root, suffix):
     other = root / 'labels' / f'b{suffix}'.replace('png', 'TIF')
     (root / 'labels/b.png').rename(other)
     (root / 'labels/sub/c.d.PNG').rename(root / 'labels/sub' / f'c.d{suffix}')
-    with pytest.raises(UserError, match=f'{re.escape(str(other))}: a mask of another suffix'):
+    with pytest.raises(UserError, match=f'{re.escape(str(other))}: mask suffix'):
         _build(root, subset='unlabeled', mask_suffix=suffix)
+    for name, said in (('b.npy', 'mask suffix'), ('b.nii.gz', 'mask suffix'), ('b.jpg', 'a JPEG')):
+        other = other.rename(other.with_name(name))
+        with pytest.raises(UserError, match=f'{re.escape(str(other))}: {said}'):
+            _build(root, subset='unlabeled')
 
 
 @pytest.mark.parametrize(
@@ -126,7 +130,7 @@ LISTED = dict(ann_file='bare.txt', subset='labeled')
         (dict(ann_file='no.txt'), r'no\.txt: no such file; expected a text file'),
         (dict(mask_dir=None, subset='labeled'), "no image belongs to subset 'labeled'; expected"),
         (dict(exclude='a.txt', subset='unlabeled'), "no image belongs to subset 'unlabeled'; ex"),
-        (dict(mask_suffix='.tif'), r'b\.png: a mask of another suffix than \.tif, .*; expected b'),
+        (dict(mask_suffix='.tif'), r'b\.png: mask suffix differs from \.tif; .*; expected b'),
     ],
 )
 def test_mistakes(root, options, message):

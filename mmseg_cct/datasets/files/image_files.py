@@ -4,42 +4,57 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8, write_text
-from mmseg_cct.utils.text import is_unicode
+from mmseg_cct.utils.text import counted, is_unicode
 
 # Folders that link to one another make a tree of paths that grows without limit.
 _MOST_WAYS = 1000
+_name_of = attrgetter('name')
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 
 
-def find_files(folder: str | os.PathLike) -> list[Path]:
+def find_files(folder: str | os.PathLike) -> list[str]:
     """Finds the files below a folder, sorted; follows links, and lists broken ones too.
 
     Pipes and devices would block forever when read, and are refused.
     """
-    found: list[Path] = []
+    return [path for path, _ in _walk(folder)]
+
+
+def _walk(folder: str | os.PathLike) -> Iterator[tuple[str, bool]]:
+    """Yields each file's path, as `Path` writes it, and whether it is a broken link.
+
+    Strings and not paths, each of which takes eight times as long: folders hold a million images.
+    """
     ways: Counter[str] = Counter()
-    todo = [(Path(folder), {os.path.realpath(folder)})]
-    while todo:
-        here, above = todo.pop()
-        for entry in os.scandir(here):
-            path = here / entry.name
-            if not entry.is_dir():
-                if not entry.is_file():
-                    require_file(path)
-                found.append(path)
+
+    def walk(here: str, prefix: str, above: frozenset[str]) -> Iterator[tuple[str, bool]]:
+        for entry in sorted(os.scandir(here), key=_name_of):
+            path = prefix + entry.name
+            if entry.is_file():
+                yield path, False
+            elif not entry.is_dir():
+                require_file(path)
+                yield path, True
             elif (real := os.path.realpath(path)) not in above:  # else a link leads in a circle
                 ways[real] += 1
                 if ways[real] > _MOST_WAYS:
                     found_ways = f'links lead to {real} in more than {_MOST_WAYS} ways'
                     raise UserError(folder, found_ways, 'fewer links')
-                todo.append((path, above | {real}))
-    return sorted(found)
+                yield from walk(path, f'{path}/', above | {real})
+
+    yield from walk(os.fspath(folder), _prefix(folder), frozenset({os.path.realpath(folder)}))
+
+
+def _prefix(folder: str | os.PathLike) -> str:
+    root = Path(folder).as_posix()
+    return '' if root == '.' else root if root.endswith('/') else f'{root}/'
 
 
 def require_file(path: str | os.PathLike) -> None:
@@ -50,63 +65,78 @@ def require_file(path: str | os.PathLike) -> None:
             raise UserError(path, 'a pipe or a device', 'a file')
 
 
-def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Path]:
+def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, str]:
     """Finds the masks below a folder: sorted paths by relative name without suffix.
 
     The `suffix` may be in upper or lower case: a skipped `.PNG` would leave its image without mask.
     """
-    root = Path(folder)
-    if not root.is_dir():
+    if not os.path.isdir(folder):
         raise UserError(folder, 'no such folder', 'a folder of masks')
-    masks: dict[str, Path] = {}
-    for path in find_files(root):
-        if path.name.lower().endswith(suffix.lower()):
-            add_by_name(masks, path, root, suffix, 'mask')
+    first, end = len(_prefix(folder)), suffix.lower()
+    masks: dict[str, str] = {}
+    for path in find_files(folder):
+        if path.lower().endswith(end):
+            _add(masks, path[first : len(path) - len(end)], path, 'mask')
     return masks
 
 
 def find_images(
-    folder: str | os.PathLike, suffix: str | None = None, without: Collection[Path] = ()
-) -> dict[str, Path]:
+    folder: str | os.PathLike,
+    suffix: str | None = None,
+    without: Collection[Path] = (),
+    others: list[str] | None = None,
+) -> dict[str, str]:
     """Finds the images below a folder: sorted paths by relative name without suffix.
 
     The `suffix` ends their names (``_leftImg8bit.png`` for Cityscapes), in any case; None takes
-    every image format. The resolved paths in `without` are left out.
+    every image format. The resolved paths in `without` are left out. Files of other formats are
+    added to `others`.
     """
-    root = Path(folder)
-    if not root.is_dir():
+    if not os.path.isdir(folder):
         raise UserError(folder, 'no such folder', 'a folder of images')
-    images: dict[str, Path] = {}
-    for path in find_files(root):
-        end = path.suffix if suffix is None else suffix
-        named = path.name.lower().endswith(end.lower())
-        if not (end.lower() in IMAGE_SUFFIXES if suffix is None else named):
+    first, images = len(_prefix(folder)), dict[str, str]()
+    for path, is_broken in _walk(folder):
+        end = os.path.splitext(path)[1] if suffix is None else suffix
+        is_one = (
+            end.lower() in IMAGE_SUFFIXES if suffix is None else path.lower().endswith(end.lower())
+        )
+        if not is_one or (without and Path(path).resolve() in without):
+            if others is not None and not is_one and end:
+                others.append(path)
             continue
-        if without and path.resolve() in without:
-            continue
-        if path.is_symlink() and not path.exists():
+        if is_broken:
             raise UserError(path, f'a link to {os.readlink(path)}, which is not there', 'an image')
-        add_by_name(images, path, root, end)
+        _add(images, path[first : len(path) - len(end)], path, 'image')
     if not images:
         expected = ', '.join(IMAGE_SUFFIXES) if suffix is None else f'names that end in {suffix}'
         raise UserError(folder, 'no image in this folder', expected)
     return dict(sorted(images.items()))
 
 
-def add_by_name(
-    found: dict[str, Path], path: Path, root: Path, end: str, kind: str = 'image'
-) -> str:
-    """Adds a file by its path below a folder without the `end`, which it returns.
+def describe_left_out(folder: str | os.PathLike, others: Sequence[str]) -> str:
+    """Says which files of a folder of images are none, such as HEIC and DICOM."""
+    kinds = ', '.join(sorted({os.path.splitext(path)[1] for path in others})[:5])
+    return (
+        f'{folder}: {counted(len(others), "file")} left out ({kinds}), the first is {others[0]}; '
+        f'expected {", ".join(IMAGE_SUFFIXES)}'
+    )
+
+
+def add_by_name(found: dict[str, str], path: str, root: str | os.PathLike) -> str:
+    """Adds a file by its path below a folder without extension, which it returns.
 
     Raises:
         UserError: If another file has that name.
     """
-    name = path.relative_to(root).as_posix()
-    name = name[: len(name) - len(end)]
-    if (other := found.setdefault(name, path)) != path:
-        problem = f'differs from {other.name} in its extension only'
-        raise UserError(path, problem, f'one {kind} for each name')
+    name = os.path.splitext(Path(path).relative_to(root).as_posix())[0]
+    _add(found, name, path, 'image')
     return name
+
+
+def _add(found: dict[str, str], name: str, path: str, kind: str) -> None:
+    if (other := found.setdefault(name, path)) != path:
+        problem = f'differs from {os.path.basename(other)} in its extension only'
+        raise UserError(path, problem, f'one {kind} for each name')
 
 
 def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | None:

@@ -63,13 +63,15 @@ def image_format(file: BinaryIO | bytes) -> ImageFormat:
                 raise UnsuitableImage(f'{pages} pages; expected one page that has all channels')
             return _of_tiff(tags)
         if start.startswith(PNG) and len(start) == 26:
-            bits, colour = start[24], start[25]
-            # OpenCV drops the opacity of an 8-bit PNG and keeps the colours
-            opacity, plain = colour in (4, 6), bits <= 8
-            return ImageFormat(_PNG_CHANNELS.get(colour, 3), bits, 'integers', opacity, plain)
+            return png_format(start[24], start[25])
         return ImageFormat(3, 8)
     finally:
         file.seek(here)
+
+
+def png_format(bits: int, colour: int) -> ImageFormat:
+    """The format of a PNG by two bytes of its header; OpenCV keeps the colours of opacity."""
+    return ImageFormat(_PNG_CHANNELS.get(colour, 3), bits, 'integers', colour in (4, 6), bits <= 8)
 
 
 def require_plain(found: ImageFormat) -> None:

@@ -18,15 +18,12 @@ from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.text import one_line
 
+from .headers import ORIENTATION, Header, read_header
 from .image_files import require_file
 from .image_format import UnsuitableImage, image_format, pages_of_tiff, require_plain
 
 # What Pillow may open, whatever a file is named: by default it runs Ghostscript on PostScript.
 _FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'PNG', 'PPM', 'TIFF', 'WEBP')
-ORIENTATION = 0x0112  # the EXIF tag
-# The last bytes of a format; some programs append a little.
-_ENDS = {'JPEG': b'\xff\xd9', 'PNG': b'IEND'}
-_TAIL = 64  # bytes
 
 
 def read_image(path: str | os.PathLike) -> np.ndarray:
@@ -279,17 +276,19 @@ def image_size(
     backend_args = getattr(loader, 'backend_args', None) or backend_args
     with named_if_unreadable(path, 'image'):
         require_file(path)
-        if not decode:
-            # OpenCV may know what Pillow does not
-            with suppress(UnidentifiedImageError), open_image(path, backend_args) as image:
-                if _has_end(image):
-                    found = image_format(image.fp)  # type: ignore[attr-defined]
-                    if image.getexif().get(ORIENTATION, 1) == 1:
-                        if loader is None or loader.color_type != 'unchanged':
-                            require_plain(found)
-                        return image.size
+        header = None if decode else _header_of(path, backend_args)
+        if header and header.orientation == 1:  # else OpenCV says how it turns the image
+            if loader is None or loader.color_type != 'unchanged':
+                require_plain(header.format)
+            return header.size
         height, width = decoder_of(loader)(fileio.get(path, backend_args)).shape[:2]
         return width, height
+
+
+def _header_of(path: str, backend_args: dict | None) -> Header | None:
+    is_local = backend_args is None and '://' not in str(path)
+    with open(path, 'rb', 0) if is_local else io.BytesIO(fileio.get(path, backend_args)) as file:
+        return read_header(file)
 
 
 def check_image(info: dict[str, Any], loader: LoadImageFromFile | None) -> dict[str, Any]:
@@ -309,20 +308,10 @@ def is_turned(path: str, backend_args: dict | None, loader: LoadImageFromFile | 
     flag = loader.color_type if loader else 'color'
     if flag == 'unchanged' or 'ignore_orientation' in flag:
         return False
+    if header := _header_of(path, backend_args):
+        (width, height), tag = header.size, header.orientation
+        return tag in (2, 3, 4) or (tag in (5, 6, 7, 8) and width == height)
     with suppress(UnidentifiedImageError), open_image(path, backend_args) as image:
         tag = image.getexif().get(ORIENTATION, 1)
         return tag in (2, 3, 4) or (tag in (5, 6, 7, 8) and image.width == image.height)
     return False
-
-
-def _has_end(image: Image.Image) -> bool:
-    """Tells whether the file's format has a mark at the end and the file has it."""
-    mark = _ENDS.get(image.format or '')
-    if mark is None:
-        return False
-    file = image.fp  # type: ignore[attr-defined]
-    here = file.tell()
-    file.seek(-min(_TAIL, file.seek(0, os.SEEK_END)), os.SEEK_END)
-    tail = file.read()
-    file.seek(here)
-    return mark in tail

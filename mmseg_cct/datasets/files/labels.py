@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
-from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files
+from mmseg_cct.datasets.files.image_files import find_files
 from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.text import is_unicode
 
@@ -65,16 +66,19 @@ def require_one_suffix(
 ) -> None:
     """Rejects a mask with another suffix than `suffix`, whose image would count as unlabelled.
 
-    `masks` are the names of the masks found below the folder, without suffix, like `images`.
+    `masks` are the names of the masks found below the folder, without suffix, like `images`. A mask
+    may have any format (`.npy`, `.nii.gz`): its name before the first or last dot is its image's.
     """
-    end = os.path.splitext(f'x{suffix}')[0][1:]
+    end = suffix.partition('.')[0]
     for path in find_files(folder):
-        stem, extension = os.path.splitext(path.relative_to(folder).as_posix())
-        name = stem.removesuffix(end)
-        is_one = extension.lower() in IMAGE_SUFFIXES and stem.endswith(end)
-        if is_one and name in images and name not in masks:
-            found = f'a mask of another suffix than {suffix}, so that its image would have none'
-            raise UserError(str(path), found, f'{name}{suffix}')
+        name = PurePath(path).relative_to(folder)
+        for stem in (name.stem, name.name.partition('.')[0]):
+            image = name.with_name(stem).as_posix().removesuffix(end) if stem else ''
+            if stem.endswith(end) and image in images and image not in masks:
+                found = f'mask suffix differs from {suffix}; its image would count as unlabelled'
+                if name.suffix.lower() in ('.jpg', '.jpeg'):
+                    found = 'a JPEG, which does not keep class ids'
+                raise UserError(path, found, f'{image}{suffix}')
 
 
 def check_mask(

@@ -4,7 +4,6 @@ import hashlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 # A few bytes tell most files of equal size apart, such as images without compression.
@@ -36,31 +35,45 @@ def common_images(
 
     Files of equal size are compared by their bytes, files on other storage only by their address.
     """
-    first = {os.path.realpath(path): path for path in ours}
-    pairs, rest = [], []
+    first, by_size = _marked(ours)
+    pairs, rest = [], defaultdict[int, list[StrPath]](list)
     for path in theirs:
-        if twin := first.get(os.path.realpath(path)):
+        mark, size = _mark_of(path)
+        if twin := first.get(mark):
             pairs.append((twin, path))
-        else:
-            rest.append(path)
-    return pairs + _copies(first.values(), rest)
+        elif size in by_size:
+            rest[size].append(path)
+    groups = [(by_size[size], paths) for size, paths in rest.items()]
+    for content in (_few_bytes, _all_bytes):
+        groups = [part for group in groups for part in _divided(group, content)]
+    return pairs + [(mine[0], other) for mine, others in groups for other in others]
 
 
-def _copies(ours: Iterable[StrPath], theirs: Iterable[StrPath]) -> list[tuple[StrPath, StrPath]]:
-    """Finds pairs of equal files by their sizes, then by some of their bytes, then by all."""
-    groups = [(list(ours), list(theirs))]
-    for mark in (os.path.getsize, _few_bytes, _all_bytes):
-        groups = [part for group in groups for part in _divided(group, mark)]
-    return [(mine[0], other) for mine, others in groups for other in others]
+def _marked(paths: Iterable[StrPath]) -> tuple[dict[Any, StrPath], dict[int, list[StrPath]]]:
+    first, by_size = dict[Any, StrPath](), defaultdict[int, list[StrPath]](list)
+    for path in paths:
+        mark, size = _mark_of(path)
+        first.setdefault(mark, path)
+        if size is not None:
+            by_size[size].append(path)
+    return first, by_size
 
 
-def _divided(group: Group, mark: Callable[[StrPath], Any]) -> list[Group]:
-    """Divides the files of both sets by a mark; leaves out those without a counterpart."""
-    divided: dict[Any, Group] = defaultdict(lambda: ([], []))
+def _mark_of(path: StrPath) -> tuple[Any, int | None]:
+    """What a file has in common with all links to it, and its size; else its address."""
+    try:
+        found = os.stat(path)
+    except OSError:  # on other storage; missing ones are reported elsewhere
+        return str(path), None
+    return (found.st_dev, found.st_ino), found.st_size
+
+
+def _divided(group: Group, content: Callable[[StrPath], bytes]) -> list[Group]:
+    """Divides the files of both sets by their content; leaves out those without a counterpart."""
+    divided: dict[bytes, Group] = defaultdict(lambda: ([], []))
     for index, paths in enumerate(group):
         for path in paths:
-            with suppress(OSError):  # files on other storage; others are reported elsewhere
-                divided[mark(path)][index].append(path)
+            divided[content(path)][index].append(path)
     return [part for part in divided.values() if all(part)]
 
 

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from mmseg_cct.datasets.files.image_files import (
+    find_files,
     find_images,
     find_listed,
     find_masks,
@@ -42,10 +43,13 @@ class TestFindImages:
     def test_every_format_or_those_with_a_suffix_in_depth(self, tmp_path):
         _touch(tmp_path, 'b_x.JPG', 'a/c.d.png', 'a/e_x.jpg', 'f.txt', 'g.jpg.md', '.png')
         assert find_images(tmp_path) == {
-            'a/c.d': tmp_path / 'a/c.d.png',
-            'a/e_x': tmp_path / 'a/e_x.jpg',
-            'b_x': tmp_path / 'b_x.JPG',
+            'a/c.d': f'{tmp_path}/a/c.d.png',
+            'a/e_x': f'{tmp_path}/a/e_x.jpg',
+            'b_x': f'{tmp_path}/b_x.JPG',
         }
+        others = []
+        assert list(find_images(tmp_path, others=others)) == ['a/c.d', 'a/e_x', 'b_x']
+        assert others == [f'{tmp_path}/f.txt', f'{tmp_path}/g.jpg.md']
         assert list(find_images(tmp_path, '_x.jpg')) == ['a/e', 'b']
 
     def test_a_pipe_is_not_waited_for(self, tmp_path):
@@ -97,9 +101,20 @@ class TestFindMasks:
     def test_every_case_of_the_suffix_in_depth(self, tmp_path):
         _touch(tmp_path, 'b_mask.PNG', 'a/c_mask.png', 'd.png')
         assert find_masks(tmp_path, '_mask.png') == {
-            'a/c': tmp_path / 'a/c_mask.png',
-            'b': tmp_path / 'b_mask.PNG',
+            'a/c': f'{tmp_path}/a/c_mask.png',
+            'b': f'{tmp_path}/b_mask.PNG',
         }
+
+    def test_paths_are_in_the_order_of_path_objects(self, tmp_path, monkeypatch):
+        _touch(tmp_path, 'a-b/x.png', 'a/y.png', 'a.png', 'a/b/z.png', 'B.png')
+        expected = sorted(path for path in tmp_path.rglob('*.png'))
+        assert find_files(tmp_path) == list(map(str, expected))
+        monkeypatch.chdir(tmp_path)
+        assert (
+            find_files('.')
+            == find_files('')
+            == [str(path.relative_to(tmp_path)) for path in expected]
+        )
 
     def test_ambiguous(self, tmp_path):
         _touch(tmp_path, 'a.png', 'a.PNG')
