@@ -1,7 +1,7 @@
 """Ramp curves: pure functions of the iteration `t` and the ramp's length `T`, in iterations.
 
-Every curve maps `(t, T)` to [0, 1]. All but `log` are exactly 1 at and after `T`; `log` ends at
-1 - e⁻⁵, as in the paper's equation for η (supplement, "Ramp-up functions").
+Every curve maps `(t, T)` to [0, 1]. All but `log` are exactly 1 at and after `T`; `log` is 1 - e⁻⁵
+at `T` and goes on to 1, as in the paper's equation for η (supplement, "Ramp-up functions").
 """
 
 import math
@@ -31,8 +31,8 @@ def cosine(t: float, length: float) -> float:
 
 
 def log(t: float, length: float) -> float:
-    """1 - exp(-5 t/T), the paper's curve for η."""
-    return 1 - math.exp(-5 * linear(t, length))
+    """1 - exp(-5 t/T), the paper's curve for η; a ramp of length 0 is over at once."""
+    return 1 - math.exp(-5 * max(t, 0.0) / length) if length > 0 else 1.0
 
 
 SCHEDULES: dict[str, Schedule] = dict(

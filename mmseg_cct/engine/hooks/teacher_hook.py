@@ -6,6 +6,7 @@ import torch
 from mmengine.dist import all_reduce_params, is_distributed
 from mmengine.hooks import EMAHook, Hook
 from mmengine.model import MomentumAnnealingEMA
+from mmengine.optim import OptimWrapperDict
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import nn
@@ -80,12 +81,14 @@ class TeacherHook(EMAHook):
 
         Iterations whose gradients only accumulate leave the teacher alone: its decay is per step.
         """
-        if not runner.optim_wrapper.should_update():
+        wrapper = runner.optim_wrapper
+        wrappers = wrapper.values() if isinstance(wrapper, OptimWrapperDict) else [wrapper]
+        if not any(each.should_update() for each in wrappers):
             return
         super().after_train_iter(runner, *args, **kwargs)
-        all_reduce_params(
-            [b for b in self.ema_model.module.buffers() if b.is_floating_point()], op='mean'
-        )
+        if is_distributed():
+            buffers = self.ema_model.module.buffers()
+            all_reduce_params([b for b in buffers if b.is_floating_point()], op='mean')
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Adds the other network, and records in the meta data which one `state_dict` is."""
@@ -124,34 +127,52 @@ class TeacherHook(EMAHook):
 class MultiTensorEMA(MomentumAnnealingEMA):
     """`MomentumAnnealingEMA` that updates all averages in a few calls instead of one per tensor.
 
-    After every step the averages equal those of mmengine's class; buffers are always averaged too.
-    The averaged model may change its device or memory layout at any time, whereas mmengine's class
-    keeps the tensors that it was built with. The model's share in an average is `momentum` or more,
-    and after t updates at least gamma / (gamma + t).
+    After every step the averages equal those of mmengine's class; the buffers in a checkpoint are
+    always averaged too. The averaged model may change its device or memory layout at any time,
+    whereas mmengine's class keeps the tensors that it was built with. The model's share in an
+    average is `momentum` or more, and after t updates at least gamma / (gamma + t).
     """
 
     def __init__(self, model: nn.Module, momentum: float = 0.0002, gamma: int = 100) -> None:
         # mmengine warns of more than 0.5, which a target from the step before needs.
         super().__init__(model, min(momentum, 0.5), gamma, update_buffers=True)
         self.momentum = momentum
+        self._places: tuple[list[Any], list[Any]] | None = None
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
         """Updates the average with the model's weights and buffers."""
         steps = int(self.steps)
-        averages, values = self.module.state_dict(), model.state_dict()
+        # two state dicts in every step would take the host longer than the averaging
+        if self._places is None:
+            self._places = _places(self.module), _places(model)
+        averages, values = ([owner[name] for owner, name in each] for each in self._places)
         if steps == 0:
-            for name, average in averages.items():
-                average.copy_(values[name])
+            for average, value in zip(averages, values):
+                average.copy_(value)
         else:
-            names = [name for name, average in averages.items() if average.is_floating_point()]
+            chosen = [i for i, average in enumerate(averages) if average.is_floating_point()]
             momentum = max(self.momentum, self.gamma / (self.gamma + steps))
             get_ema_multi_avg_fn(1 - momentum)(
-                [averages[name] for name in names],
-                [values[name].to(averages[name].device) for name in names],
+                [averages[i] for i in chosen],
+                [values[i].to(averages[i].device) for i in chosen],
                 steps,
             )
         self.steps += 1
+
+
+def _places(model: nn.Module) -> list[tuple[dict[str, Any], str]]:
+    """Lists where the tensors of a checkpoint stand: the dicts of the modules, and names in them.
+
+    A module may exchange a tensor for one in another layout; its place stays.
+    """
+    places = []
+    for module in model.modules():
+        skipped = module._non_persistent_buffers_set
+        for owner in (module._parameters, module._buffers):
+            names = (n for n, value in owner.items() if value is not None and n not in skipped)
+            places += [(owner, name) for name in names]
+    return places
 
 
 @HOOKS.register_module()

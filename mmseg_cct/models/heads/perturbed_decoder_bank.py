@@ -60,7 +60,7 @@ class PerturbedDecoderBank(BaseModule):
             order here.
         loss_consistency: Config of L_u; None for the paper's `MSEConsistency`.
         stride: s, a power of two.
-        channels: B, as in `PixelShuffleHead`; None for C.
+        channels: B, as in `PixelShuffleHead`.
         context_classes: Names or ids of the classes that are context, not objects.
         loss_weak: Config of L_w; None leaves it out.
         loss_pairwise: Config of L_pw; None leaves it out.

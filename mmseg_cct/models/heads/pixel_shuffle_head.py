@@ -65,8 +65,8 @@ class PixelShuffleHead(BaseDecodeHead):
         num_classes: C, the number of classes.
         stride: s, the output stride of z; a power of two.
         channels: B, the channels between the projection of z and the last sub-pixel convolution;
-            None for C, as in the paper. With few classes, C non-negative numbers are too few for
-            a position's s×s pixels: use 32.
+            None for C, as in the paper, but at most 64. With few classes, C non-negative numbers
+            are too few for a position's s×s pixels: use 32.
         final_activation: Whether the last sub-pixel convolution ends in a ReLU, as in the public
             code. It makes logits non-negative, and a class whose channel dies never gets a
             gradient again; leave it off unless a converted checkpoint needs it.

@@ -93,14 +93,17 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
 def level_channels(stride: int, num_classes: int, channels: int | None) -> list[tuple[int, int]]:
     """Channels `(B, B), …, (B, C)` of the log2(s) sub-pixel convolutions of a decoder.
 
-    `channels` is B, None for C.
+    `channels` is B, None for C, but at most 64: a level of C channels costs C² per position, which
+    hundreds of classes need not.
 
     Raises:
         UserError: If B is below 1, or differs from C at s = 1, where no level leads from one to the
             other.
     """
     levels = num_levels(stride)
-    width = num_classes if channels is None else channels
+    width = channels
+    if channels is None:
+        width = min(num_classes, 64) if levels else num_classes
     if width < 1:
         raise UserError(f'channels={channels}', '', '1 or more, or None for num_classes')
     if not levels and width != num_classes:

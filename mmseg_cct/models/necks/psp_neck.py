@@ -116,4 +116,5 @@ def _interpolate(x: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
         return F.interpolate(eye, size=after, mode='linear', align_corners=align_corners)[0]
 
     rows, columns = map(weights, x.shape[2:], size)
-    return (x @ columns).mT.matmul(rows).mT
+    # no `.mT`, which torch's ONNX exporter by tracing does not know
+    return (x @ columns).transpose(-1, -2).matmul(rows).transpose(-1, -2)

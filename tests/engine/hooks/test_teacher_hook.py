@@ -6,7 +6,7 @@ import pytest
 import tiny
 import torch
 from mmengine.model import MomentumAnnealingEMA
-from mmengine.optim import OptimWrapper
+from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmseg.registry import MODELS
 from ranks import on_two_ranks, without_cuda
 from teacher_training import train
@@ -82,6 +82,21 @@ def test_iterations_that_only_accumulate_gradients_are_no_steps():
     # after 4, 8 and the last of 10 iterations, the weight is 0, -1 and -1.5
     assert hook.ema_model.steps == 3
     assert model.teacher.norm.weight.item() == pytest.approx((0 - 1 + model.norm.weight.item()) / 3)
+
+
+def test_with_several_optimizers_a_step_of_any_counts():
+    model, hook = Student(), TeacherHook(0.99)
+    wrappers = OptimWrapperDict(
+        weight=OptimWrapper(torch.optim.SGD([model.norm.weight], 1.0), accumulative_counts=2),
+        bias=OptimWrapper(torch.optim.SGD([model.norm.bias], 1.0), accumulative_counts=4),
+    )
+    runner = started(hook, model, max_iters=8, optim_wrapper=wrappers)
+    wrappers.initialize_count_status(model, 0, 8)
+    for runner.iter in range(8):
+        for name, wrapper in wrappers.items():
+            wrapper.update_params(getattr(model.norm, name).sum())
+        hook.after_train_iter(runner, runner.iter)
+    assert hook.ema_model.steps == 4
 
 
 def test_batch_statistics_leave_the_averaged_ones_alone():
