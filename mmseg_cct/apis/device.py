@@ -54,8 +54,6 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     """
     config.launcher = launcher
     wrapper = config.get('optim_wrapper') or {}
-    if 'optimizer' in wrapper:  # not with several optimizers
-        wrapper.setdefault('constructor', 'MergedOptimWrapperConstructor')
     # What makes a backbone, also one in a MultiChannelBackbone, compute its activations again.
     own = ('model.backbone.with_cp', 'model.backbone.backbone.with_cp')
     key = next((key for key in (*own, 'activation_checkpointing') if at(config, key)), None)

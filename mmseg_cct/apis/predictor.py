@@ -1,14 +1,14 @@
 """Segments images; loading runs ahead, and a GPU takes several images of one size at once."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from mmcv.transforms import LoadImageFromFile
+from mmcv.transforms import LoadAnnotations, LoadImageFromFile, TestTimeAug
 from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 from mmseg.registry import TRANSFORMS
@@ -19,9 +19,8 @@ from mmseg_cct.datasets.files.image_files import require_file
 from mmseg_cct.datasets.files.images import decoder_of
 from mmseg_cct.engine.prediction import fused_model, predict_class_ids
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.components import is_a
 from mmseg_cct.utils.shares import ahead
-
-from .inference import without_annotations
 
 _PIXELS_AT_ONCE = 2**21  # in a batch on a GPU
 
@@ -92,6 +91,18 @@ class Predictor:
         if 'inputs' not in (data or ()):
             raise UserError('test_pipeline', 'gives no inputs', 'PackSegInputs at its end')
         return Segmented(path, image), data
+
+
+def without_annotations(steps: Sequence[Any]) -> list[Any]:
+    """Leaves `LoadAnnotations` out of a pipeline, and out of the views of its `TestTimeAug`."""
+    kept = []
+    for step in steps:
+        if is_a(step, TRANSFORMS, TestTimeAug):
+            branches = map(without_annotations, step['transforms'])
+            step = dict(step, transforms=[branch for branch in branches if branch])
+        if not is_a(step, TRANSFORMS, LoadAnnotations):
+            kept.append(step)
+    return kept
 
 
 def _batches(

@@ -10,19 +10,26 @@ from typing import Any
 
 from mmengine.config import Config
 from mmengine.runner import Runner
+from mmengine.runner.checkpoint import load_state_dict
+from mmseg.apis import init_model
+from mmseg.registry import TRANSFORMS
 from torch.utils.data import DataLoader
 
-from mmseg_cct.config.domains import require_one_domain
+from mmseg_cct.config.domains import pipeline_for_tests, require_domain, require_one_domain
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.walk import at
+from mmseg_cct.config.walk import at, forget_initial_weights
+from mmseg_cct.datasets.files.palette import class_colours
 from mmseg_cct.engine.checkpoints import (
     checkpoint_bytes,
     newest_checkpoint,
     read_checkpoint,
     require_checkpoint,
+    weights,
 )
+from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
+from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.preflight.files import build_evaluation_set
 from mmseg_cct.preflight.labeled_record import Labels, read_labels
 from mmseg_cct.utils.files import read_utf8
@@ -30,8 +37,8 @@ from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import usable_cores
 from mmseg_cct.utils.text import error_line, nearest
 
-from .inference import load_model
-from .predictor import Predictor
+from .device import default_device
+from .predictor import Predictor, without_annotations
 
 
 @dataclass
@@ -104,11 +111,46 @@ class Run:
     def load_model(self, device: str | None = None, domain: str | None = None) -> Any:
         """Builds the network for `mmseg.apis.inference_model`, in evaluation mode.
 
+        It has `dataset_meta` (classes and palette) and `cfg`.
+
         Args:
             device: By default the GPU of this process, if any.
             domain: Which domain to predict with, if the model has several.
+
+        Raises:
+            UserError: If the config does not build, or a weight is missing or has another shape.
         """
-        return load_model(self.config, self.content, self.checkpoint, device, domain)
+        config, content = self.config, self.content
+        if config.get('model') is None:
+            raise UserError('model', 'missing', 'the config of a model')
+        require_domain(config, domain)
+        if domain is not None:
+            pipeline = pipeline_for_tests(config, domain)
+            config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
+        elif not config.get('test_pipeline'):
+            config.test_pipeline = pipeline_for_tests(config)
+        _warn_of_other_tests(config)
+        forget_initial_weights(config.model)  # the checkpoint has them: fetch none
+        with config_errors_as_one_line(config):
+            model = init_model(config, device=device or default_device())
+            for step in config.test_pipeline:
+                TRANSFORMS.build(dict(step))
+        require_matching_weights(model, content, self.checkpoint, training=False)
+        load_state_dict(model, weights(content))
+
+        num_classes = (model if domain is None else model.domains[domain]).num_classes
+        if num_classes > 256:
+            found = f'{num_classes} classes; a palette PNG holds at most 256'
+            raise UserError(self.checkpoint, found)
+        meta = (content.get('meta') or {}).get('dataset_meta') or {}
+        meta = dict(meta if domain is None else meta.get('domains', {}).get(domain, {}))
+        # defaults for names and colours that are missing or do not match the number of classes
+        if len(meta.get('classes') or ()) != num_classes:
+            meta['classes'] = tuple(f'class {index}' for index in range(num_classes))
+        if len(meta.get('palette') or ()) != num_classes:
+            meta['palette'] = [list(colour) for colour in class_colours(meta['classes'])]
+        model.dataset_meta = meta
+        return model
 
     @cached_property
     def predictor(self) -> Predictor:
@@ -148,6 +190,19 @@ class Run:
     def labels(self) -> Labels | None:
         """The images that the training began with, if they are recorded."""
         return read_labels(self.folder)
+
+
+def _warn_of_other_tests(config: Config) -> None:
+    tested = at(config, 'test_dataloader.dataset.pipeline')
+    # how an image is loaded, labelled and packed does not matter: drawn scenes have no files
+    seen, tests = (
+        without_annotations(steps or [])[1:-1] for steps in (config.test_pipeline, tested)
+    )
+    if tested and seen != tests:
+        warn(
+            'test_pipeline: unlike test_dataloader.dataset.pipeline after the loading, so images '
+            'are predicted in another way than they are tested'
+        )
 
 
 def _config_in(folder: Path) -> Path:

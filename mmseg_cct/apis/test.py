@@ -1,7 +1,6 @@
 """Prepares and runs a test."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from mmseg_cct.engine.metrics import MultiDomainIoUMetric
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
 from mmseg_cct.utils.files import require_outside
-from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder
 
 from .device import fit_to_device, fit_workers
@@ -71,7 +69,7 @@ def prepare_test(
         if folder is not None:
             OutputFolder(folder, 'test.json', data_folders(config), option=option).claim()
     if tta:
-        _set_tta_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
+        config.test_dataloader.dataset.pipeline = config.tta_pipeline
         config.tta_model.module = config.model
         config.model = config.tta_model
     if show or show_dir is not None:
@@ -135,47 +133,3 @@ def _write_predictions(config: Config, out: str) -> None:
     if not writers:
         expected = ' or '.join(kind.__name__ for kind in _PNG_WRITERS)
         raise UserError(config.filename, f'--out needs a test_evaluator of type {expected}')
-
-
-def _set_tta_pipeline(dataset: Any, pipeline: Any) -> None:
-    """Sets the TTA pipeline of a data set, or of each of its domains by name, at its test size."""
-    if 'domains' not in dataset:
-        dataset.pipeline = follow_test_size(pipeline, dataset.get('pipeline') or [])
-        return
-    dataset.pipeline = {
-        name: follow_test_size(steps, at(dataset, f'domains.{name}.pipeline', []))
-        for name, steps in pipeline.items()
-    }
-
-
-def follow_test_size(tta: Sequence[Any], test: Sequence[Any]) -> list[Any]:
-    """Makes the scales of a TTA pipeline relative to the size that the test pipeline resizes to.
-
-    If the TTA scales by factors, the test's `Resize` goes in front of them. If it names sizes, a
-    warning is logged where they are more than twice the test's.
-    """
-    resize = next((step for step in test if step.get('type') == 'Resize'), None)
-    index = next((i for i, step in enumerate(tta) if step.get('type') == 'TestTimeAug'), None)
-    if resize is None or index is None:
-        return list(tta)
-    resizes = [
-        step
-        for branch in tta[index]['transforms']
-        for step in listed(branch)
-        if step.get('type') == 'Resize'
-    ]
-    before = [step for step in tta[:index] if step.get('type') == 'Resize']
-    if not before and resizes and all(step.get('scale') is None for step in resizes):
-        return [*tta[:index], resize, *tta[index:]]
-    sizes = [_longest_side(step) for step in (*before, *resizes)]
-    if max(sizes, default=0) > 2 * _longest_side(resize) > 0:
-        warn(
-            f'tta_pipeline: resizes to a longest side of up to {max(sizes)} pixels; the test to '
-            f'{_longest_side(resize)}, and so did the training: expected scales of that size'
-        )
-    return list(tta)
-
-
-def _longest_side(resize: Any) -> int:
-    scale = resize.get('scale') or 0
-    return scale if isinstance(scale, int) else max(scale)

@@ -137,17 +137,21 @@ def _check_domains(config: Config) -> None:
             )
 
 
+def protections() -> dict[str, Any]:
+    """Returns the hooks that protect a run, as `default_runtime.py` sets them."""
+    shipped = read_config(CONFIGS / '_base_' / 'default_runtime.py').default_hooks
+    names = ('preflight', 'findings', 'resume', 'nonfinite_loss', 'statistics')
+    return {name: shipped[name] for name in names}
+
+
 def protect(config: Config, options: Mapping[str, Any]) -> None:
     """Adds what protects a run to a config that does not name it, as one of MMSegmentation's own.
 
     The option `default_hooks.preflight=None` leaves it out.
     """
-    hooks = config.setdefault('default_hooks', {})
-    if 'preflight' in hooks or 'default_hooks.preflight' in options:
-        return
-    shipped = read_config(CONFIGS / '_base_' / 'default_runtime.py').default_hooks
-    for name in ('preflight', 'findings', 'resume', 'nonfinite_loss'):
-        hooks.setdefault(name, shipped[name])
+    config.default_hooks = hooks = config.get('default_hooks') or {}
+    if 'preflight' not in hooks and 'default_hooks.preflight' not in options:
+        config.default_hooks = {**protections(), **hooks}
 
 
 def merge_options(config: Config, file: str, options: dict[str, Any]) -> None:

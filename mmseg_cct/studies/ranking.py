@@ -23,7 +23,7 @@ from mmengine.dataset import pseudo_collate
 from mmengine.dist import get_rank
 from torch import Tensor
 
-from mmseg_cct.apis.inference import without_annotations
+from mmseg_cct.apis.predictor import without_annotations
 from mmseg_cct.apis.run import Run
 from mmseg_cct.datasets.files.images import as_rgb, check_image, explain_unreadable, loader_in
 from mmseg_cct.datasets.shapes import DrawShapesScene

@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS
 
-from mmseg_cct.config.load import load_config, read_config
+from mmseg_cct.config.load import load_config, protections, read_config
 from mmseg_cct.config.shipped import next_commands
 from mmseg_cct.config.walk import at, leaf_sets, listed, settings_of
 from mmseg_cct.datasets.files.image_files import find_images
@@ -29,15 +29,6 @@ from .unlabeled_pipeline import pipeline_without_masks
 # BranchPreprocessor does everything that these do.
 _PREPROCESSORS = (None, 'SegDataPreProcessor', 'mmseg.SegDataPreProcessor', 'BranchPreprocessor')
 
-# What protects a run, as in this package's default_runtime.py.
-_HOOKS = dict(
-    preflight='PreflightHook',
-    findings='FindingsHook',
-    resume='ResumeHook',
-    nonfinite_loss='NonFiniteLossHook',
-    statistics='SyncStatisticsHook',
-    iteration_seed='IterationSeedHook',
-)
 _PARTS = (
     *('model.backbone', 'model.decode_head'),
     *('train_dataloader.dataset', 'train_cfg', 'optim_wrapper'),
@@ -127,7 +118,7 @@ def add_cct(
     if settings.train_dataloader.get('sampler'):
         sampler = dict(_delete_=True, **sampler)
     parts['train_dataloader'] = dict(sampler=sampler, **parts['train_dataloader'])
-    parts['default_hooks'] |= {name: dict(type=kind) for name, kind in _HOOKS.items()}
+    parts['default_hooks'] |= protections() | dict(iteration_seed=dict(type='IterationSeedHook'))
     rules = _rules_of_heads(settings)
     if rules:
         own = parts.setdefault('optim_wrapper', {}).setdefault('paramwise_cfg', {})

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from mmseg_cct.apis.run import Run
-from mmseg_cct.apis.test import follow_test_size, prepare_test
+from mmseg_cct.apis.test import prepare_test
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.processes import locked_folder
 
@@ -136,33 +136,3 @@ def test_out_refuses_images_that_would_share_a_file(cct, trained, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert any(line.startswith('error: png: ') and 'both become v0.png' in line for line in lines)
     assert not list((cct.folder / 'png').glob('*.png'))
-
-
-LOAD, PACK = dict(type='LoadImageFromFile'), dict(type='PackSegInputs')
-RESIZE = dict(type='Resize', scale=(320, 160), keep_ratio=True)
-FLIPS = [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)]
-
-
-def views(*resizes, before=()):
-    return [LOAD, *before, dict(type='TestTimeAug', transforms=[list(resizes), FLIPS, [PACK]])]
-
-
-def test_factors_scale_the_size_of_the_test(messages):
-    factors = [dict(type='Resize', scale_factor=s) for s in (0.5, 1.5)]
-    pipeline = views(*factors)
-    assert follow_test_size(pipeline, [LOAD, RESIZE, PACK]) == [LOAD, RESIZE, pipeline[1]]
-    assert follow_test_size(pipeline, [LOAD, PACK]) == pipeline
-    resized = views(*factors, before=[RESIZE])
-    for same in (resized, views(), [LOAD, PACK]):
-        assert follow_test_size(same, [LOAD, RESIZE, PACK]) == same
-    assert not messages
-
-
-def test_sizes_much_larger_than_the_test_are_warned_of(messages):
-    fixed = views(dict(type='Resize', scale=(480, 240)), dict(type='Resize', scale=(640, 320)))
-    assert follow_test_size(fixed, [LOAD, RESIZE, PACK]) == fixed
-    assert not messages
-    large = views(dict(type='Resize', scale=(1280, 640)))
-    assert follow_test_size(large, [LOAD, RESIZE, PACK]) == large
-    (message,) = messages
-    assert 'longest side of up to 1280 pixels; the test to 320' in message

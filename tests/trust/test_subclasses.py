@@ -6,7 +6,7 @@ from mmengine.registry import HOOKS
 from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.registry import DATA_SAMPLERS, DATASETS, MODELS, TRANSFORMS
 
-from mmseg_cct.apis.inference import without_annotations
+from mmseg_cct.apis.predictor import without_annotations
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets import FolderDataset, PairSampler, SemiSegDataset
 from mmseg_cct.engine.hooks import RampUpHook
