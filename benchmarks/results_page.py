@@ -195,20 +195,18 @@ def head_to_head(runs: Runs, data_set: str) -> str:
     return markdown_table(header, rows, 'llrrlrrr')
 
 
-def gains_overview(runs: Runs) -> str:
-    """A row per method, a column per data set and number of labels: gain, interval, pairs.
+def gains_overview(runs: Runs, data_set: str) -> str:
+    """A row per method, a column per number of labels: gain, interval, pairs.
 
     The first row is the baseline's mean mIoU. Verdicts are corrected over the rows of a column;
     what is ahead or behind is bold.
     """
-    columns, titles = [], []
-    for data_set in ('idd_lite', 'camvid'):
-        own = main_runs(runs, data_set)
-        for labels in sorted({run.labels for run in own}):
-            columns.append(_gains_column([run for run in own if run.labels == labels]))
-            titles.append(f'{DATA[data_set].replace(", val", "")}, n = {labels}')
+    own = main_runs(runs, data_set)
+    numbers = sorted({run.labels for run in own})
+    columns = [_gains_column([run for run in own if run.labels == n]) for n in numbers]
     rows = [[NAMES[name], *(column.get(name, '') for column in columns)] for name in NAMES]
-    return markdown_table(['gain', *titles], [row for row in rows if any(row[1:])])
+    titles = [f'n = {n}' for n in numbers]
+    return markdown_table([DATA[data_set], *titles], [row for row in rows if any(row[1:])])
 
 
 def _gains_column(runs: Runs) -> dict[str, str]:
@@ -263,7 +261,9 @@ def table_of(words: Sequence[str], runs: Runs) -> str:
     kind, *rest = words
     if kind == 'head-to-head':
         return head_to_head(runs, rest[0])
-    whole = dict(readme=readme_table, configs=configs_table, gains=gains_overview)
+    if kind == 'gains':
+        return gains_overview(runs, rest[0])
+    whole = dict(readme=readme_table, configs=configs_table)
     if kind in whole:
         return whole[kind](runs)
     data_set, split, labels, *iterations = rest
