@@ -1,0 +1,33 @@
+"""The demo's network gains from unlabelled images: what everything else is for."""
+
+import json
+
+import pytest
+import world
+
+from mmseg_cct.apis.train import prepare_training, train
+
+SHORT = {
+    'train_cfg.max_iters': 300,
+    'train_cfg.val_interval': 300,
+    'param_scheduler.end': 300,
+    'default_hooks.checkpoint.interval': 300,
+    'train_dataloader.num_workers': 0,
+    'train_dataloader.persistent_workers': False,
+    'val_dataloader.num_workers': 0,
+    'val_dataloader.persistent_workers': False,
+}
+
+
+@pytest.mark.slow
+def test_unlabelled_scenes_bring_a_point_of_miou(tmp_path, project_root):
+    """With seeds 0 and 1 it was +4.1 and +7.8 of 68.2 and 61.0; rounding differs by machine."""
+    miou = {}
+    for method in ('supervised', 'cct'):
+        config = project_root / 'configs/demo/cct_shapes.py'
+        options = {**SHORT, 'method': method, 'experiment_name': world.experiment()}
+        prepared = prepare_training(str(config), work_dir=str(tmp_path / method), options=options)
+        train(prepared)
+        (log,) = (tmp_path / method).glob('*/vis_data/scalars.json')
+        (miou[method],) = [line['mIoU'] for line in map(json.loads, log.open()) if 'mIoU' in line]
+    assert miou['cct'] > miou['supervised'] + 1, miou
