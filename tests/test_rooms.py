@@ -31,7 +31,7 @@ ROOMS = {
     },
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine', 'preflight'},
     'studies': {
-        *('errors', 'utils', 'annotations', 'config', 'models', 'datasets', 'engine', 'preflight'),
+        *('errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'),
         'apis',
     },
     # The command line runs the tools as scripts.

@@ -2,23 +2,21 @@
 """Chooses the images to label next, and predicts them for you to correct.
 
 Among the images on which the auxiliary decoders disagree most with the main one, it takes those
-that look least like one another and like the labelled ones. It leaves out labelled images,
-validation and test images, and near-duplicates of the latter two. DIR gets images/, their
-predictions in masks/ (palette PNGs of class ids) and in the format of a labelling tool, review.html
-(open it in a browser) and ranking.csv (all images by their disagreement).
-Unreadable images are reported and skipped, with exit code 1.
+that look least like one another and like the labelled ones. It leaves out labelled, validation and
+test images. DIR gets images/, their predictions in masks/ (palette PNGs of class ids) and in the
+format of a labelling tool, review.html (open it in a browser) and ranking.csv (all images by their
+disagreement). Unreadable images are reported and skipped, with exit code 1.
 
 Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
 again to finish what a stopped run left.
 
 Examples:
     python tools/next_batch.py WORK_DIR -n 10 --format cvat --out batch1
-    python tools/next_batch.py WORK_DIR --images photos -n 40 --regions 5 --out batch1
+    python tools/next_batch.py WORK_DIR --images photos -n 40 --out batch1
 """
 
 import argparse
 import sys
-from pathlib import Path
 
 from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.cli.arguments import (
@@ -31,7 +29,6 @@ from mmseg_cct.cli.arguments import (
     tool_parser,
 )
 from mmseg_cct.cli.start import running
-from mmseg_cct.config.shipped import command_line, next_round
 from mmseg_cct.errors import printable
 
 
@@ -71,20 +68,6 @@ def parse_args() -> argparse.Namespace:
         help='format of the predictions, for you to correct (default: masks)',
     )
     parser.add_argument(
-        '--regions',
-        type=at_least(0),
-        default=0,
-        metavar='K',
-        help='predict only the K windows with the most disagreement in each image; import the '
-        'corrected ones with --rest ignore (default: whole images)',
-    )
-    parser.add_argument(
-        '--window',
-        type=at_least(8),
-        metavar='PIXELS',
-        help="side of a window (default: a quarter of the image's shorter side)",
-    )
-    parser.add_argument(
         '--link', action='store_true', help='link the images instead of copying them'
     )
     parser.add_argument(
@@ -109,19 +92,10 @@ def main() -> int:
         return 0
     for line in batch.failed:
         print(f'error: {line}', file=sys.stderr)
-    print(*map(printable, batch.notes()), sep='\n')
-    run = Path(args.run)
-    work_dir = run.parent if run.is_file() else run
-    training, following = next(work_dir.glob('*.py'), 'CONFIG'), next_round(work_dir)
-    images = ('--images', args.images) if args.images else ()
-    rest = ('--rest', 'ignore') if args.regions else ()
-    print(
-        f'Look at {args.out}/review.html, correct the predictions, and go on with',
-        command_line('import_masks', 'CORRECTED', *images, *rest, '--out', 'DATA'),
-        command_line('train', training, '--work-dir', following),
-        command_line('report', f'before={work_dir}', f'after={following}', '--out', 'REPORT'),
-        sep='\n  ',
-    )
+    print(printable(batch.note))
+    if batch.images:
+        print(f'Look at {args.out}/review.html and correct the predictions. Next:')
+        print(*(f'  {line}' for line in batch.following), sep='\n')
     return 1 if batch.failed else 0
 
 

@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from mmengine.config import Config
 from mmseg.registry import DATASETS
 
-from mmseg_cct.config.walk import leaf_sets
+from mmseg_cct.apis.run import Run
+from mmseg_cct.config.walk import at, leaf_sets
 from mmseg_cct.datasets.files.image_files import find_images, resolve_list
 from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.datasets.leaves import leaf_datasets
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 
-# Data infos by the path of the image, or by its index if the data set has no files.
+# Data infos by the path of the image; `name` is its path in a batch.
 Listed = dict[str, dict[str, Any]]
 
 
 def images_in(folder: str) -> Listed:
-    """Lists the images of a folder and its subfolders; `name` is the path below the folder."""
+    """Lists the images of a folder and its subfolders."""
     return {
         path: dict(
             img_path=path,
@@ -33,43 +33,16 @@ def images_in(folder: str) -> Listed:
     }
 
 
-def unlabeled_images(config: Config, origin: str) -> Listed:
-    """Lists the config's unlabelled set; `origin` names the config in messages."""
-    settings = branch_settings(_training_set(config), 'unlabeled')
+def images_of(run: Run, key: str) -> Listed:
+    """Lists the images of a set of a run's config; empty if there is none."""
+    parent, _, branch = key.rpartition('.')
+    outer = at(run.config, parent) or {}
+    settings = branch_settings(outer, branch) if isinstance(outer, Mapping) else outer
     if settings is None:
-        raise UserError(origin, 'no train_dataloader.dataset.unlabeled', 'one, or --images DIR')
-    return _images_of(settings, f'{origin}: train_dataloader.dataset.unlabeled')
-
-
-def labeled_images(config: Config, origin: str) -> Listed:
-    """Lists the config's labelled set; empty if it has none."""
-    settings = branch_settings(_training_set(config), 'labeled')
-    return _images_of(settings, f'{origin}: train_dataloader.dataset.labeled') if settings else {}
-
-
-def evaluated_images(config: Config, origin: str) -> Listed:
-    """Lists the images of the config's validation and test sets."""
-    listed: Listed = {}
-    for name in ('val_dataloader', 'test_dataloader'):
-        if settings := (config.get(name) or {}).get('dataset'):
-            listed |= _images_of(settings, f'{origin}: {name}.dataset')
-    return listed
-
-
-def same_images(listed: Listed, others: Listed) -> set[str]:
-    """Returns names of listed images among `others`: the same file, a link to it, or a copy."""
-    ours, theirs = (
-        [name for name, info in images.items() if info.get('img_path')]
-        for images in (others, listed)
-    )
-    return {str(name) for _, name in common_images(ours, theirs)}
-
-
-def _training_set(config: Config) -> Mapping[str, Any]:
-    return (config.get('train_dataloader') or {}).get('dataset') or {}
-
-
-def _images_of(settings: Mapping[str, Any], key: str) -> Listed:
+        return {}
+    place = f'{run.name}: {key}'
+    if not isinstance(settings, Mapping):
+        raise UserError(place, f'{settings!r}', 'the settings of a data set')
     settings = copy.deepcopy(settings)
     for _, leaf in leaf_sets(settings):
         leaf['pipeline'] = []  # images are listed, not loaded
@@ -79,16 +52,20 @@ def _images_of(settings: Mapping[str, Any], key: str) -> Listed:
         dataset = DATASETS.build(settings)
         dataset.full_init()
     except (AssertionError, OSError, ValueError) as error:
-        raise UserError(key, error) from error
+        raise UserError(place, error) from error
     listed: Listed = {}
     for leaf in leaf_datasets(dataset):
         root = (getattr(leaf, 'data_prefix', None) or {}).get('img_path') or ''
         for index in range(len(leaf)):
             info = leaf.get_data_info(index)
+            if not info.get('img_path'):
+                raise UserError(place, 'its images are not files', 'a data set of files')
             info.pop('seg_map_path', None)  # only images are read
-            path = info.get('img_path')
-            info['name'] = _name_below(path, root) if path else PurePath(f'{index}.png')
-            listed[path or str(len(listed))] = info
+            path = info['img_path']
+            inside = PurePath(os.path.relpath(path, root)) if root else PurePath(path)
+            is_below = '..' not in inside.parts and not inside.is_absolute()
+            info['name'] = inside if is_below else PurePath(inside.name)
+            listed[path] = info
     if len({info['name'] for info in listed.values()}) < len(listed):  # folders share file names
         root = os.path.commonpath(listed)
         for path, info in listed.items():
@@ -96,6 +73,6 @@ def _images_of(settings: Mapping[str, Any], key: str) -> Listed:
     return listed
 
 
-def _name_below(path: str, root: str) -> PurePath:
-    inside = PurePath(os.path.relpath(path, root)) if root else PurePath(path)
-    return PurePath(inside.name) if '..' in inside.parts or inside.is_absolute() else inside
+def same_images(listed: Listed, others: Listed) -> set[str]:
+    """Returns names of listed images among `others`: the same file, a link to it, or a copy."""
+    return {str(name) for _, name in common_images(others, listed)}

@@ -8,56 +8,45 @@ video, and labelling one of them is enough. Labelled, validation and test images
 import csv
 import io
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import cv2
 import numpy as np
-from mmcv.transforms import Compose
-from mmengine import fileio
-from mmengine.config import Config
 from mmengine.dist import get_rank
 from mmengine.registry import init_default_scope
 from PIL import Image
 from tqdm import tqdm
 
+from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, write_table
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.apis.predictor import Predictor
 from mmseg_cct.apis.run import Run
 from mmseg_cct.config.domains import require_one_domain
-from mmseg_cct.datasets.files.images import as_rgb, explain_unreadable, write_png
-from mmseg_cct.datasets.files.labels import IGNORE_INDEX
+from mmseg_cct.config.shipped import command_line, next_round
+from mmseg_cct.datasets.files.images import as_rgb, write_png
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX, is_background
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.visualization.label_maps import full_palette
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies.farthest_first import farthest_first
-from mmseg_cct.utils.files import write_atomic, write_text
+from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.text import counted
 
-from .fingerprints import find_twins, fingerprint
-from .listed_images import (
-    Listed,
-    evaluated_images,
-    images_in,
-    labeled_images,
-    same_images,
-    unlabeled_images,
-)
+from .listed_images import Listed, images_in, images_of, same_images
 from .ranking import (
-    Ranking,
     ScoredImage,
     disagreement,
     image_pipeline,
     load_training_model,
     rank_images,
-    to_rgb,
+    require_decoders,
 )
 from .review import BatchImage, review_page, shrink
-from .windows import Window, highest_windows, keep_windows
 
 # The record of how the scores in a folder were made, and the page, which is written last.
 RECORD, REVIEW = 'ranking.json', 'review.html'
@@ -76,8 +65,6 @@ class BatchRequest:
     without: Sequence[str] = ()
     number: int = 10
     format: str = 'masks'
-    regions: int = 0
-    window: int | None = None
     link: bool = False
     cfg_options: Mapping[str, Any] = field(default_factory=dict)
     device: str | None = None
@@ -89,25 +76,9 @@ class Batch:
     """A batch that was written."""
 
     images: list[BatchImage]  # in the order in which to label them
-    candidates: int  # number of images that they were chosen from
-    left_out: dict[str, int]  # number of images that were no candidates, by reason
-    twins: dict[str, str]  # validation or test image that a candidate looks like, by its path
+    note: str  # what they were chosen from
     failed: list[str]  # a line for each unreadable image
-
-    def notes(self) -> list[str]:
-        """Says what the images were chosen from and what was left out, a line each."""
-        known = ', '.join(f'{count} {kind}' for kind, count in self.left_out.items() if count)
-        lines = [f'{len(self.images)} of {counted(self.candidates, "image")}']
-        if known:
-            lines[0] += f'; left out: {known}'
-        if self.twins:
-            twin, other = next(iter(self.twins.items()))
-            lines.append(
-                f'{len(self.twins)} of the {self.candidates} look like validation or test images '
-                f'and were left out, because their labels would leak into the result: {twin} like '
-                f'{other}'
-            )
-        return lines
+    following: list[str]  # commands that bring the corrected batch into the training
 
 
 def next_batch(request: BatchRequest) -> Batch:
@@ -120,150 +91,69 @@ def next_batch(request: BatchRequest) -> Batch:
         UserError: If the training is missing or has no auxiliary decoders, no image is left, or the
             folder holds a batch or something else.
     """
-    run, out, images = request.run, Path(request.out), request.images
-    found = Run.open(run, options=request.cfg_options)
-    config = found.config
-    require_one_domain(config, run)
-    init_default_scope(config.get('default_scope') or 'mmseg')  # wrappers of sets need it
-    sets = _list_images(config, request)
-    model = load_training_model(found, request.device)
-    origin = found.origin(seed=request.seed)
-    inputs = {*data_folders(config), *([images] if images is not None else ())}
-    with OutputFolder(out, RECORD, inputs, origin):
+    out, run = Path(request.out), Run.open(request.run, options=request.cfg_options)
+    require_one_domain(run.config, request.run)
+    require_decoders(run)
+    init_default_scope(run.config.get('default_scope') or 'mmseg')  # wrappers of sets need it
+    labeled = images_of(run, 'train_dataloader.dataset.labeled')
+    candidates, left_out = _candidates(run, request, labeled)
+    model = load_training_model(run, request.device)
+    inputs = {*data_folders(run.config), *filter(None, [request.images])}
+    with OutputFolder(out, RECORD, inputs, run.origin(seed=request.seed)):
         if Path(out, REVIEW).exists():
             raise UserError('--out', f'{out} holds a batch already', 'another folder')
-        ranking = rank_images(model, {**sets.labeled, **sets.candidates}, out, seed=request.seed)
+        note = counted(len(candidates), 'candidate')
+        if get_rank() == 0 and labeled:  # to choose images that are unlike them
+            print(f'scoring {note} and {counted(len(labeled), "labelled image")}', flush=True)
+        ranking = rank_images(model, {**labeled, **candidates}, out, seed=request.seed)
         if get_rank() != 0:
-            return Batch([], 0, {}, {}, [])
-        return _write_batch(request, model, sets, ranking)
+            return Batch([], '', [], [])
+        ranked = [image for image in ranking.images if image.name in candidates]
+        known = [image for image in ranking.images if image.name in labeled]
+        chosen, predictor = choose(ranked, known, request.number), Predictor(model)
+        for part in ('images', 'masks'):  # of a run that was stopped and chose others
+            shutil.rmtree(out / part, ignore_errors=True)
+        batch = [
+            _predict(image, ranked.index(image) + 1, candidates[image.name], predictor, request)
+            for image in tqdm(chosen, desc='batch', unit='image')
+        ]
+        write_text(out / 'ranking.csv', _csv(ranked, chosen))
+        names = [f'{number} {reason}' for reason, number in left_out.items() if number]
+        note = f'{len(batch)} of {note}' + (f'; left out: {", ".join(names)}' if names else '')
+        if batch:  # the page is what tells a finished batch
+            table = _write_annotations(request, batch, model.dataset_meta)
+            text = review_page(batch, note, model.dataset_meta)
+            write_text(out / REVIEW, text)
+            return Batch(batch, note, ranking.failed, _following(request, run, table))
+    return Batch([], note, ranking.failed, [])
 
 
-def _write_batch(request: BatchRequest, model: Any, sets: '_Sets', ranking: Ranking) -> Batch:
-    """Chooses the images of a batch and writes them; the page comes last."""
-    out = Path(request.out)
-    pipeline, classes = image_pipeline(model.cfg), model.dataset_meta['classes']
-    palette = model.dataset_meta['palette']
-    # Choose: by rank, without near-duplicates of what the result is measured on.
-    ranked = [image for image in ranking.images if image.name in sets.candidates]
-    prints, unreadable = _fingerprints(sets.evaluated, pipeline)
-    twins = find_twins({image.name: image.fingerprint for image in ranked}, prints)
-    chosen = choose(
-        [image for image in ranked if image.name not in twins],
-        [image for image in ranking.images if image.name in sets.labeled],
-        request.number,
-    )
-    ranks = {image.name: rank for rank, image in enumerate(ranked, 1)}
-    predictor = Predictor(model)
-    batch = []
-    for info in sets.candidates.values():  # a run that was stopped may have chosen others
-        for left in _places(out, info):
-            left.unlink(missing_ok=True)
-    # Predict, with pictures small enough for the page.
-    for image in tqdm(chosen, desc='batch', unit='image'):
-        info = sets.candidates[image.name]
-        photo, mask = _places(out, info)
-        _put_image(info, photo, request.link, pipeline)
-        (segmented,) = predictor([photo])
-        picture, labels = segmented.image, segmented.labels
-        values = disagreement(model, pipeline(info), request.seed).maps.mean(0).numpy()
-        windows = _windows(values, picture.shape, request.regions, request.window)
-        labels = keep_windows(labels, windows)
-        write_png(mask, Image.fromarray(labels), full_palette(palette))
-        batch.append(
-            BatchImage(
-                name=info['name'],
-                rank=ranks[image.name],
-                score=image.score,
-                photo=shrink(as_rgb(picture), LARGEST),
-                labels=shrink(labels, LARGEST, cv2.INTER_NEAREST),
-                disagreement=values,
-                size=(picture.shape[1], picture.shape[0]),
-                windows=windows,
-            )
-        )
-    # Write; the page is what tells a finished batch.
-    places = {image.name: number for number, image in enumerate(chosen, 1)}
-    write_text(out / 'ranking.csv', _csv(ranked, places, twins))
-    result = Batch(batch, len(ranked), sets.left_out, twins, ranking.failed + unreadable)
-    if request.format != 'masks':
-        _write_annotations(request.format, out, batch, dict(zip(classes, palette)))
-    if batch:
-        page = review_page(batch, result.notes(), len(ranked), classes, palette)
-        write_text(out / REVIEW, page)
-    return result
-
-
-def _places(out: Path, info: Mapping[str, Any]) -> tuple[Path, Path]:
-    """Returns where a batch has an image, and the mask of its prediction."""
-    return out / 'images' / info['name'], out / 'masks' / info['name'].with_suffix('.png')
-
-
-class _Sets(NamedTuple):
-    """The images that a batch may be chosen from, and how many may not be, by reason."""
-
-    candidates: Listed
-    labeled: Listed
-    evaluated: Listed
-    left_out: dict[str, int]
-
-
-def _list_images(config: Config, request: BatchRequest) -> _Sets:
-    run, images = request.run, request.images
-    listed = unlabeled_images(config, run) if images is None else images_in(images)
-    labeled, evaluated = labeled_images(config, run), evaluated_images(config, run)
-    earlier: Listed = {}
-    for folder in request.without:
-        earlier |= images_in(folder)
-    left_out = {
-        'labelled': same_images(listed, labeled),
-        'of the validation and test sets': same_images(listed, evaluated),
-        'of the folders to leave out': same_images(listed, earlier),
+def _candidates(run: Run, request: BatchRequest, labeled: Listed) -> tuple[Listed, dict[str, int]]:
+    """Lists the images that a batch may be chosen from, and counts those left out by reason."""
+    if request.images is not None:
+        listed = images_in(request.images)
+    elif not (listed := images_of(run, 'train_dataloader.dataset.unlabeled')):
+        raise UserError(request.run, 'has no unlabelled images', '--images DIR')
+    evaluated = [images_of(run, f'{part}_dataloader.dataset') for part in ('val', 'test')]
+    others = {
+        'labelled': labeled,
+        'of the validation and test sets': {**evaluated[0], **evaluated[1]},
+        'of the folders to leave out': {
+            name: info for folder in request.without for name, info in images_in(folder).items()
+        },
     }
+    left_out = {reason: same_images(listed, images) for reason, images in others.items()}
     known = set().union(*left_out.values())
     candidates = {name: info for name, info in listed.items() if name not in known}
     if not candidates:
-        found = f'each of the {len(listed)} images is labelled, validated on or to be left out'
-        raise UserError(images or run, found, 'others')
+        raise UserError(request.images or request.run, 'no candidates left')
     if any(map(_is_moved, labeled.values())):
         warn(
-            f'{run}: reduce_zero_label or label_map moves the ids in the masks of its labelled '
-            'set; the masks of the batch hold class ids from 0, to be moved back before they join '
-            'that set'
+            f'{request.run}: reduce_zero_label or label_map moves the ids in the masks of its '
+            'labelled set; the masks of the batch hold class ids from 0, to be moved back before '
+            'they join that set'
         )
-    counts = {reason: len(names) for reason, names in left_out.items()}
-    return _Sets(candidates, labeled, evaluated, counts)
-
-
-def _write_annotations(
-    form: str, out: Path, batch: Sequence[BatchImage], classes: Mapping[str, Any]
-) -> None:
-    """Writes the predicted masks for an annotation tool."""
-    masks = {str(image.name): out / 'masks' / image.name.with_suffix('.png') for image in batch}
-    colours = {name: tuple(colour) for name, colour in classes.items()}
-    in_windows = any(image.windows for image in batch)  # what is not drawn is ignored then
-    export_masks(form, out, masks, colours, out / 'images', background=in_windows)
-
-
-def choose(
-    ranked: Sequence[ScoredImage], labeled: Sequence[ScoredImage], number: int
-) -> list[ScoredImage]:
-    """Chooses images from the top of a ranking, far from each other and from labelled ones."""
-    pool = ranked[: _POOL * number]
-    if not pool:
-        return []
-    given = np.array([image.z for image in labeled]) if labeled else None
-    return [pool[i] for i in farthest_first(np.array([image.z for image in pool]), number, given)]
-
-
-def _fingerprints(images: Listed, pipeline: Compose) -> tuple[dict[str, str], list[str]]:
-    """Returns fingerprints of images by name, and a line for each unreadable one."""
-    prints, failed = {}, []
-    for name, info in tqdm(images.items(), desc='validation images', unit='image'):
-        try:
-            prints[name] = fingerprint(to_rgb(pipeline(info)))
-        except Exception as error:  # decoders raise nearly anything on a corrupt file
-            failed.append(explain_unreadable(name, 'image', error))
-    return prints, failed
+    return candidates, {reason: len(names) for reason, names in left_out.items()}
 
 
 def _is_moved(info: Mapping[str, Any]) -> bool:
@@ -273,38 +163,106 @@ def _is_moved(info: Mapping[str, Any]) -> bool:
     return is_moved or info.get('reduce_zero_label', False)
 
 
-def _put_image(info: dict[str, Any], target: Path, link: bool, pipeline: Compose) -> None:
-    """Copies or links an image into the batch."""
-    source = info.get('img_path')
-    if source is None:  # a set that draws its images
-        write_png(target, Image.fromarray(to_rgb(pipeline(info))))
-    elif link and os.path.isfile(source):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.symlink_to(os.path.abspath(source))
+def choose(
+    ranked: Sequence[ScoredImage], labeled: Sequence[ScoredImage], number: int
+) -> list[ScoredImage]:
+    """Chooses images from the top of a ranking, far from each other and from labelled ones.
+
+    Each is the farthest from all before it (Gonzalez 1985; for labelling:
+    https://arxiv.org/abs/1708.00489).
+    """
+    pool = ranked[: _POOL * number]
+    points = np.array([image.z for image in pool])
+    nearest = np.full(len(pool), np.inf)
+    for image in labeled if pool else ():
+        nearest = np.minimum(nearest, np.linalg.norm(points - image.z, axis=1))
+    chosen: list[ScoredImage] = []
+    for _ in range(min(number, len(pool))):
+        place = int(nearest.argmax())
+        chosen.append(pool[place])
+        nearest = np.minimum(nearest, np.linalg.norm(points - points[place], axis=1))
+        nearest[place] = -1.0  # below 0, the distance of a copy
+    return chosen
+
+
+def _predict(
+    image: ScoredImage,
+    rank: int,
+    info: Mapping[str, Any],
+    predictor: Predictor,
+    request: BatchRequest,
+) -> BatchImage:
+    """Puts an image and its predicted mask into the batch."""
+    photo = Path(request.out, 'images', info['name'])
+    photo.parent.mkdir(parents=True, exist_ok=True)
+    if request.link:
+        photo.symlink_to(os.path.abspath(info['img_path']))
     else:
-        write_atomic(target, fileio.get(source))
+        shutil.copyfile(info['img_path'], photo)
+    model, (segmented,) = predictor.model, predictor([photo])
+    picture, labels = segmented.image, segmented.labels
+    mask = Path(request.out, 'masks', info['name']).with_suffix('.png')
+    write_png(mask, Image.fromarray(labels), full_palette(model.dataset_meta['palette']))
+    data = image_pipeline(model.cfg)(dict(info))
+    return BatchImage(
+        name=info['name'],
+        rank=rank,
+        score=image.score,
+        photo=shrink(as_rgb(picture), LARGEST),
+        labels=shrink(labels, LARGEST, cv2.INTER_NEAREST),
+        disagreement=disagreement(model, data, request.seed).maps.mean(0).numpy(),
+        size=(picture.shape[1], picture.shape[0]),
+    )
 
 
-def _windows(
-    values: np.ndarray, shape: Sequence[int], number: int, side: int | None
-) -> list[Window]:
-    """Finds the highest windows of a map of any size, in pixels of an image of this shape."""
-    if not number:
-        return []
-    height, width = shape[:2]
-    resized = cv2.resize(values, (width, height), interpolation=cv2.INTER_LINEAR)
-    return highest_windows(resized, number, side or max(min(height, width) // 4, 1))
+def _write_annotations(
+    request: BatchRequest, batch: Sequence[BatchImage], meta: Mapping[str, Any]
+) -> ClassTable:
+    """Writes the predicted masks for an annotation tool, and the table of their classes."""
+    out = Path(request.out)
+    colours = {name: tuple(colour) for name, colour in zip(meta['classes'], meta['palette'])}
+    # what the export leaves undrawn
+    table = ClassTable(colours, 'background' if any(map(is_background, colours)) else 'ignore')
+    write_table(out, table)
+    if request.format != 'masks':
+        masks = {str(image.name): out / 'masks' / image.name.with_suffix('.png') for image in batch}
+        export_masks(request.format, out, masks, colours, out / 'images')
+    return table
 
 
-def _csv(ranked: Sequence[ScoredImage], places: Mapping[str, int], twins: Mapping[str, str]) -> str:
+def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
+    """Returns the commands that bring the corrected batch into the training."""
+    labeled = run.config.train_dataloader.dataset.labeled
+    data = Path(labeled.get('data_root') or 'DATA')
+    out = Path(request.out)
+    if request.format == 'masks':
+        parts = ['masks'] if request.images is None else ['masks', 'images']
+        places = {part: data / (labeled.get(f'{part[:-1]}_dir') or part) for part in parts}
+        lines = [f'cp -r {out / part}/. {places[part]}' for part in parts]
+    else:
+        images = ('--images', request.images) if request.images else ()
+        there = read_table(data)
+        lines = [] if there else [f'cp {out / TABLE} {data}']  # the names of the ids
+        rest = ('--rest', str(table.rest)) if there and there.rest is None else ()
+        lines.append(command_line('import_masks', 'CORRECTED', *images, *rest, '--out', data))
+    following = next_round(run.folder)
+    return [
+        *lines,
+        command_line('train', run.config.filename, '--work-dir', following),
+        command_line(
+            *('report', f'before={run.folder}', f'after={following}'),
+            *('--out', following / 'report'),
+        ),
+    ]
+
+
+def _csv(ranked: Sequence[ScoredImage], chosen: Sequence[ScoredImage]) -> str:
+    places = {image.name: number for number, image in enumerate(chosen, 1)}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     perturbations = list(ranked[0].by_perturbation) if ranked else []
-    writer.writerow(
-        ['rank', 'file', 'score', *perturbations, 'position in the batch', 'near-duplicate']
-    )
+    writer.writerow(['rank', 'file', 'score', *perturbations, 'position in the batch'])
     for rank, image in enumerate(ranked, 1):
-        values = (image.score, *image.by_perturbation.values())
-        notes = places.get(image.name, ''), twins.get(image.name, '')
-        writer.writerow([rank, image.name, *(f'{value:.6g}' for value in values), *notes])
+        values = (f'{value:.6g}' for value in (image.score, *image.by_perturbation.values()))
+        writer.writerow([rank, image.name, *values, places.get(image.name, '')])
     return text.getvalue()

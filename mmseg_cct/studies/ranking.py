@@ -8,16 +8,13 @@ where predictions are flat, which is where they are often wrong.
 """
 
 import functools
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from mmcv.transforms import Compose, LoadImageFromFile
+from mmcv.transforms import Compose
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.dist import get_rank
@@ -25,17 +22,12 @@ from torch import Tensor
 
 from mmseg_cct.apis.predictor import without_annotations
 from mmseg_cct.apis.run import Run
-from mmseg_cct.datasets.files.images import as_rgb, check_image, explain_unreadable, loader_in
-from mmseg_cct.datasets.shapes import DrawShapesScene
+from mmseg_cct.config.compose import find_bank
+from mmseg_cct.datasets.files.images import check_image, explain_unreadable, loader_in
 from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.models import PerturbedDecoderBank
-from mmseg_cct.preflight.failures import config_errors_as_one_line, first_image_guards
 from mmseg_cct.utils.files import append_line, read_lines
-from mmseg_cct.utils.output_folder import file_stamp
 from mmseg_cct.utils.shares import SharedImages, gather
-
-from .fingerprints import fingerprint
 
 # A folder with a file of scores for each process.
 SCORES = 'scores'
@@ -46,11 +38,9 @@ class ScoredImage:
     """An image with the disagreement of its predictions."""
 
     score: float  # mean disagreement over decoders and pixels
-    name: str  # path, or index in the data set
+    name: str  # path
     by_perturbation: dict[str, float] = field(compare=False)  # the score of its decoders
     z: list[float] = field(compare=False, repr=False)  # mean over positions, of length 1
-    fingerprint: str = field(compare=False)  # what the image looks like
-    stamp: list[int] | None = field(default=None, compare=False)  # `file_stamp` of the file
 
 
 @dataclass
@@ -70,12 +60,7 @@ class Disagreement(NamedTuple):
 
 def image_pipeline(config: Config) -> Compose:
     """Builds the test pipeline for images without masks; its first step checks the image."""
-    with config_errors_as_one_line(config):
-        pipeline = Compose(without_annotations(config.test_pipeline))
-    draw = pipeline.transforms[0]
-    if isinstance(draw, DrawShapesScene):  # the images of a folder are files all the same
-        load = LoadImageFromFile()
-        pipeline.transforms[0] = lambda info: (load if info.get('img_path') else draw)(info)
+    pipeline = Compose(without_annotations(config.test_pipeline))
     pipeline.transforms.insert(0, functools.partial(check_image, loader=loader_in(pipeline)))
     return pipeline
 
@@ -85,71 +70,42 @@ def rank_images(
 ) -> Ranking:
     """Scores images, `listed` by name with their data infos, and keeps each score in `out`.
 
-    Each score is kept as soon as it is known: a second run scores only missing and changed images.
-    Connected processes share the images. `model` is one of `load_training_model`.
+    Each score is kept as soon as it is known: a second run scores only missing images. Connected
+    processes share the images. `model` is one of `load_training_model`.
     """
     pipeline = image_pipeline(model.cfg)
-    stamps = {name: file_stamp(info.get('img_path') or '') for name, info in listed.items()}
-    done = set(_scores_of(listed, stamps, out, model))
+    done = _scores_of(listed, out)
     gather(None)  # all processes have read the old scores before one writes
     share = SharedImages([name for name in listed if name not in done], len(done))
-    scores = Path(out, SCORES, f'{get_rank()}.jsonl')
-    guards = first_image_guards(model.cfg)
     with share:
         for name in share.own:
             try:
-                data = pipeline(listed[name])
-            except KeyError:  # a transform needs a key that no earlier step provides
-                with next(guards):
-                    raise
+                data = pipeline(dict(listed[name]))
             except Exception as error:  # decoders raise nearly anything on a corrupt file
                 share.failed(explain_unreadable(name, 'image', error))
-            else:
-                with next(guards):
-                    predicted = disagreement(model, data, seed)
-                means, slices = predicted.maps.mean((1, 2)), model.auxiliary_head.slices
-                image = ScoredImage(
-                    score=float(predicted.maps.mean()),
-                    name=name,
-                    by_perturbation={key: float(means[k].mean()) for key, k in slices.items()},
-                    z=[round(value, 5) for value in predicted.z.tolist()],
-                    fingerprint=fingerprint(to_rgb(data)),
-                    stamp=stamps[name],
-                )
-                append_line(scores, asdict(image))
-                share.written()
+                continue
+            maps, z = disagreement(model, data, seed)
+            means, slices = maps.mean((1, 2)), model.auxiliary_head.slices
+            image = ScoredImage(
+                score=float(maps.mean()),
+                name=name,
+                by_perturbation={key: float(means[k].mean()) for key, k in slices.items()},
+                z=[round(value, 5) for value in z.tolist()],
+            )
+            append_line(Path(out, SCORES, f'{get_rank()}.jsonl'), asdict(image))
+            share.written()
     failed = share.total().failed
-    return Ranking(sorted(_scores_of(listed, stamps, out, model).values(), reverse=True), failed)
+    return Ranking(sorted(_scores_of(listed, out).values(), reverse=True), failed)
 
 
-def to_rgb(data: Mapping[str, Any]) -> np.ndarray:
-    """Returns the image that a pipeline made, `(H, W, 3)` uint8, RGB."""
-    return as_rgb(data['inputs'].permute(1, 2, 0).numpy())
-
-
-def _scores_of(
-    listed: Mapping[str, Any], stamps: Mapping[str, Any], out: str | Path, model: Any
-) -> dict[str, ScoredImage]:
-    """Returns the scores, by name, of the listed images as they are now.
-
-    All processes of all runs have written them, so an image may have been scored twice.
-    """
+def _scores_of(listed: Mapping[str, Any], out: str | Path) -> dict[str, ScoredImage]:
+    """Returns the scores of the listed images, by name, that all processes of all runs wrote."""
     return {
         image.name: image
         for file in sorted(Path(out, SCORES).glob('*.jsonl'))
         for image in read_lines(file, ScoredImage)
-        if image.name in listed and image.stamp == stamps[image.name] and _is_whole(image, model)
+        if image.name in listed
     }
-
-
-def _is_whole(image: ScoredImage, model: Any) -> bool:
-    """Whether a score is what this model gives; an edited one is made again."""
-    return (
-        all(map(math.isfinite, (image.score, *image.by_perturbation.values(), *image.z)))
-        and list(image.by_perturbation) == list(model.auxiliary_head.slices)
-        and len(image.z) == model.auxiliary_head.proj.shape[-1]
-        and re.fullmatch('[0-9a-f]{64}', image.fingerprint) is not None
-    )
 
 
 @torch.no_grad()
@@ -167,6 +123,8 @@ def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> Disagreemen
         sample.set_metainfo(dict(classes=tuple(model.dataset_meta['classes'])))
     features = model.extract_feat(batch['inputs'])
     outputs, seg_logits = model.features_of_bank(features), model.predict_unlabeled(features)
+    if not seg_logits.isfinite().all():
+        raise UserError(data['data_samples'].metainfo.get('img_path'), 'the logits are not finite')
     bank = model.auxiliary_head
     with torch.random.fork_rng([seg_logits.device] if seg_logits.is_cuda else []):
         torch.manual_seed(seed)
@@ -177,34 +135,31 @@ def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> Disagreemen
     return Disagreement(maps, mean / mean.norm().clamp_min(1e-12))
 
 
+def require_decoders(run: Run) -> None:
+    """Rejects a run without auxiliary decoders, by its config."""
+    if find_bank(run.config) is None:
+        raise UserError(
+            run.name, 'has no auxiliary decoders', 'a run of cct, cct-strong or another CCT method'
+        )
+
+
 def load_training_model(run: Run, device: str | None = None) -> Any:
     """Builds the model of a training in evaluation mode with its auxiliary decoders.
 
     Raises:
         UserError: If checkpoint or config has no auxiliary decoders, or they do not fit each other.
     """
-    model, checkpoint = run.load_model(device), run.checkpoint
-    # `load_model` is lenient about these.
-    bank = getattr(model, 'auxiliary_head', None)
-    if not isinstance(bank, PerturbedDecoderBank):
-        raise UserError(
-            model.cfg.filename or checkpoint,
-            'model.auxiliary_head is no PerturbedDecoderBank',
-            'the config of a CCT training',
-        )
+    require_decoders(run)
+    model = run.load_model(device)
+    # `load_model` is lenient about the decoders.
     found = {name: tuple(value.shape) for name, value in weights(run.content).items()}
-    for name, value in bank.state_dict().items():
+    for name, value in model.auxiliary_head.state_dict().items():
         shape = found.get(f'auxiliary_head.{name}')
         if shape is None:
             raise UserError(
-                checkpoint,
-                'has no auxiliary decoders, as published checkpoints',
-                'the checkpoint of the training',
+                run.checkpoint, 'has no auxiliary decoders', 'the checkpoint of the training'
             )
         if shape != value.shape:
-            raise UserError(
-                checkpoint,
-                f'auxiliary_head.{name} is {shape}, expected {tuple(value.shape)} by '
-                f'{model.cfg.filename or "its config"}',
-            )
+            found_there = f'auxiliary_head.{name} is {shape}'
+            raise UserError(run.checkpoint, found_there, f'{tuple(value.shape)} by its config')
     return model

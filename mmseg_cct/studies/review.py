@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -15,8 +15,6 @@ from mmseg_cct.engine.visualization.label_maps import full_palette, is_tinted
 from mmseg_cct.utils.templates import data_url, render
 from mmseg_cct.utils.text import counted
 
-from .windows import Window
-
 _THUMBNAIL = 160  # longer side of a thumbnail, in pixels
 
 
@@ -25,25 +23,18 @@ class BatchImage:
     """An image of a batch, with pictures at the size that the page shows."""
 
     name: PurePath  # path in the batch's folder of images
-    rank: int  # by disagreement among all images, from 1
+    rank: int  # by disagreement among all candidates, from 1
     score: float  # mean disagreement
     photo: np.ndarray = field(repr=False)  # (H, W, 3) uint8, RGB
-    labels: np.ndarray = field(repr=False)  # predicted ids (H, W), 255 outside the windows
+    labels: np.ndarray = field(repr=False)  # predicted ids (H, W)
     disagreement: np.ndarray = field(repr=False)  # (h, w), at the size of the network's input
     size: tuple[int, int]  # width and height of the original image
-    windows: list[Window] = field(default_factory=list)  # in its pixels; without any, all of it
 
 
-def review_page(
-    batch: Sequence[BatchImage],
-    notes: Sequence[str],
-    candidates: int,
-    classes: Sequence[str],
-    palette: Sequence[Sequence[int]],
-) -> str:
+def review_page(batch: Sequence[BatchImage], note: str, meta: Mapping[str, Any]) -> str:
     """Renders the page: image, prediction and disagreement of one image of the batch at a time.
 
-    `notes` appear below the title; the batch was chosen from `candidates` images.
+    `note` appears below the title; `meta` has the names and colours of the classes.
     """
     # One scale for all maps, without their outliers.
     highest = max((float(np.quantile(each.disagreement, 0.99)) for each in batch), default=0) or 1.0
@@ -51,23 +42,20 @@ def review_page(
     return render(
         'studies/review.html.jinja',
         title=f'Label next: {counted(len(batch), "image")}',
-        notes=notes,
-        candidates=candidates,
+        note=note,
         highest=highest,
         # The marks of another batch in the same browser are not those of this one.
         key=f'mmseg_cct {hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]}',
-        cases=[_case(image, classes, palette, highest) for image in batch],
+        cases=[_case(image, meta['classes'], meta['palette'], highest) for image in batch],
     )
 
 
 def _case(
     image: BatchImage, classes: Sequence[str], palette: Sequence[Sequence[int]], highest: float
 ) -> dict[str, Any]:
-    ids = np.bincount(image.labels.ravel(), minlength=256)[: len(classes)]
-    shares = 100 * ids / max(ids.sum(), 1)
+    shares = 100 * np.bincount(image.labels.ravel(), minlength=256) / image.labels.size
     scaled = np.clip(255 * image.disagreement / highest, 0, 255).astype(np.uint8)
     heat = cv2.applyColorMap(scaled, cv2.COLORMAP_MAGMA)
-    tinted = is_tinted(classes)
     return dict(
         name=str(image.name),
         rank=image.rank,
@@ -76,10 +64,13 @@ def _case(
         height=image.size[1],
         photo=_jpeg(image.photo[..., ::-1]),
         thumbnail=_jpeg(shrink(image.photo, _THUMBNAIL)[..., ::-1]),
-        labels=_palette_png(image.labels, palette, tinted),
+        labels=_outlined(image.labels, palette, is_tinted(classes)),
         disagreement=_jpeg(heat),
-        windows=image.windows,
-        legend=list(zip(classes, palette, shares, tinted)),
+        legend=[
+            (name, colour, '< 0.1' if 0 < share < 0.1 else f'{share:.1f}')
+            for name, colour, share in zip(classes, palette, shares)
+            if share
+        ],
     )
 
 
@@ -96,11 +87,20 @@ def _jpeg(bgr: np.ndarray) -> str:
     return data_url(encoded.tobytes(), 'jpeg')
 
 
-def _palette_png(labels: np.ndarray, palette: Sequence[Sequence[int]], tinted: np.ndarray) -> str:
-    """Paints class ids; classes that are not `tinted` and ignored pixels are transparent."""
-    picture, buffer = Image.fromarray(labels.astype(np.uint8)), io.BytesIO()
-    picture.putpalette(full_palette(palette).tobytes())
+def _outlined(labels: np.ndarray, palette: Sequence[Sequence[int]], tinted: np.ndarray) -> str:
+    """Paints class ids with white outlines; inside, classes that are not `tinted` are transparent.
+
+    Without the outlines, a grey class on a photo would look like one without a colour.
+    """
+    rgba = np.zeros((*labels.shape, 4), np.uint8)
+    rgba[..., :3] = full_palette(palette)[labels]
     opacity = np.zeros(256, np.uint8)
     opacity[: len(tinted)] = 255 * tinted
-    picture.save(buffer, format='PNG', transparency=opacity.tobytes())
+    rgba[..., 3] = opacity[labels]
+    edge = np.zeros(labels.shape, bool)
+    edge[1:] |= labels[1:] != labels[:-1]
+    edge[:, 1:] |= labels[:, 1:] != labels[:, :-1]
+    rgba[edge] = 255
+    buffer = io.BytesIO()
+    Image.fromarray(rgba).save(buffer, format='PNG')
     return data_url(buffer.getvalue())

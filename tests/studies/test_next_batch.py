@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 import shutil
 from pathlib import Path
 
@@ -12,8 +11,6 @@ import pytest
 from PIL import Image
 
 from mmseg_cct.annotations.class_table import read_table
-from mmseg_cct.annotations.importer import import_masks
-from mmseg_cct.datasets.files.image_files import find_masks
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.next_batch import BatchRequest, choose, next_batch
 from mmseg_cct.studies.ranking import ScoredImage
@@ -43,28 +40,19 @@ def test_a_set_that_moves_the_ids_of_its_masks_is_told(batch_of, messages, loads
 def test_a_batch_holds_images_predictions_and_pages(batch_of, photos, tmp_path, checkpoints_read):
     batch = batch_of()
     assert len(checkpoints_read) == 1
-    assert (batch.candidates, batch.left_out['labelled'], batch.failed) == (10, 1, [])
-    assert batch.notes()[0].startswith('3 of 10 images; left out: 1 labelled')
+    assert batch.note == '3 of 10 candidates; left out: 1 labelled' and batch.failed == []
     out = tmp_path / 'out'
     for image in batch.images:
         assert (out / 'images' / image.name).read_bytes() == (photos / image.name).read_bytes()
         mask = Image.open(out / 'masks' / image.name)
         assert mask.size == (56, 40) and mask.mode == 'P' and np.array(mask).max() < 3
     header, *rows = csv.reader(io.StringIO((out / 'ranking.csv').read_text()))
-    assert header[:3] == ['rank', 'file', 'score'] and header[-2:] == [
-        'position in the batch',
-        'near-duplicate',
-    ]
+    assert header[:3] == ['rank', 'file', 'score'] and header[-1] == 'position in the batch'
     assert [row[0] for row in rows] == [str(rank) for rank in range(1, 11)]
-    assert sorted(row[-2] for row in rows)[-3:] == ['1', '2', '3']
-    assert {row[1]: row[0] for row in rows if row[-2]} == {
+    assert sorted(row[-1] for row in rows)[-3:] == ['1', '2', '3']
+    assert {row[1]: row[0] for row in rows if row[-1]} == {
         str(photos / image.name): str(image.rank) for image in batch.images
     }
-
-
-def test_photos_for_a_run_of_drawn_scenes_are_read(batch_of):
-    pipeline = [dict(type='DrawShapesScene'), dict(type='PackSegInputs')]
-    assert len(batch_of(cfg_options={'test_pipeline': pipeline}).images) == 3
 
 
 def test_images_of_other_bits_are_loaded_as_the_training_does(batch_of, photos):
@@ -100,51 +88,14 @@ def test_a_stopped_run_leaves_no_image_in_a_smaller_batch(batch_of, tmp_path, mo
 def test_an_earlier_batch_is_left_out(batch_of, tmp_path):
     first = batch_of(number=6)
     second = batch_of('second', number=6, without=[str(tmp_path / 'out/images')])
-    assert second.candidates == len(second.images) == 4
-    assert second.notes()[0].endswith('6 of the folders to leave out')
+    assert second.note.startswith('4 of 4 candidates')
+    assert second.note.endswith('6 of the folders to leave out')
     assert not {image.name for image in first.images} & {image.name for image in second.images}
-
-
-def test_a_twin_of_a_validation_image_is_named(batch_of, photos, tmp_path):
-    val = tmp_path / 'val'
-    val.mkdir()
-    cv2.imwrite(str(val / 'v.jpg'), cv2.imread(str(photos / 'a/3.png')))
-    options = {f'{EVALUATED}.image_dir': str(val), f'{EVALUATED}.subset': 'unlabeled'}
-    batch = batch_of(number=10, cfg_options=options)
-    assert batch.twins == {str(photos / 'a/3.png'): str(val / 'v.jpg')}
-    assert len(batch.images) == 9 and Path('a/3.png') not in [i.name for i in batch.images]
-    assert f'{photos}/a/3.png like {val}/v.jpg' in batch.notes()[1]
-
-
-def test_windows_are_all_that_is_predicted(batch_of, tmp_path):
-    for image in batch_of(regions=2, window=10, link=True).images:
-        mask = np.array(Image.open(tmp_path / 'out' / 'masks' / image.name))
-        inside = np.zeros_like(mask, bool)
-        for left, top, width, height in image.windows:
-            inside[top : top + height, left : left + width] = True
-        assert inside.sum() == 200 and ((mask == 255) == ~inside).all()
-        assert os.path.islink(tmp_path / 'out' / 'images' / image.name)
-
-
-def test_corrected_windows_come_back_with_all_classes(batch_of, photos, tmp_path, monkeypatch):
-    monkeypatch.setattr('mmseg_cct.annotations.export.is_background', 'thing'.__eq__)
-    batch = batch_of(format='cvat', number=4, regions=2, window=16)
-    out, data = tmp_path / 'out', tmp_path / 'data'
-    shutil.copytree(photos, data / 'images')
-    import_masks(out / 'cvat.xml', data, rest='ignore')
-    assert len(find_masks(data / 'masks')) == 4
-    for image in batch.images:
-        drawn, mask = (np.array(Image.open(place / 'masks' / image.name)) for place in (out, data))
-        assert ((mask == 255) == (drawn == 255)).mean() > 0.95  # outlines are simplified
-        table = read_table(data).ids  # in the order of the file
-        classes = [table[name] for name in ('ground', 'thing', 'other')]
-        inside = (mask != 255) & (drawn != 255)
-        assert (np.take(classes, drawn[inside]) == mask[inside]).mean() > 0.9
 
 
 def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
     def image(name, *z):
-        return ScoredImage(0.0, name, {}, list(z), '')
+        return ScoredImage(0.0, name, {}, list(z))
 
     ranked = [image('like a label', 1, 0), image('a', 0, 1), image('b', 0.1, 1)]
     ranked += [image('c', -1, 0), image('d', 0, -1)]
@@ -157,19 +108,15 @@ def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
 @pytest.mark.parametrize(
     ('options', 'images', 'match'),
     [
-        ({UNLABELED: None}, False, 'no .*unlabeled; expected one, or'),
+        ({UNLABELED: None}, False, 'no unlabelled images; expected --images DIR'),
         ({f'{UNLABELED}.image_dir': 'no'}, False, 'no: no such folder'),
-        ({f'{UNLABELED}.subset': 'labeled'}, False, 'each of the 3 images is labelled, valid'),
-        ({'model.auxiliary_head': None}, True, 'auxiliary_head is no PerturbedDecoderBank'),
+        ({f'{UNLABELED}.subset': 'labeled'}, False, 'no candidates left'),
+        ({'train_dataloader.dataset.labeled': 'x'}, True, "labeled: 'x'; expected the settings"),
+        ({'model.auxiliary_head': None}, False, 'has no auxiliary decoders; expected a run of cct'),
         (
             {'model.auxiliary_head.perturbations.FeatureDrop.num_decoders': 5},
             True,
-            r'auxiliary_head\.proj is \(7, 3, 6\), expected \(11, 3, 6\)',
-        ),
-        (
-            {'test_pipeline': [dict(type='LoadImageFromFile'), CROP, dict(type='PackSegInputs')]},
-            True,
-            r"fails at the first image \(KeyError: 'gt_seg_map' in .*; expected settings that fit",
+            r'auxiliary_head\.proj is \(7, 3, 6\); expected \(11, 3, 6\)',
         ),
     ],
 )
@@ -179,9 +126,13 @@ def test_mistakes_are_named(batch_of, photos, options, images, match):
 
 
 def test_the_page_shows_the_disagreement_that_ranks(batch_of):
-    for image in batch_of(regions=1, seed=3).images:
+    for image in batch_of(seed=3).images:
         assert image.disagreement.mean() == pytest.approx(image.score, rel=1e-4)
-        assert [window[2:] for window in image.windows] == [(10, 10)]  # a quarter of 40 pixels
+
+
+def test_images_are_linked_on_demand(batch_of, photos, tmp_path):
+    for image in batch_of(link=True).images:
+        assert (tmp_path / 'out/images' / image.name).readlink() == photos / image.name
 
 
 def test_images_none_of_which_can_be_read_are_told(batch_of, photos):
@@ -189,3 +140,28 @@ def test_images_none_of_which_can_be_read_are_told(batch_of, photos):
         path.write_bytes(b'no image')
     batch = batch_of()
     assert (batch.images, len(batch.failed)) == ([], 11)
+
+
+@pytest.mark.parametrize(
+    ('table', 'form', 'first'),
+    [
+        (None, 'coco', ['cp {out}/classes.json {data}', 'CORRECTED {images} --out {data}']),
+        ('["ground", "thing", "other"]', 'coco', ['{images} --rest ignore --out {data}']),
+        (None, 'masks', ['cp -r {out}/masks/. {data}/masks', 'cp -r {out}/images/. {data}/images']),
+    ],
+)
+def test_what_follows_depends_on_what_the_data_folder_knows(
+    trained, photos, batch_of, tmp_path, table, form, first
+):
+    data = tmp_path / 'data'
+    shutil.copytree(trained.images.parent, data)
+    if table:
+        (data / 'classes.json').write_text(f'{{"classes": {table}}}')
+    batch = batch_of(
+        format=form, cfg_options={'train_dataloader.dataset.labeled.data_root': str(data)}
+    )
+    assert read_table(tmp_path / 'out').rest == 'ignore'  # none of them is a background
+    for line, expected in zip(batch.following, first):
+        places = dict(out=tmp_path / 'out', data=data, images=f'--images {photos}')
+        assert line.endswith(expected.format(**places))
+    assert len(batch.following) == len(first) + 2

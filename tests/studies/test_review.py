@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 from mmseg_cct.studies.review import BatchImage, review_page
-from mmseg_cct.studies.windows import Window
 
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
 RED, BLUE = (200, 0, 0), (0, 0, 200)
@@ -38,14 +37,13 @@ def page(number=3, names=('sky', 'a <b> & c')):
             rank=index + 1,
             score=0.25,
             photo=np.full((40, 60, 3), 128, np.uint8),
-            labels=np.repeat(np.uint8([0, 1, 255]), 20)[None].repeat(40, 0),
+            labels=np.repeat(np.uint8([0, 1, 0]), 20)[None].repeat(40, 0),
             disagreement=np.linspace(0, 0.5, 600, dtype=np.float32).reshape(20, 30),
             size=(120, 80),
-            windows=[Window(10, 20, 30, 40)] if index == 0 else [],
         )
         for index in range(number)
     ]
-    return review_page(batch, ['2 of 9'], 9, names, [RED, BLUE])
+    return review_page(batch, '2 of 9', dict(classes=names, palette=[RED, BLUE]))
 
 
 def pictures(text, kind):
@@ -60,8 +58,7 @@ def test_nothing_is_fetched_and_names_are_text():
     assert 'http' not in text
     assert '<i>.jpg' not in text and 'a &lt;b&gt; &amp; c' in text
     assert text.count('<section') == text.count('title="a/') == 3
-    assert '<rect x="10" y="20" width="30" height="40"/>' in text and text.count('<rect') == 2
-    assert text.count('50.0 %') == 6  # of what is not ignored
+    assert text.count('66.7 %') == text.count('33.3 %') == 3
 
 
 def test_the_photo_keeps_its_colours_and_disagreement_is_bright():
@@ -69,7 +66,7 @@ def test_the_photo_keeps_its_colours_and_disagreement_is_bright():
     values = np.zeros((20, 30), np.float32)
     values[:, 15:] = 1
     image = BatchImage(PurePath('a.jpg'), 1, 0.5, photo, photo[..., 1], values, (60, 40))
-    text = review_page([image], [], 1, ('sky',), [BLUE])
+    text = review_page([image], '', dict(classes=('sky',), palette=[BLUE]))
     shown = [np.array(picture).astype(int) for picture in pictures(text, 'jpeg')]
     heat = [each for each in shown if each.shape == (20, 30, 3)]
     photos = [each for each in shown if each.shape != (20, 30, 3)]
@@ -79,12 +76,12 @@ def test_the_photo_keeps_its_colours_and_disagreement_is_bright():
 
 
 @pytest.mark.parametrize(('name', 'opacity'), [('sky', 255), ('background', 0), ('unlabelled', 0)])
-def test_the_background_is_not_coloured(name, opacity):
-    text = page(1, (name, 'b'))
-    (labels,) = pictures(text, 'png')
-    columns = np.array(labels.convert('RGBA'))[0, ::20, 3]
-    assert columns.tolist() == [opacity, 255, 0]
-    assert text.count('(not coloured)') == (opacity == 0)
+def test_classes_have_outlines_and_the_background_no_colour(name, opacity):
+    (labels,) = pictures(page(1, (name, 'b')), 'png')
+    row = np.array(labels)[5]
+    assert row[[0, 21, 41], 3].tolist() == [opacity, 255, opacity]
+    assert tuple(row[21, :3]) == BLUE
+    assert [place for place in range(60) if tuple(row[place]) == (255,) * 4] == [20, 40]
 
 
 @pytest.fixture
@@ -129,8 +126,8 @@ def test_the_overlay_lies_on_the_photo(browse, tmp_path, width):
     browse(page(), f'--window-size={width},900', f'--screenshot={tmp_path}/shot.png')
     shot = np.array(Image.open(tmp_path / 'shot.png').convert('RGB')).astype(int)
     assert shot.shape[1] == width
-    # half of the classes' colours on the grey photo, and the photo itself where ignored
-    expected = (164, 64, 64), (64, 64, 164), (128, 128, 128)
+    # half of the classes' colours on the grey photo
+    expected = (164, 64, 64), (64, 64, 164)
     areas = [(np.abs(shot - colour).max(2) <= 3).sum() for colour in expected]
     columns = 2 if width > 800 else 1
     third = ((width - 45) / columns) ** 2 / 1.5 / 3
