@@ -232,12 +232,16 @@ def _write_annotations(
 
 def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
     """Returns the commands that bring the corrected batch into the training."""
-    labeled = run.config.train_dataloader.dataset.labeled
-    data = Path(labeled.get('data_root') or 'DATA')
-    out = Path(request.out)
+    labeled, out = run.config.train_dataloader.dataset.labeled, Path(request.out)
+    places = {
+        part: Path(
+            labeled.get('data_root') or '', labeled.get(f'{part[:-1]}_dir') or f'DATA/{part}'
+        )
+        for part in ('masks', 'images')
+    }
+    data = places['masks'].parent
     if request.format == 'masks':
         parts = ['masks'] if request.images is None else ['masks', 'images']
-        places = {part: data / (labeled.get(f'{part[:-1]}_dir') or part) for part in parts}
         lines = [f'cp -r {out / part}/. {places[part]}' for part in parts]
     else:
         images = ('--images', request.images) if request.images else ()

@@ -6,8 +6,12 @@ import shutil
 
 import cv2
 import pytest
+from PIL import Image
 
+from mmseg_cct.annotations.class_table import read_table
+from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.datasets import ShapesDataset
+from mmseg_cct.datasets.files.images import write_png
 from mmseg_cct.datasets.shapes_scene import draw_scene
 
 
@@ -42,7 +46,7 @@ def test_each_command_that_is_printed_runs(cct, mine, tmp_path, capsys, form):
                 shutil.copy(source, target)
             return
         words = words[words.index('python') + 1 :] if 'python' in words else words
-        name, *arguments = (word.replace('CORRECTED', 'batch/coco.json') for word in words)
+        name, *arguments = (word.replace('CORRECTED', 'corrected/coco.json') for word in words)
         if name in ('-m', 'mmseg-cct'):
             arguments = arguments[name == '-m' :]
             name = arguments.pop(0)
@@ -58,6 +62,13 @@ def test_each_command_that_is_printed_runs(cct, mine, tmp_path, capsys, form):
     assert cct.tool('next_batch', run, '-n', 2, '--format', form, '--out', 'batch') == 0
     printed = capsys.readouterr().out
     assert 'scoring 6 candidates and 6 labelled images' in printed
+    # what a person makes of the batch
+    images = tmp_path / 'batch' / 'images'
+    truth = {path.name: tmp_path / 'truth' / path.name for path in images.iterdir()}
+    for path in truth.values():
+        write_png(path, Image.fromarray(draw_scene(0, int(path.stem), 64)[1]))
+    colours = read_table(tmp_path / 'batch').colours
+    export_masks('coco', tmp_path / 'corrected', truth, colours, images)
     for line in commands_of(printed):
         follow(line)
     assert len(list((mine / 'masks').iterdir())) == 8
