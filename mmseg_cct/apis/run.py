@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader
 
 from mmseg_cct.config.domains import pipeline_for_tests, require_domain, require_one_domain
 from mmseg_cct.config.load import load_config
+from mmseg_cct.config.shipped import find_run
 from mmseg_cct.config.walk import at, forget_initial_weights
 from mmseg_cct.datasets.files.palette import class_colours
 from mmseg_cct.engine.checkpoints import (
@@ -35,7 +36,7 @@ from mmseg_cct.preflight.labeled_record import Labels, read_labels
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import usable_cores
-from mmseg_cct.utils.text import error_line, nearest
+from mmseg_cct.utils.text import error_line
 
 from .device import default_device
 from .predictor import Predictor, without_annotations
@@ -80,15 +81,9 @@ class Run:
             UserError: The folder has no checkpoint, or not exactly one config; or a file is missing
                 or does not load.
         """
-        place = Path(place)
-        if place.suffix == '.pth' and checkpoint is None:
-            place, checkpoint = place.parent, place
-        if checkpoint is None and not place.is_dir():
-            siblings = sorted(path.name for path in place.parent.glob('*') if path.is_dir())
-            expected = nearest(place.name, siblings, 'a work directory, or CONFIG CHECKPOINT')
-            raise UserError(place, 'no such work directory', expected)
-        file = str(_config_in(place)) if place.is_dir() else str(place)
-        config = load_config(file, options or {})
+        config = load_config(find_run(place, checkpoint), options or {})
+        if checkpoint is None and Path(place).is_file():
+            checkpoint = place
         if checkpoint is None:
             template = at(config, 'default_hooks.checkpoint.filename_tmpl')
             checkpoint = newest_checkpoint(str(place), template)
@@ -203,15 +198,6 @@ def _warn_of_other_tests(config: Config) -> None:
             'test_pipeline: unlike test_dataloader.dataset.pipeline after the loading, so images '
             'are predicted in another way than they are tested'
         )
-
-
-def _config_in(folder: Path) -> Path:
-    """Finds the config that a training left in its work directory."""
-    configs = sorted(folder.glob('*.py'))
-    if len(configs) == 1:
-        return configs[0]
-    names = ', '.join(path.name for path in configs) or 'no config'
-    raise UserError(folder, f'holds {names}', 'one config, or CONFIG CHECKPOINT')
 
 
 def read_scalars(work_dir: Path) -> list[dict]:

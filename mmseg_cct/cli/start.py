@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from mmseg_cct.config.shipped import find_config, require_bases
+from mmseg_cct.config.shipped import find_config, find_run
 from mmseg_cct.errors import UserError
 
 from .arguments import set_ranks
@@ -36,11 +36,11 @@ def running(args: argparse.Namespace) -> Iterator[None]:
     with user_errors_as_one_line():
         if hasattr(args, 'launcher'):
             set_ranks(args)
-        if hasattr(args, 'cfg_options'):
-            # what needs no torch, whose import takes seconds
-            for config in (getattr(args, name, None) for name in ('config', 'student')):
-                if config is not None:
-                    require_bases(find_config(config))
+        # what needs no torch, whose import takes seconds
+        if hasattr(args, 'cfg_options') and getattr(args, 'config', None) is not None:
+            find_config(args.config)
+        if hasattr(args, 'checkpoint') and hasattr(args, 'run'):
+            find_run(args.run, args.checkpoint)
         set_up_process()
         # mmseg prints a debug message about a commercial data set, which is not needed
         with redirect_stdout(io.StringIO()):

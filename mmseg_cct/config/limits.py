@@ -4,7 +4,7 @@ It holds what no constructor checks, so that a bad value fails hours later in tr
 This package's components state their ranges themselves (`mmseg_cct.utils.ranges`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -21,7 +21,7 @@ from mmseg_cct.utils.ranges import (
     optional,
     positive,
 )
-from mmseg_cct.utils.text import is_unicode, one_line
+from mmseg_cct.utils.text import is_unicode
 
 from .walk import at, settings_of
 
@@ -102,60 +102,6 @@ LIMITS = {
     'log_level': Range(lambda v: isinstance(v, (str, int)), 'a name such as INFO'),
     'log_processor.window_size': _or('global', at_least(1), "a whole number from 1, or 'global'"),
 }
-
-# Sections by the kind of value that they have, unless it is None; `*` stands for one name.
-_SECTIONS: dict[str, tuple[str, ...]] = {
-    'dict': (
-        'model', 'model.data_preprocessor', 'model.train_cfg', 'model.test_cfg', 'model.domains',
-        'model.domains.*', 'model.domains.*.data_preprocessor', '*_dataloader',
-        '*_dataloader.dataset', '*_dataloader.dataset.domains', 'train_cfg', 'val_cfg', 'test_cfg',
-        'custom_imports', 'env_cfg', 'optim_wrapper', 'optim_wrapper.optimizer',
-        'optim_wrapper.clip_grad', 'default_hooks', 'default_hooks.*', 'visualizer', 'randomness',
-        'log_processor',
-        'pseudo_labels', 'pseudo_labels.images', 'pseudo_labels.segmentation',
-        'pseudo_labels.thresholds', 'pseudo_labels.crf',
-    ),
-    'dict or list of dicts': ('param_scheduler', '*_evaluator'),
-    'list of dicts': ('custom_hooks',),
-    'text': ('default_scope', 'work_dir', 'load_from', 'experiment_name'),
-}  # fmt: skip
-
-
-def check_sections(config: Any) -> None:
-    """Checks that sections of a config are of the kind that all other code relies on."""
-    raise_problems(_section_problems(config))
-
-
-def _section_problems(config: Any) -> Iterator[Problem]:
-    for key, value in settings_of(config):
-        expected = [
-            f'a {kind}, or None'
-            for kind, patterns in _SECTIONS.items()
-            if not _is_of_kind(value, kind)
-            and any(fnmatchcase(key, p) and key.count('.') == p.count('.') for p in patterns)
-        ]
-        if key.endswith('pipeline') and not _is_pipeline(value):
-            expected.append('a list of dicts with a type')
-        for each in expected:
-            yield Problem(f'{key}={one_line(repr(value), 80)}', '', each)
-
-
-def _is_of_kind(value: Any, kind: str) -> bool:
-    if value is None or kind == 'text':
-        return value is None or isinstance(value, str)
-    if isinstance(value, (list, tuple)):
-        return 'list' in kind and all(_is_of_kind(part, 'dict') for part in value)
-    if isinstance(value, (str, int, float)):
-        return False
-    return not isinstance(value, Mapping) or kind != 'list of dicts'  # or an object, from Python
-
-
-def _is_pipeline(value: Any) -> bool:
-    if isinstance(value, Mapping):  # by domain
-        return all(map(_is_pipeline, value.values()))
-    if not _is_of_kind(value, 'list of dicts'):
-        return False
-    return all(step.get('type') for step in value or () if isinstance(step, Mapping))
 
 
 def check_values(config: Any) -> None:

@@ -13,12 +13,12 @@ from mmengine.runner import Runner
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.text import error_line, one_line
+from mmseg_cct.utils.text import close_names, error_line, one_line
 
 from .compose import forget_own_scope, merge_method, remove_hooks, set_labels
-from .limits import check_sections, check_values
+from .limits import check_values
 from .shipped import CONFIGS, PLAIN, SCOPE, composed_name, find_config, method_names
-from .walk import at, listed, settings_of
+from .walk import at, listed
 
 # Names for the last iteration in mmengine's schedulers, their arguments and their states.
 SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
@@ -57,7 +57,6 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     """
     file = find_config(config_file)
     config = read_config(file)
-    check_sections(config)
     options = dict(options)
     method, labels = options.pop('method', None), options.pop('labels', None)
     if method is not None:
@@ -69,7 +68,6 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
         object.__setattr__(config, '_filename', f'{name}.py')
     old_max_iters = at(config, 'train_cfg.max_iters')
     merge_options(config, file, options)
-    check_sections(config)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         move_scheduler_ends(config, old_max_iters)
     remove_hooks(config)
@@ -157,55 +155,20 @@ def protect(config: Config, options: Mapping[str, Any]) -> None:
 def merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
     """Merges options that have an effect over the config of a file; warns of new keys."""
     for key in options:
-        _require_effect(config, file, key)
-        if at(config, key, _ABSENT) is _ABSENT:
-            for outer, value in settings_of(config):
-                if not key.startswith(f'{outer}.') or hasattr(value, 'keys'):
-                    continue
-                if type(value) is not list:
-                    found = f'does not fit {file}, where {outer} is {value!r}'
-                    expected = f'a dict, which a file can give: {outer} = dict(...)'
-                    raise UserError(f'--cfg-options {key}', found, expected)
-                _require_index(key, outer, value, file)
-            if not key.endswith('._delete_'):  # mmengine's word for replacing a dict
-                warn(f'--cfg-options {key}: a new key, the config has none of this name')
+        section = key.split('.')[0]
+        if section in config and section not in READ_KEYS:  # its value has been copied already
+            found = f'sets a variable, which {file} has read already'
+            raise UserError(f'--cfg-options {key}', found, 'the setting that it fills')
+        # mmengine's word for replacing a dict
+        if at(config, key, _ABSENT) is _ABSENT and not key.endswith('._delete_'):
+            outer, _, name = key.rpartition('.')
+            near = close_names(name, [*(at(config, outer) or {})] if outer else [*config], 0.8)
+            hint = f'; did you mean {near[0]}?' if near else ''
+            warn(f'--cfg-options {key}: a new key, the config has none of this name{hint}')
     try:
         config.merge_from_dict(options)
     except Exception as error:
         raise UserError('--cfg-options', f'does not fit {file}: {one_line(error)}') from error
-
-
-def _require_index(key: str, outer: str, parts: list[Any], file: str) -> None:
-    """Checks that a key goes on from a list with the number of one of its parts."""
-    number = key.removeprefix(f'{outer}.').split('.')[0]
-    if number.isdecimal() and int(number) < len(parts):
-        return
-    named = [
-        f'{outer}.{index} ({part["type"]})' if at(part, 'type') else f'{outer}.{index}'
-        for index, part in enumerate(parts)
-    ]
-    found = f'does not fit {file}, where {outer} is a list of {len(parts)}'
-    expected = ' or '.join(named) or 'an edit of the file'
-    raise UserError(f'--cfg-options {key}', found, expected)
-
-
-def _require_effect(config: Config, config_file: str, option: str) -> None:
-    """Rejects an option for a variable of the file: its value has already been copied."""
-    name = option.split('.')[0]
-    if name in READ_KEYS or name not in config:
-        return
-    value = config[name]
-    filled = [
-        f'{section}.{key}'
-        for section in config
-        if section in READ_KEYS
-        for key, setting in settings_of(config[section])
-        if key.split('.')[-1] == name and setting == value
-    ]
-    example = f', such as {filled[0]},' if filled else ''
-    found = f'sets a variable, which {config_file} has read already'
-    expected = f'the setting that it fills{example} or an edit of the file'
-    raise UserError(f'--cfg-options {option}', found, expected)
 
 
 def schedulers(config: Config) -> list[Any]:

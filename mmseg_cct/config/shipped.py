@@ -8,12 +8,11 @@ import ast
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.text import nearest
+from mmseg_cct.utils.text import close_names, nearest
 
 _SHIPPED = Path(__file__).parents[1] / '.mim'
 CONFIGS, TOOLS = _SHIPPED / 'configs', _SHIPPED / 'tools'
@@ -125,37 +124,29 @@ def find_config(name: str) -> str:
     known = {path.stem: path for each in folders for path in sorted((CONFIGS / each).glob('*.py'))}
     if short in known:
         return str(known[short])
+    siblings = [path.as_posix() for path in Path(name).parent.glob('*.py')]
+    near = close_names(f'{name.removesuffix(".py")}.py', siblings, 0.8)
     paths = [path.relative_to(CONFIGS).as_posix() for path in known.values()]
-    raise UserError(name, 'no such config file', nearest(f'{short}.py', paths, '', cutoff=0.8))
+    expected = nearest(f'{short}.py', near or paths, '', cutoff=0.8)
+    raise UserError(name, 'no such config file', expected)
 
 
-def require_bases(file: str | Path, above: tuple[Path, ...] = ()) -> None:
-    """Checks that the files are there that a config names as its `_base_`, and theirs.
+def find_run(place: str | Path, checkpoint: str | Path | None = None) -> str:
+    """Finds the config of a run: a work directory has one, and a checkpoint is given with another.
 
-    Names of packages are left to mmengine, as is a config that is no Python. `above` are the
-    configs that build on the file.
+    `place` is the work directory, a checkpoint in it, or the config.
     """
-    above = (*above, Path(file).resolve())
-    for base in _relative_bases(file):
-        path = Path(file).parent / base
-        if not path.is_file():
-            raise UserError(f'{file}: _base_', f'no file {path}', 'a path relative to this config')
-        if path.resolve() in above:
-            raise UserError(f'{file}: _base_', f'{path} builds on this config', 'no circle')
-        require_bases(path, above)
-
-
-def _relative_bases(file: str | Path) -> Iterator[str]:
-    try:
-        lines = ast.parse(Path(file).read_bytes()).body
-    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
-        return
-    for line in lines:
-        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == '_base_':
-            try:
-                named = ast.literal_eval(line.value)
-            except ValueError:  # a call, such as `bases(...)`
-                continue
-            for base in named if isinstance(named, (list, tuple)) else [named]:
-                if isinstance(base, str) and base.endswith('.py') and ':' not in base:
-                    yield base
+    place = Path(place)
+    if checkpoint is None and place.suffix == '.pth':
+        place = place.parent
+    elif checkpoint is None and not place.is_dir():
+        siblings = sorted(path.name for path in place.parent.glob('*') if path.is_dir())
+        expected = nearest(place.name, siblings, 'a work directory, or CONFIG CHECKPOINT')
+        raise UserError(place, 'no such work directory', expected)
+    if not place.is_dir():
+        return find_config(str(place))
+    configs = sorted(place.glob('*.py'))
+    if len(configs) != 1:
+        names = ', '.join(path.name for path in configs) or 'no config'
+        raise UserError(place, f'holds {names}', 'one config, or CONFIG CHECKPOINT')
+    return str(configs[0])

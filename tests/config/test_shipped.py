@@ -20,7 +20,6 @@ from mmseg_cct.config.shipped import (
     find_config,
     next_commands,
     next_round,
-    require_bases,
     summary,
 )
 from mmseg_cct.errors import UserError
@@ -156,23 +155,7 @@ def test_other_names_are_refused_with_the_nearest(name, message):
         find_config(name)
 
 
-def test_files_that_a_config_builds_on_are_there(tmp_path):
-    (tmp_path / 'base.py').write_text("_base_ = ['deeper/a.py', 'mmseg::_base_/models/fcn.py']")
-    own = tmp_path / 'own.py'
-    own.write_text("_base_ = './base.py'\n")
-    with pytest.raises(UserError, match=r'base\.py: _base_: no file .*deeper/a\.py; expected'):
-        require_bases(own)
-    (tmp_path / 'deeper').mkdir()
-    (tmp_path / 'deeper/a.py').write_text("_base_ = __import__('mmseg_cct').bases('x')\n")
-    require_bases(own)
-    for text in ("_base_ = '", '_base_ = 5', f'x = {"-" * 9999}1'):  # mmengine says so
-        own.write_text(text)
-        require_bases(own)
-
-
-def test_a_circle_of_configs_ends(tmp_path):
-    (tmp_path / 'a.py').write_text("_base_ = 'b.py'")
-    (tmp_path / 'b.py').write_text("_base_ = ['b2.py', './a.py']")
-    (tmp_path / 'b2.py').touch()
-    with pytest.raises(UserError, match=r'b\.py: _base_: .*a\.py builds on this config'):
-        require_bases(tmp_path / 'a.py')
+def test_a_config_of_ones_own_is_near_its_siblings(tmp_path):
+    (tmp_path / 'cct-strong_mbv2_city.py').touch()
+    with pytest.raises(UserError, match=r'did you mean .*/cct-strong_mbv2_city\.py\?'):
+        find_config(f'{tmp_path}/cct_strong_mbv2_city.py')
