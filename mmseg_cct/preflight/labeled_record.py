@@ -29,6 +29,7 @@ class Labels(NamedTuple):
     # Size and mtime of each labelled image and mask, by path below their common folder.
     files: dict[str, list[int]] = {}
     digest: str = ''  # of the unlabelled images' names and sizes, if there are any
+    validation: int = 0  # how many images it is validated on; 0 if that is not known
 
     def changes(self, now: 'Labels') -> str:
         """Names the files that differ in a later record of the same labelled images."""
@@ -41,6 +42,9 @@ class Labels(NamedTuple):
         if self.digest and now.digest and self.digest != now.digest:
             numbers = f'{self.unlabeled} then, {now.unlabeled} now'
             parts.append(f'the names or sizes of the unlabelled images ({numbers})')
+        if self.validation and self.validation != now.validation:
+            numbers = f'{self.validation} then, {now.validation} now'
+            parts.append(f'the validation images ({numbers})')
         return ' and '.join(parts)
 
 
@@ -66,7 +70,7 @@ def keep_labeled_images(runner: Runner) -> None:
     recorded = read_labels(runner.work_dir) if runner._resume else None
     if recorded is None:
         if is_main_process():
-            record_labels(runner.work_dir, _labels(dataset, found))
+            record_labels(runner.work_dir, _labels(runner, found))
     elif len(recorded.labeled) != len(found) or (
         _below_folder(recorded.labeled) != _below_folder(found)
     ):
@@ -76,24 +80,26 @@ def keep_labeled_images(runner: Runner) -> None:
             f'{len(found)} images are labelled, {began} ({runner.work_dir}/{LABELS})',
             'the same, or a new training with another --work-dir',
         )
-    elif is_main_process() and (changed := recorded.changes(_labels(dataset, found))):
+    elif is_main_process() and (changed := recorded.changes(_labels(runner, found))):
         warn(
-            f'--resume: since the training began, {changed} changed; what comes is neither the old '
-            'training nor a new one'
+            f'--resume: since the training began, {changed} changed; results will not be comparable'
         )
 
 
-def _labels(dataset: SemiSegDataset, labeled: list[str]) -> Labels:
+def _labels(runner: Runner, labeled: list[str]) -> Labels:
+    dataset = runner.train_dataloader.dataset
+    validation = len(runner.val_dataloader.dataset) if runner.val_loop is not None else 0
     masks = (info.get('seg_map_path') for info in infos_of(dataset.labeled))
     files = [*labeled, *sorted(filter(None, masks))]
     stamps = {name: file_stamp(file) or [] for name, file in zip(_below_folder(files), files)}
     paths = [] if dataset.unlabeled is None else sorted(image_paths(dataset.unlabeled))
     if not paths:
-        return Labels(labeled, 0 if dataset.unlabeled is None else len(dataset.unlabeled), stamps)
+        number = 0 if dataset.unlabeled is None else len(dataset.unlabeled)
+        return Labels(labeled, number, stamps, validation=validation)
     sizes = [(file_stamp(path) or [0])[0] for path in paths]
     content = '\n'.join(f'{name} {size}' for name, size in zip(_below_folder(paths), sizes))
     digest = hashlib.sha256(content.encode(errors='surrogateescape')).hexdigest()[:16]
-    return Labels(labeled, len(paths), stamps, digest)
+    return Labels(labeled, len(paths), stamps, digest, validation)
 
 
 def _below_folder(paths: Sequence[str]) -> list[str]:
