@@ -239,7 +239,8 @@ def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
         )
         for part in ('masks', 'images')
     }
-    data = places['masks'].parent
+    # the importer writes to `masks` of a data folder
+    data = places['masks'].parent if places['masks'].name == 'masks' else Path('DATA')
     if request.format == 'masks':
         parts = ['masks'] if request.images is None else ['masks', 'images']
         lines = [f'cp -r {out / part}/. {places[part]}' for part in parts]

@@ -1,27 +1,21 @@
 """The cluster assumption: distances and regions by hand and by naive loops, then the report."""
 
-import dataclasses
 import math
-import re
 
 import pytest
 import torch
 import torch.nn.functional as F
-from mmengine.config import Config
 from mmseg.apis import init_model
-from mmseg.registry import DATASETS
 
+from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.clusters import (
-    ClusterRequest,
-    analyze,
     class_regions,
     contrast,
+    distance_maps,
     mean_neighbour_distance,
     ratio,
-    resize_nearest,
-    upsampled,
-    write_cluster_report,
+    write_clusters,
 )
 
 PATCHES = '20×20 patches'
@@ -36,7 +30,7 @@ def two_regions():
 
 def test_two_regions_give_the_value_computed_by_hand():
     features, labels = two_regions()
-    distances = mean_neighbour_distance([features])
+    distances = mean_neighbour_distance(features)
     # of 8 neighbours two lie in the same column, three on the left and three on the right
     assert distances[1, 1] == pytest.approx(6 * 1 / 8)
     assert distances[1, 2] == pytest.approx((3 * 5 + 3 * 1) / 8)
@@ -79,21 +73,13 @@ def naive_distance(channels, patch_size):
 
 
 @pytest.mark.parametrize('patch_size', [1, 2, 3, 4])
-@pytest.mark.parametrize('channels', [1, 2, 3])
-def test_distances_equal_those_of_cut_out_patches(patch_size, channels):
+@pytest.mark.parametrize('channels', [1, 32])
+def test_distances_equal_those_of_cut_out_patches(patch_size, channels, monkeypatch):
+    monkeypatch.setattr('mmseg_cct.studies.clusters._CHANNELS', channels)
     torch.manual_seed(0)
     image = torch.randn(3, 6, 5)
-    actual = mean_neighbour_distance(image.split(channels), patch_size)
+    actual = mean_neighbour_distance(image, patch_size)
     torch.testing.assert_close(actual, naive_distance(image, patch_size))
-
-
-def test_features_are_resized_in_parts():
-    torch.manual_seed(0)
-    features = torch.randn(7, 3, 4)
-    parts = list(upsampled(features, (12, 16), channels=3))
-    assert [len(part) for part in parts] == [3, 3, 1]
-    whole = F.interpolate(features[None], (12, 16), mode='bilinear')[0]
-    torch.testing.assert_close(torch.cat(parts), whole)
 
 
 def test_ignored_pixels_are_no_class():
@@ -119,104 +105,41 @@ def test_the_ratio_is_that_of_means_over_pixels(sums, expected):
     assert ratio(torch.tensor(sums, dtype=torch.double)) == pytest.approx(expected, nan_ok=True)
 
 
-def test_labels_keep_their_type_and_no_new_ones_arise():
-    labels = torch.tensor([[[0, 255], [3, 7]]])
-    assert resize_nearest(labels, (4, 2)).tolist() == [[0, 255], [0, 255], [3, 7], [3, 7]]
-    assert resize_nearest(labels, (2, 2)).dtype == labels.dtype
-    # each is that at the centre
-    assert resize_nearest(torch.arange(6)[None, None], (1, 2)).tolist() == [[1, 4]]
-
-
-def read_ratios(file):
-    """The ratios by image and map."""
-    lines = [line.strip('| ').split(' | ') for line in file.read_text().splitlines() if '|' in line]
-    (_, *maps), _, *rows = lines
-    return {
-        (re.sub(r'\\\\', '', image), name): float(value)
-        for image, *values in rows
-        for name, value in zip(maps, values)
-    }
-
-
-@pytest.fixture(scope='module')
-def report(trained, tmp_path_factory):
-    out = tmp_path_factory.mktemp('clusters')
-    options = ('--layers', 'backbone.layer1', 'backbone', '--num-images', 3, '--boundary-width', 2)
-    trained.run('analyze_clusters', trained.file, trained.checkpoint, '--out', out, *options)
-    return out
-
-
-def test_ratios_of_every_image_and_map(report):
-    ratios = read_ratios(report / 'clusters.md')
-    images, maps = ['v0', 'v1', 'v2', 'all images'], [PATCHES, 'backbone.layer1', 'backbone']
-    assert list(ratios) == [(image, name) for image in images for name in maps]
-    assert (report / 'clusters.png').read_bytes().startswith(b'\x89PNG')
-
-
-def test_images_of_the_same_name_all_count(cct, trained, tmp_path):
-    for folder in (cct.data / 'val_images', cct.data / 'val_masks'):
-        for index, file in enumerate(sorted(folder.iterdir())):
-            (folder / f'city{index}').mkdir()
-            file.rename(folder / f'city{index}' / f'frame{file.suffix}')
-    write_cluster_report(
-        ClusterRequest(str(cct.file), str(trained.checkpoint), str(tmp_path / 'out'))
-    )
-    images = [image for image, name in read_ratios(tmp_path / 'out/clusters.md') if name == PATCHES]
-    assert images == [*(f'city{index}/frame' for index in range(3)), 'all images']
+LAYERS = ['backbone.layer1', 'backbone']
 
 
 @torch.no_grad()
-def test_ratios_are_those_of_the_models_own_features(report, trained):
+def test_ratios_are_those_of_the_models_own_features(trained, tmp_path):
+    run = Run.open(trained.work_dir)
+    table = write_clusters(run, tmp_path / 'out', LAYERS, num_images=3, boundary_width=2)
+    assert table.header == ['image', PATCHES, *LAYERS]
+    ratios = {name: values for name, *values in table.rows}
+    assert list(ratios) == ['v0', 'v1', 'v2', 'all images']
+    assert (tmp_path / 'out/clusters.png').read_bytes().startswith(b'\x89PNG')
+
     model = init_model(str(trained.file), str(trained.checkpoint), device='cpu')
-    dataset = DATASETS.build(Config.fromfile(trained.file).test_dataloader.dataset)
     contrasts = []
-    for index in range(3):
-        item = dataset[index]
+    for item in run.test_loader.dataset:
         data = model.data_preprocessor(
             dict(inputs=[item['inputs']], data_samples=[item['data_samples']])
         )
-        features = model.backbone(data['inputs'])[-1][0]
-        distances = mean_neighbour_distance(upsampled(features, item['inputs'].shape[1:]))
+        features = model.backbone(data['inputs'])[-1]
+        upsampled = F.interpolate(features, item['inputs'].shape[1:], mode='bilinear')[0]
         regions = class_regions(item['data_samples'].gt_sem_seg.data[0], width=2)
-        contrasts.append(contrast(distances, *regions))
-    ratios = read_ratios(report / 'clusters.md')
-    assert ratios['all images', 'backbone'] == pytest.approx(ratio(sum(contrasts)), abs=0.0051)
-    assert ratios['v0', 'backbone'] == pytest.approx(ratio(contrasts[0]), abs=0.0051)
+        contrasts.append(contrast(naive_distance(upsampled, 1), *regions))
+    assert float(ratios['all images'][-1]) == pytest.approx(ratio(sum(contrasts)), abs=0.0051)
+    assert float(ratios['v0'][-1]) == pytest.approx(ratio(contrasts[0]), abs=0.0051)
 
 
-@torch.no_grad()
-def test_a_margin_is_left_out_of_the_ratios(trained):
-    model = init_model(str(trained.file), str(trained.checkpoint), device='cpu')
-    item = DATASETS.build(Config.fromfile(trained.file).test_dataloader.dataset)[0]
-    analysis = analyze(model, item, {'backbone': model.backbone}, boundary_width=2, margin=9)
-    _, height, width = item['inputs'].shape
-    for sums in analysis.contrasts.values():
-        assert 0 < sums[1].sum() <= (height - 18) * (width - 18)
-    boundary, inside = class_regions(item['data_samples'].gt_sem_seg.data[0], width=2)
-    inner = torch.from_numpy(analysis.distances['backbone'])[9:-9, 9:-9]
-    expected = contrast(inner, boundary[9:-9, 9:-9], inside[9:-9, 9:-9])
-    assert torch.equal(analysis.contrasts['backbone'], expected)
+@pytest.mark.parametrize('layer', ['backbone.layer9', 'decode_head.loss_decode', 'decode_head'])
+def test_a_layer_without_a_map_is_named(trained, layer):
+    run = Run.open(trained.work_dir)
+    with pytest.raises(UserError) as raised:
+        distance_maps(run.load_model('cpu'), run.test_loader.dataset[0], [layer])
+    assert raised.value.problems[0].key == f'--layers {layer}'
 
 
-def test_without_a_checkpoint_it_is_the_pretrained_backbone(trained, tmp_path):
-    request = ClusterRequest(str(trained.file), None, str(tmp_path / 'out'), num_images=1)
-    _, page = write_cluster_report(request)
-    assert {name for _, name in read_ratios(page)} == {PATCHES, 'backbone'}
-    options = dict(test_dataloader=None, test_cfg=None, test_evaluator=None)
-    with pytest.raises(UserError, match=r'tiny.py: no test_dataloader.dataset; expected labelled'):
-        write_cluster_report(dataclasses.replace(request, cfg_options=options))
-
-
-@pytest.mark.parametrize(
-    ('layer', 'match'),
-    [
-        ('backbone.layer9', r'layer9: the model has no such module; .* name like backbone.conv1, '),
-        ('nothing', r'no such module; expected a name like data_preprocessor, backbone'),
-        ('decode_head.loss_decode', r'loss_decode: gives no output of its own when the model pre'),
-        ('decode_head', r'a layer inside the main decoder, such as decode_head\.conv_seg'),
-    ],
-)
-def test_a_layer_without_a_map_is_named(trained, tmp_path, layer, match):
-    run = str(trained.file), str(trained.checkpoint), str(tmp_path)
-    with pytest.raises(UserError, match=match):
-        write_cluster_report(ClusterRequest(*run, layers=[layer]))
+def test_the_tool_prints_the_ratios(cct, trained, tmp_path, capsys):
+    arguments = trained.work_dir, '--layers', 'backbone', '--num-images', 1
+    assert cct.tool('analyze_clusters', *arguments, '--out', tmp_path / 'out') == 0
+    assert '| all images | ' in capsys.readouterr().out
