@@ -15,10 +15,8 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets.files.images import image_size, is_turned, read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, UNKNOWN_IDS, check_mask, judge_labels
-from mmseg_cct.datasets.files.leaks import describe_leaks
 from mmseg_cct.datasets.leaves import (
     image_loader,
-    image_paths,
     infos_of,
     leaf_datasets,
     transforms_of,
@@ -38,8 +36,9 @@ from .pipelines import (
     warn_of_filled_masks,
 )
 
-# A waiting task of a thread pool takes 1.7 KiB: gigabytes for a million files.
-_FILES_AT_ONCE = 4096
+# A task of a thread pool costs as much as a header and takes 1.7 KiB while it waits: threads get
+# lots of files where there are many, and few of these wait.
+_FILES_AT_ONCE, _LOT = 4096, 64
 
 
 def check_pairs(pairs: SemiSegDataset) -> None:
@@ -71,10 +70,6 @@ def check_pairs(pairs: SemiSegDataset) -> None:
         for line in judge_labels(found, leaf.metainfo['classes'], 'labeled', bool(mapped)):
             warn(line)
         _warn_of_turned(turned, 'labeled')
-        if unlabeled is not None:
-            labels = dict(labelled=image_paths(labeled))
-            for line in describe_leaks(labels, image_paths(unlabeled), 'unlabelled'):
-                warn(line)
 
     on_first_process(look)
 
@@ -142,11 +137,16 @@ def _problems_of_files(
             except UserError as error:
                 return error
 
+        def outcomes(infos: list[Mapping[str, Any]]) -> list[Any]:
+            return [outcome(info) for info in infos]
+
         files = (info for info in infos_of(leaf) if info.get('img_path') is not None)
+        size = _LOT if len(leaf) > _FILES_AT_ONCE else 1
         with ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4)) as pool:
             while some := list(itertools.islice(files, _FILES_AT_ONCE)):
+                lots = [some[first : first + size] for first in range(0, len(some), size)]
                 # in the order of the list
-                for result in pool.map(outcome, some):
+                for result in itertools.chain.from_iterable(pool.map(outcomes, lots)):
                     if isinstance(result, UserError):
                         yield result
                     elif result is not None:

@@ -104,6 +104,8 @@ def _labels(runner: Runner, labeled: list[str]) -> Labels:
 
 def _below_folder(paths: Sequence[str]) -> list[str]:
     # the common folder may have moved: jobs copy data to a local disk
-    absolute = [os.path.abspath(path) for path in paths]
-    folder = os.path.commonpath([os.path.dirname(path) for path in absolute])
-    return [os.path.relpath(path, folder) for path in absolute]
+    here = os.path.join(os.getcwd(), '')
+    absolute = [path if os.path.isabs(path) else here + path for path in paths]
+    start = os.path.commonprefix(absolute)  # noqa: RUF071 (of characters)
+    first = len(os.path.join(os.path.dirname(start), ''))
+    return [path[first:] for path in absolute]

@@ -170,21 +170,26 @@ def _file_problems(runner: Runner, absent: list[str]) -> Problems:
     leaves = leaf_datasets(trained)
     if all(isinstance(s, BaseDataset) and not isinstance(s, BaseSegDataset) for s in leaves):
         yield from _images_problems(trained, 'train_dataloader.dataset', [])
-    if runner.val_loop is not None:
-        dataset = runner.val_dataloader.dataset
+    dataset = None if runner.val_loop is None else runner.val_dataloader.dataset
+    on_first_process(lambda: _warn_of_leaks(trained, dataset))
+    if dataset is not None:
         yield from _images_problems(dataset, 'val_dataloader.dataset', absent)
         if absent and is_main_process():
             warn(absent_from('validation', absent))
-        on_first_process(lambda: _warn_of_leaks(trained, dataset))
 
 
 def _warn_of_leaks(trained: Any, validated: Any) -> None:
-    """Warns of images that are both trained and validated on."""
+    """Warns of images that are labelled and unlabelled, or trained and validated on."""
     parts = list(getattr(trained, 'domains', {None: trained}).values())
-    sets = dict(labelled=[getattr(part, 'labeled', part) for part in parts])
-    sets['unlabelled'] = [part for part in (getattr(p, 'unlabeled', None) for p in parts) if part]
-    paths = {name: chain.from_iterable(map(image_paths, sets[name])) for name in sets}
-    for line in describe_leaks(paths, image_paths(validated), 'validated on'):
+    labeled = [getattr(part, 'labeled', part) for part in parts]
+    unlabeled = [each for part in parts if (each := getattr(part, 'unlabeled', None)) is not None]
+    sets = {
+        'labelled': labeled,
+        'validated on': [] if validated is None else [validated],
+        'unlabelled': unlabeled,
+    }
+    paths = {kind: chain.from_iterable(map(image_paths, parts)) for kind, parts in sets.items()}
+    for line in describe_leaks(paths):
         warn(line)
 
 

@@ -221,17 +221,6 @@ def test_masks_that_teach_nothing_or_less(tree, messages, masks, settings, refus
     assert said.startswith(f'labeled: {expected}')
 
 
-def test_images_in_both_halves_are_warned_of_once(tree, messages):
-    check(tree.config('labeled'), tree.config('unlabeled'))
-    assert messages == []
-    (tree.root / 'unlabeled.txt').write_text('u0\nl2\nl0\n')
-    check(tree.config('labeled'), tree.config('unlabeled'))
-    assert messages == [
-        f'2 images are both labelled and unlabelled, the first is {tree.image("l2")}; expected '
-        'two sets without a common image'
-    ]
-
-
 def test_other_ranks_raise_what_rank_0_found(tree, monkeypatch):
     def _broadcast(outcome):
         assert outcome == [None, None]

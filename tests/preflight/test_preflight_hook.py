@@ -92,7 +92,7 @@ def test_an_image_that_is_trained_and_validated_on_is_told(domains, messages):
     _warn_of_leaks(pairs, val)
     assert [line.split(', the first is ')[0] for line in messages] == [
         '1 images are both labelled and validated on',
-        '1 images are both unlabelled and validated on',
+        '1 images are both validated on and unlabelled',
     ]
     messages.clear()
     _warn_of_leaks(Set('ab'), Set('cd'))

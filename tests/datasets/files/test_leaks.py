@@ -47,8 +47,10 @@ def test_files_of_one_size_are_no_copies_and_are_read_only_where_they_may_be(fil
 
 def test_a_line_for_each_set_that_has_a_common_image(files, tmp_path):
     other = twin(tmp_path, 'copy', files[0])
-    sets = dict(labelled=files[:2], unlabelled=files[2:])
-    assert list(describe_leaks(sets, [other], 'validated on')) == [
+    sets = {'labelled': files[:2], 'validated on': [other], 'unlabelled': iter(files[1:])}
+    expected = 'expected two sets without a common image'
+    assert list(describe_leaks(sets)) == [
         f'1 images are both labelled and validated on, the first is {other} (the same as '
-        f'{files[0]}); expected two sets without a common image'
+        f'{files[0]}); {expected}',
+        f'1 images are both labelled and unlabelled, the first is {files[1]}; {expected}',
     ]
