@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""CPU time and peak memory of a start with many unlabelled images: new_config, and train's first step.
+"""CPU time and peak memory of a start with many images: new_config, and train's first iteration.
 
-The images are hard links of small PNGs, in folders of a thousand; 200 have masks. CPU time is that
-of the process and its workers. Files are in the page cache, as they were just written.
+The images are hard links of small PNGs, in folders of a thousand; 200 have masks. Files are in the
+page cache, as they were just written.
 
 Examples:
     python benchmarks/many_images.py --images 100000
@@ -31,7 +31,7 @@ def make_folder(data: Path, number: int) -> None:
     for kind in ('images', 'masks', 'sources'):
         (data / kind).mkdir(parents=True)
     for index in range(_LABELLED + number // _LINKS + 1):
-        pixels = rng.integers(0, 256, (_SIDE, _SIDE, 3), np.uint8)
+        pixels = rng.integers(0, rng.integers(2, 256), (_SIDE, _SIDE, 3), np.uint8)  # of any size
         Image.fromarray(pixels).save(data / f'sources/{index}.png')
     for index in range(number):
         if index % 1000 == 0:
