@@ -138,7 +138,7 @@ def to_project(state: Mapping[str, Tensor]) -> Renamed:
         if not lacking:
             is_weight = public.endswith('weight')
             flat = [source[name].flatten(1) if is_weight else source[name] for name in names]
-            renamed[ours] = _stack(flat, names)
+            renamed[ours] = torch.stack(flat)
     return Renamed(renamed, num_decoders, missing, [n for n in source if n not in expected])
 
 
@@ -187,14 +187,3 @@ def _rename(
         old for old in names if old not in source and not old.endswith('num_batches_tracked')
     ]
     return renamed, missing
-
-
-def _stack(weights: list[Tensor], names: list[str]) -> Tensor:
-    for weight, name in zip(weights, names):
-        if weight.shape != weights[0].shape:
-            raise UserError(
-                f'{name} is {tuple(weight.shape)}, expected {tuple(weights[0].shape)} as '
-                f'{names[0]}',
-                'the auxiliary decoders are of one shape',
-            )
-    return torch.stack(weights)

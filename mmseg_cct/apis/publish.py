@@ -38,6 +38,12 @@ def publish(run: Run, target: str, domain: str | None = None, overwrite: bool = 
     that of `target` with the first eight digits of the SHA-256 of its bytes, as torch.hub checks
     them. `MMSegInferencer(None, FILE)` finds the config in it.
 
+    Args:
+        run: The trained network.
+        target: Where to write; the name gets the hash.
+        domain: Which domain to publish, of a model of several.
+        overwrite: Whether another file of that name may be replaced.
+
     Returns:
         The published network.
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,6 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import init_model
-from mmseg.registry import TRANSFORMS
 from torch.utils.data import DataLoader
 
 from mmseg_cct.config.domains import pipeline_for_tests, require_domain, require_one_domain
@@ -33,10 +32,8 @@ from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.preflight.files import build_evaluation_set
 from mmseg_cct.preflight.labeled_record import Labels, read_labels
-from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import usable_cores
-from mmseg_cct.utils.text import error_line
 
 from .device import default_device
 from .predictor import Predictor, without_annotations
@@ -77,6 +74,9 @@ class Run:
             options: Settings of the config to override, as in `load_config`.
             name: By default that of the work directory.
 
+        Returns:
+            The run.
+
         Raises:
             UserError: The folder has no checkpoint, or not exactly one config; or a file is missing
                 or does not load.
@@ -112,12 +112,13 @@ class Run:
             device: By default the GPU of this process, if any.
             domain: Which domain to predict with, if the model has several.
 
+        Returns:
+            The model.
+
         Raises:
             UserError: If the config does not build, or a weight is missing or has another shape.
         """
         config, content = self.config, self.content
-        if config.get('model') is None:
-            raise UserError('model', 'missing', 'the config of a model')
         require_domain(config, domain)
         if domain is not None:
             pipeline = pipeline_for_tests(config, domain)
@@ -128,8 +129,6 @@ class Run:
         forget_initial_weights(config.model)  # the checkpoint has them: fetch none
         with config_errors_as_one_line(config):
             model = init_model(config, device=device or default_device())
-            for step in config.test_pipeline:
-                TRANSFORMS.build(dict(step))
         require_matching_weights(model, content, self.checkpoint, training=False)
         load_state_dict(model, weights(content))
 
@@ -163,8 +162,8 @@ class Run:
     def test_loader(self) -> DataLoader:
         """The test set in order, each image once; its files are checked."""
         require_one_domain(self.config, self.name)
-        loader = self.config.get('test_dataloader') or {}
-        if loader.get('dataset') is None:
+        loader = self.config.get('test_dataloader')
+        if loader is None or loader.get('dataset') is None:
             raise UserError(self.name, 'no test_dataloader in its config', 'a test set')
         dataset = build_evaluation_set(loader.dataset, f'{self.name}: test_dataloader.dataset')
         saved = (self.content.get('meta') or {}).get('dataset_meta')
@@ -203,38 +202,17 @@ def _warn_of_other_tests(config: Config) -> None:
 def read_scalars(work_dir: Path) -> list[dict]:
     """Reads the values of each logged iteration across resumes, sorted by `step`.
 
-    Raises:
-        UserError: If a line is damaged. A last one that a kill has cut off is left out, with a
-            warning: the resumed training logs that iteration again.
+    A line that a kill has cut off is left out, with a warning: the resumed training logs that
+    iteration again.
     """
     by_step: dict[tuple[int, bool], dict] = {}
     # one folder per start, named by time
     for file in sorted(work_dir.glob('*/vis_data/scalars.json')):
-        for values in _logged_values(file):
-            if 'step' in values:
+        for number, line in enumerate(file.read_text(errors='replace').splitlines(), 1):
+            try:
+                values = json.loads(line)
                 # A resumed run logs repeated iterations again; the last one counts.
-                by_step[values['step'], 'mIoU' in values] = values
+                by_step[int(values['step']), 'mIoU' in values] = values
+            except (ValueError, TypeError, KeyError):
+                warn(f'{file}, line {number}: damaged; left out')
     return [by_step[key] for key in sorted(by_step)]
-
-
-def _logged_values(file: Path) -> Iterator[dict]:
-    """Yields the values of each line of a log."""
-    lines = read_utf8(file, 'a log of mmengine').split('\n')
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            values = json.loads(line)
-            if not isinstance(values, dict):
-                raise ValueError(f'{type(values).__name__} instead of an object')
-            for key, value in values.items():
-                if not isinstance(value, int if key == 'step' else (int, float)):
-                    raise ValueError(f'{key} is {value!r}')
-        except ValueError as error:
-            if number == len(lines):  # no line end after it
-                warn(f'{file}, line {number}: cut off in the middle; left out')
-                return
-            raise UserError(
-                f'{file}, line {number}', error_line(error, 120), 'a JSON object of logged numbers'
-            ) from None
-        yield values

@@ -5,7 +5,7 @@ import glob
 import logging
 import os
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -100,10 +100,8 @@ def _run(config: Config, what: str) -> Any:
             raise
         raise Interrupted(_progress(runner, resumed)) from None
     except Exception:
-        if not first.passed:
-            with config_errors_as_one_line(config, first.failure):
-                raise
-        raise
+        with nullcontext() if first.passed else config_errors_as_one_line(config, 'does not run'):
+            raise
     # after an error the process ends, and its message needs the group's store
     if config.launcher != 'none':
         # The distributed model holds the group. If it lived until the interpreter ends, a thread of
@@ -147,18 +145,12 @@ def _dump(config: Config) -> Path:
 class _FirstBatch(Hook):
     """Tells mistakes of a config, which show up by the first batch, from later failures."""
 
-    def __init__(self) -> None:
-        self.failure = 'cannot be built'
-        self.passed = False
-
-    def before_run(self, runner: Runner) -> None:
-        self.failure = 'fails at its first batch'
+    passed = False
 
     def after_train_iter(self, *_: Any, **__: Any) -> None:
         self.passed = True
 
-    def after_test_iter(self, *_: Any, **__: Any) -> None:
-        self.passed = True
+    after_test_iter = after_train_iter
 
 
 def console_filter(record: logging.LogRecord) -> bool:

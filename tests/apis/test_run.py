@@ -72,18 +72,15 @@ def write_log(work_dir, start, *lines):
     (folder / 'scalars.json').write_text('\n'.join(lines))
 
 
-def test_scalars_of_a_resumed_run_replace_what_it_repeats_and_a_line_that_a_kill_cut(tmp_path):
+def test_scalars_of_a_resumed_run_replace_what_it_repeats_and_a_line_that_a_kill_cut(
+    tmp_path, messages
+):
     lines = dict(step=1, lr=1), dict(step=2, lr=9), dict(step=2, mIoU=5.0)
     write_log(tmp_path, '20260101_000000', lines[0], dict(step=2, lr=1), '{"step": 2, "l')
     write_log(tmp_path, '20260102_000000', *lines[1:])
     assert read_scalars(tmp_path) == [*lines]
-
-
-@pytest.mark.parametrize('line', ['{"step": 2, "l', '3', '{"step": "a"}', '{"lr": [1]}'])
-def test_a_damaged_line_of_a_log_is_named(tmp_path, line):
-    write_log(tmp_path, '20260101_000000', line, dict(step=1, lr=1))
-    with pytest.raises(UserError, match=r'scalars\.json, line 1: .*; expected a JSON object'):
-        read_scalars(tmp_path)
+    (line,) = messages
+    assert line.endswith('scalars.json, line 3: damaged; left out')
 
 
 def load_model(config, checkpoint, *args):
