@@ -1,6 +1,8 @@
-"""Draws demo.png: test scenes at 256 pixels, and what the demo's two networks see in them.
+"""Draws demo.png: test scenes at 256 pixels, and what two networks see in them.
 
-    bash tools/demo.sh && python docs/images/demo.py
+    bash tools/demo.sh
+    python tools/train.py configs/demo/cct_shapes.py --method cct-strong --work-dir work_dirs/demo/cct-strong
+    python docs/images/demo.py
 
 Of the first eight scenes with three kinds of objects it takes the two in which the networks differ
 most. They are trained on scenes of 48 pixels: they get these shrunk to that size, and their scores
@@ -27,7 +29,7 @@ from mmseg_cct.utils.files import write_atomic
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, TRAINED = 256, 48
 FIRST, CANDIDATES, SHOWN = 20000, 8, 2
-RUNS = dict(supervised='supervised', CCT='cct')
+RUNS = {'supervised': 'supervised', 'cct-strong': 'cct-strong'}
 
 
 def main() -> None:
