@@ -1,7 +1,8 @@
 """Draws demo.png: test scenes at 256 pixels, and what two networks see in them.
 
     bash tools/demo.sh
-    python tools/train.py configs/demo/cct_shapes.py --method cct-strong --work-dir work_dirs/demo/cct-strong
+    python tools/train.py configs/demo/cct_shapes.py --method cct-strong \\
+        --work-dir work_dirs/demo/cct-strong
     python docs/images/demo.py
 
 Of the first eight scenes with three kinds of objects it takes the two in which the networks differ
