@@ -26,14 +26,6 @@ class ClassIoUMetric(IoUMetric):
 
     Args:
         **kwargs: Arguments of `IoUMetric`.
-
-    Examples:
-        >>> metric = ClassIoUMetric()
-        >>> metric.dataset_meta = dict(classes=('road', 'sky'))
-        >>> truth = dict(data=torch.tensor([[[0, 0, 1, 1]]]))
-        >>> metric.process({}, [dict(pred_sem_seg=truth, gt_sem_seg=truth)])
-        >>> metric.evaluate(1)['IoU.sky']
-        100.0
     """
 
     default_prefix = ''  # none; mmengine warns of None
