@@ -8,6 +8,7 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.data_preprocessors import branch_preprocessor
 
 SETTINGS = dict(
     mean=[100.0, 110.0, 120.0],
@@ -58,8 +59,8 @@ def assert_same(actual, expected):
     for a, b in zip(actual['data_samples'], expected['data_samples']):
         assert a.metainfo == b.metainfo
         assert a.keys() == b.keys()
-        if 'gt_sem_seg' in a:
-            assert torch.equal(a.gt_sem_seg.data, b.gt_sem_seg.data)
+        for name, value in a.items():
+            assert torch.equal(value.data, b.get(name).data)
 
 
 def test_each_branch_is_prepared_as_it_would_be_alone():
@@ -84,11 +85,24 @@ def test_a_branch_may_have_fewer_images():
 
 def test_a_plain_batch_is_prepared_as_by_mmseg():
     one_size = branch([(7, 9), (7, 9)], True, 2)
-    for training, batch in ((True, LABELED), (False, one_size)):
+    for training, batch in ((True, LABELED), (True, one_size), (False, one_size)):
         assert_same(
             run(build(), *batch, training=training),
             run(SegDataPreProcessor(**SETTINGS), *batch, training=training),
         )
+
+
+@pytest.mark.parametrize('padded_by', [dict(size=(10, 12)), dict(size=None, size_divisor=8)])
+def test_a_batch_of_one_size_is_prepared_as_a_whole_as_image_by_image(padded_by, monkeypatch):
+    inputs, samples = branch([(7, 9)] * 3, True, 3)
+    pseudo = [SegDataSample(metainfo=s.metainfo, pseudo_sem_seg=s.gt_sem_seg) for s in samples]
+    data = [dict(labeled=inputs, unlabeled=inputs), dict(labeled=samples, unlabeled=pseudo)]
+    preprocessor = MODELS.build(dict(type='BranchPreprocessor', **{**SETTINGS, **padded_by}))
+    whole = run(preprocessor, *data)
+    monkeypatch.setattr(branch_preprocessor, '_stacked', lambda data: None)
+    expected = run(preprocessor, *data)
+    for name in ('labeled', 'unlabeled'):
+        assert_same(*({key: b[key][name] for key in b} for b in (whole, expected)))
 
 
 def test_pseudo_labels_are_padded_as_masks_are():
