@@ -59,7 +59,7 @@ def test_importing_the_package_changes_nothing():
 # Windows and macOS lack what only Linux or Unix has, so nothing needs it before it is used.
 # Other packages find out by themselves what there is, so they are imported first.
 IMPORT_ALL = """
-import multiprocessing, os, pkgutil, signal, socket, subprocess, sys
+import importlib.util, multiprocessing, os, pkgutil, signal, socket, subprocess, sys
 import filelock, matplotlib.pyplot, mmcv, mmengine.runner, mmseg.apis, scipy.stats, tensorboard
 import mmpretrain.models, mmseg.datasets, mmseg.evaluation, mmseg.models, tqdm
 import torch.distributed.elastic.multiprocessing, torch.utils.tensorboard, yapf.yapflib.yapf_api
@@ -74,8 +74,9 @@ for name in ('SIGHUP', 'SIGKILL', 'SIGPIPE', 'SIGUSR1'):
     delattr(signal, name)
 import mmseg_cct
 
+left_out = ['__main__'] + ['triton_chain'] * (importlib.util.find_spec('triton') is None)
 for module in pkgutil.walk_packages(mmseg_cct.__path__, 'mmseg_cct.'):
-    if not module.name.endswith('__main__'):
+    if module.name.rpartition('.')[2] not in left_out:
         __import__(module.name)
 from mmseg_cct.utils.processes import usable_cores
 from mmseg_cct.utils.files import write_text

@@ -97,7 +97,7 @@ class Chunking:
                 'which pays in a long training)'
             )
             return function
-        return _compiled_if_possible(function) if _triton_found() else function
+        return _compiled_if_possible(function) if triton_found() else function
 
 
 @cache
@@ -160,7 +160,7 @@ def _compiled_if_possible(function: Callable) -> Callable:
 
 
 @cache
-def _triton_found() -> bool:
+def triton_found() -> bool:
     """Whether torch.compile has what it needs on a GPU; logs a line if not."""
     try:
         import triton  # noqa: F401

@@ -1,9 +1,8 @@
 """Builds and calls `native_chain.cpp`, the auxiliary decoders as one fused kernel for a CPU.
 
 The machine's C++ compiler builds the kernel for one stride and numbers of channels. This takes
-seconds and happens once: libraries are kept with their hashes in the user's cache directory
-(`$XDG_CACHE_HOME/mmseg_cct`), which only the user can access. If anything fails, training continues
-in PyTorch.
+seconds and happens once: libraries are kept in the user's cache directory
+(`$XDG_CACHE_HOME/mmseg_cct`). If anything fails, training continues in PyTorch.
 """
 
 import ctypes
@@ -11,12 +10,10 @@ import hashlib
 import os
 import platform
 import shutil
-import stat
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,7 +25,6 @@ from torch import Tensor
 
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.processes import end_session
 from mmseg_cct.utils.text import one_line
 
 from .chunking import Chunking
@@ -66,43 +62,45 @@ class NativeChain:
         self,
         features: Tensor,
         chain: Chain,
-        seg_logits: Tensor,
+        main_logits: Tensor,
         maps: Sequence[Tensor | None],
-        factors: Sequence[float],
+        factors: Sequence[Tensor],
     ) -> tuple[tuple[Tensor, list[Tensor], list[Tensor]], Tensor, Tensor]:
         """Computes Σ factor · Σ_k Σ_pixel weight · distance for two distances, and its gradients.
 
         Args:
             features: `(K, B, p)`, projected, p a multiple of `tile`.
             chain: The decoders.
-            seg_logits: `(C, s², p)`, the main decoder's, in sub-pixel layout.
-            maps: Three maps `(s², p)`: the weights of the squared error to the main prediction,
+            main_logits: `(C, R, Q)`, the main decoder's, in sub-pixel layout.
+            maps: Three maps `(R, Q)`: the weights of the squared error to the main prediction,
                 those of the cross-entropy and its labels; None for what is not there.
             factors: Factors of the two distances.
 
         Returns:
             Gradients with respect to features, weights and biases; Σ_pixel weight · distance,
-            `(2, K)`; and how many decoders choose the main decoder's class, `(s², p)`.
+            `(2, K)`; and how many decoders choose the main decoder's class, `(R, Q)`.
         """
         # the kernel reads features and writes their gradient in the same place
-        grad = features.clone()
-        parameters = [*chain.weights, *chain.biases]
+        grad = _plain(features).clone()
+        parameters = [_plain(parameter) for parameter in (*chain.weights, *chain.biases)]
         grads = [torch.zeros_like(parameter) for parameter in parameters]
+        seg_logits = _plain(main_logits)
+        maps = [None if each is None else _plain(each) for each in maps]
         agreeing = torch.empty_like(seg_logits[0])
         values = torch.zeros(2, len(features), dtype=torch.float64)
         targets = _Targets(
-            _pointer(seg_logits),
+            seg_logits.data_ptr(),
             _pointers(maps),
-            _pointer(agreeing),
-            (ctypes.c_float * 2)(*factors),
+            agreeing.data_ptr(),
+            (ctypes.c_float * 2)(*map(float, factors)),
         )
         self._library.native_losses(
             *self._sizes(features),
-            _pointer(grad),
+            grad.data_ptr(),
             _pointers(parameters),
             _pointers(grads),
             ctypes.byref(targets),
-            _pointer(values, torch.float64),
+            values.data_ptr(),
         )
         levels = len(chain.weights)
         return (grad, grads[:levels], grads[levels:]), values, agreeing
@@ -111,14 +109,14 @@ class NativeChain:
         """Hessian of KL(decode(x) ‖ decode(x + r)) at r = 0, times a tangent; all `(K, B, P)`."""
         num_positions = features.shape[-1]
         features, product = (
-            F.pad(maps, (0, -num_positions % self.tile)).contiguous()
-            for maps in (features, tangent)
+            _plain(F.pad(maps, (0, -num_positions % self.tile))) for maps in (features, tangent)
         )
+        parameters = [_plain(parameter) for parameter in (*chain.weights, *chain.biases)]
         self._library.native_fisher(
             *self._sizes(features),
-            _pointer(features),
-            _pointers([*chain.weights, *chain.biases]),
-            _pointer(product),
+            features.data_ptr(),
+            _pointers(parameters),
+            product.data_ptr(),
         )
         return product[..., :num_positions]
 
@@ -170,88 +168,37 @@ def _built(levels: int, width: int, classes: int, final_activation: bool) -> Nat
 
 
 def _load(command: list[str]) -> NativeChain:
-    """Loads the library, kept under a hash of its inputs; compiles it if missing or damaged."""
+    """Loads the library, kept under a hash of its inputs; compiles it if there is none."""
     parts = (SOURCE.read_bytes(), ' '.join(command).encode(), _run(command[0], '--version'))
     digest = hashlib.sha256(b'\0'.join([*parts, _processor().encode()])).hexdigest()[:16]
-    folder = _cache_folder()
-    path = folder / f'native_chain_{digest}.so'
-    record = path.with_suffix('.sha256')
-    if not _is_whole(path, record):
-        _prune(folder)
-        with tempfile.TemporaryDirectory(dir=folder) as temporary:  # others may build it too
-            built = Path(temporary) / path.name
+    path = _cache_folder() / f'native_chain_{digest}.so'
+    if not path.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            built = Path(folder) / path.name
             _run(*command, str(SOURCE), '-o', str(built))
-            library = built.read_bytes()
-        for file, content in ((path, library), (record, _hash(library))):
-            write_atomic(file, content)
-            file.chmod(0o600)
+            write_atomic(path, built.read_bytes())  # other processes may build it too
     try:
         return NativeChain(path)
     except Exception:
-        record.unlink(missing_ok=True)  # the next process builds it again
+        path.unlink()  # the next process builds it again
         raise
 
 
 def _run(*command: str) -> bytes:
-    """Runs a program for `TIME_LIMIT` at most and returns what it prints."""
-    # in its own session, so that its child processes can be killed with it
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        try:
-            output, errors = process.communicate(timeout=TIME_LIMIT)
-        except BaseException:
-            end_session(process, at_once=True)
-            raise
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command, output, errors)
-    return output
+    options: Any = dict(stdin=subprocess.DEVNULL, capture_output=True, timeout=TIME_LIMIT)
+    return subprocess.run(command, check=True, **options).stdout
 
 
 def _cache_folder() -> Path:
     """Makes the folder of the libraries, to which nobody else may write."""
     folder = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'mmseg_cct'
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.lstat().st_uid == os.geteuid() == folder.stat().st_uid:
-        folder.chmod(0o700)
-    # whoever owns a link to the folder, or the folder above it, says what is loaded
-    owners = {folder.lstat().st_uid, folder.parent.stat().st_uid}
-    if not _is_own(folder.stat()) or owners - {0, os.geteuid()}:
-        raise PermissionError(
-            f'{folder}: others may write to it; expected a folder of the user alone (set '
-            'XDG_CACHE_HOME)'
-        )
+    if hasattr(os, 'geteuid'):
+        status, user = folder.stat(), os.geteuid()
+        # whoever writes there chooses what code runs here; root may use a cache mounted by a user
+        if status.st_mode & 0o022 or user not in (status.st_uid, 0):
+            raise PermissionError(f'other users may write to {folder}; set XDG_CACHE_HOME')
     return folder
-
-
-def _is_own(status: os.stat_result) -> bool:
-    """Whether a file or folder is this user's, and nobody else may write to it."""
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-def _is_whole(path: Path, record: Path) -> bool:
-    """Whether a library is unchanged since this user built it."""
-    for file in (path, record):
-        status = file.lstat() if file.exists() else None
-        if status is None or not stat.S_ISREG(status.st_mode) or not _is_own(status):
-            return False
-    return _hash(path.read_bytes()) == record.read_bytes()
-
-
-def _hash(library: bytes) -> bytes:
-    return hashlib.sha256(library).hexdigest().encode()
-
-
-def _prune(folder: Path) -> None:
-    """Removes what killed builds left behind, if too old for a build to be still writing it."""
-    for left in [*folder.glob('tmp*'), *folder.glob('.*.part')]:
-        with suppress(OSError):  # another process prunes too
-            if time.time() - left.lstat().st_mtime > 2 * TIME_LIMIT:
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def _processor() -> str:
@@ -263,17 +210,11 @@ def _processor() -> str:
     return '\n'.join(sorted({x for x in info.read_text().splitlines() if x.startswith(kept)}))
 
 
-def _pointer(tensor: Tensor | None, dtype: torch.dtype = torch.float32) -> int | None:
-    if tensor is None:
-        return None
-    if tensor.dtype is not dtype or not tensor.is_cpu or not tensor.is_contiguous():
-        layout = 'contiguous' if tensor.is_contiguous() else 'strided'
-        raise ValueError(
-            f'NativeChain: {layout} {tensor.dtype} on {tensor.device}; expected contiguous {dtype} '
-            'on the CPU'
-        )
-    return tensor.data_ptr()
+def _plain(tensor: Tensor) -> Tensor:
+    """As the kernel reads it."""
+    return tensor.float().contiguous()
 
 
 def _pointers(tensors: Sequence[Tensor | None]) -> Any:
-    return (ctypes.c_void_p * len(tensors))(*map(_pointer, tensors))
+    pointers = [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+    return (ctypes.c_void_p * len(tensors))(*pointers)

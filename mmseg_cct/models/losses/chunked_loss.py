@@ -11,7 +11,6 @@ positions, `p` positions of a chunk, `R` and `Q` sub-pixels (see `subpixel.py`).
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,138 +19,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmseg_cct.models.layers.chunking import Chunking
-from mmseg_cct.models.layers.native_chain import NativeChain, native_chain
-from mmseg_cct.models.layers.stacked_decoders import (
-    FLOAT16_GRADIENT,
-    FLOAT16_SUMMANDS,
-    Chain,
-    as_seg_logits,
-    decode_backward,
-    decode_levels,
-)
+from mmseg_cct.models.layers.stacked_decoders import FLOAT16_GRADIENT, FLOAT16_SUMMANDS, Chain
 from mmseg_cct.models.layers.subpixel import subpixel_chunks
 
-from .auxiliary import label_cross_entropy, mse_distance
-from .pixel_term import Distance, PixelTargets, PixelTerm
-
-# Distances of the native kernel, in its order.
-NATIVE_DISTANCES: tuple[Distance, ...] = (mse_distance, label_cross_entropy)
-
-
-class TermTensors(NamedTuple):
-    """The tensors of one `PixelTerm` at one chunk of positions."""
-
-    labels: Tensor | None  # (1, R, Q) class ids; None for the main decoder's probabilities
-    pixel_weight: Tensor  # (1, R, Q) in [0, 1]
-    factor: Tensor  # 0-dimensional, ω · scale of the term over the scale of all terms
-    decoders: Tensor | None  # (k,) indices of those that the term looks at; None for all
-
-
-@dataclass(frozen=True)
-class ChunkStep:
-    """Gradients and values of all terms at one chunk of positions.
-
-    Hashable by value, so that it is compiled once per combination of distances.
-    """
-
-    distances: tuple[Distance, ...]  # one per term
-    final_activation: bool  # whether the decoders end in a ReLU
-    count_agreement: bool  # whether to count the decoders that agree with the target
-
-    def __call__(
-        self,
-        projected: Tensor,
-        weights: Sequence[Tensor],
-        biases: Sequence[Tensor],
-        main_logits: Tensor,
-        terms: Sequence[TermTensors],
-    ) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
-        """Decodes a chunk and differentiates Σ factor · Σ_k Σ_pixel pixel_weight · distance.
-
-        `projected` is `(K, B, p)`, weights and biases are those of a `Chain`, and the main
-        decoder's logits are `(C, R, Q)`. Returns the gradients with respect to the first three; for
-        each term Σ_pixel pixel_weight · distance by decoder, `(K,)`; and, if it is to be counted,
-        how many decoders agree with the target, `(R, Q)`.
-        """
-        probabilities = _at_least_float32(main_logits).softmax(0)
-        chain = Chain(weights, biases, self.final_activation)
-        outputs = decode_levels(projected, chain)
-        predicted = _at_least_float32(as_seg_logits(outputs[-1], chain))
-
-        agreeing = None
-        if self.count_agreement:
-            agreeing = agreement(predicted, probabilities).sum(0)
-
-        def total(seg_logits: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
-            values = []
-            for distance, term in zip(self.distances, terms):
-                chosen = seg_logits if term.decoders is None else seg_logits[term.decoders]
-                target = probabilities if term.labels is None else term.labels
-                values.append((distance(chosen, target) * term.pixel_weight).sum((1, 2)))
-            weighted = [term.factor * value.sum() for value, term in zip(values, terms)]
-            return sum(weighted), tuple(values)
-
-        grad, values = torch.func.grad(total, has_aux=True)(predicted)
-        gradients = decode_backward(outputs, chain, grad.to(projected.dtype))
-        return gradients, values, agreeing
-
-
-def native_step(
-    step: ChunkStep,
-    kernel: NativeChain,
-    projected: Tensor,
-    weights: Sequence[Tensor],
-    biases: Sequence[Tensor],
-    main_logits: Tensor,
-    terms: Sequence[TermTensors],
-) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
-    """Computes the same as a `ChunkStep` by the native kernel; p is a multiple of its tile."""
-    seg_logits = main_logits.float().flatten(1, 2).contiguous()
-    chain = Chain(weights, biases, step.final_activation)
-    chain = chain.map(lambda parameter: parameter.float().contiguous())
-    indices = [NATIVE_DISTANCES.index(distance) for distance in step.distances]
-    maps: list[Tensor | None] = [None, None, None]
-    factors = [0.0, 0.0]
-    for index, term in zip(indices, terms):
-        maps[index] = term.pixel_weight.float().contiguous()
-        factors[index] = float(term.factor)
-        if term.labels is not None:
-            maps[2] = term.labels.float().contiguous()
-    gradients, values, agreeing = kernel.losses(projected.float(), chain, seg_logits, maps, factors)
-    counted = agreeing.view_as(main_logits[0]) if step.count_agreement else None
-    return gradients, tuple(values[index].float() for index in indices), counted
-
-
-def _kernel_knows(terms: Sequence[PixelTerm]) -> bool:
-    """Whether the native kernel has these losses: each at most once, on all decoders."""
-    distances = [term.distance for term in terms]
-    once = len(set(distances)) == len(distances) and set(distances) <= {*NATIVE_DISTANCES}
-    return once and all(term.decoders is None for term in terms)
-
-
-def agreement(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
-    """1 where the auxiliary prediction is the main decoder's class, else 0; without gradient.
-
-    Logits `(K, C, R, Q)` and the main decoder's probabilities `(C, R, Q)` give `(K, R, Q)`.
-
-    Compares the maximum, which a compiled chunk computes for its softmax anyway, with the logit of
-    the main class: an argmax over all auxiliary logits would need a loop of its own. On a CPU `max`
-    finds the main class five times as fast as `argmax` does along this axis.
-    """
-    seg_logits = seg_logits.detach()
-    main_class = probabilities.max(0, keepdim=True).indices.expand(len(seg_logits), 1, -1, -1)
-    at_main_class = seg_logits.gather(1, main_class)
-    return (at_main_class.squeeze(1) == seg_logits.amax(1)).to(seg_logits.dtype)
-
-
-def _at_least_float32(seg_logits: Tensor) -> Tensor:
-    return seg_logits.float() if seg_logits.dtype in (torch.float16, torch.bfloat16) else seg_logits
+from .chunk_step import ChunkStep, TermTensors, choose_way
+from .pixel_term import PixelTargets, PixelTerm
 
 
 class _ChunkPlan(NamedTuple):
     """The steps in which K decoders and P positions are processed."""
 
-    step: Callable  # a `ChunkStep`, compiled or not, or `native_step`
+    step: Callable  # a `ChunkStep`, compiled or not, or a kernel's
     targets: Iterable[tuple[Tensor, list[TermTensors]]]  # main logits (C, R, Q), terms; by chunk
     scale: Tensor  # of the loss, taken out of the terms' factors: see `_common_scale`
     num_decoders: int  # of a step, a divisor of K
@@ -244,23 +122,11 @@ def chunked_loss(
     `count_agreement`, the share of the K decoders that choose the target's class, `(s², P)` in
     sub-pixel layout.
     """
-    # the native kernel if it has these losses, else PyTorch
     scale = _common_scale(terms)
-    distances = tuple(term.distance for term in terms)
-    step = ChunkStep(distances, chain.final_activation, count_agreement)
-    kernel = native_chain(projected, chain, chunking) if _kernel_knows(terms) else None
-    run: Callable
-    if kernel is not None:
-        values_per_position = targets.seg_logits.shape[1] * targets.stride**2
-        together = len(projected)
-        size = chunking.native_size(projected, values_per_position, kernel.tile)
-        run = partial(native_step, step, kernel)
-    else:
-        divisible = all(term.decoders is None for term in terms)
-        together, size = chunking.shape(projected, chain.values_per_position, divisible)
-        run = chunking.prepare(step, projected.device)
-
-    plan = _ChunkPlan(run, _cut_targets(targets, terms, scale, size), scale.float(), together, size)
+    step = ChunkStep(tuple(t.distance for t in terms), chain.final_activation, count_agreement)
+    cut = partial(_cut_targets, targets, terms, scale)
+    run, together, size = choose_way(step, projected, chain, terms, chunking, targets.stride, cut)
+    plan = _ChunkPlan(run, cut(size), scale.float(), together, size)
     loss, agreeing, *sums = _LossFromChunks.apply(plan, projected, *chain.weights, *chain.biases)
     values = [value * term.scale.to(value) for value, term in zip(sums, terms)]
     return loss, values, None if agreeing is None else agreeing / len(projected)

@@ -118,7 +118,7 @@ def test_runs_uncompiled_where_compiling_fails(monkeypatch, messages):
         return run
 
     monkeypatch.setattr(torch, 'compile', compile_)
-    monkeypatch.setattr(chunking, '_triton_found', lambda: True)
+    monkeypatch.setattr(chunking, 'triton_found', lambda: True)
     run = Chunking(compile='auto').prepare(negate, torch.device('cuda'))
     for length in (2, 3, 3, 2, 4):
         assert torch.equal(run(torch.ones(length)), -torch.ones(length))
@@ -155,8 +155,8 @@ def test_auto_compiles_on_a_gpu_with_triton_alone(messages, monkeypatch):
     assert len(messages) == 1 and 'compile=True' in messages[0] and '\n' not in messages[0]
     monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda: (8, 0))
     for triton, expected in ((None, add_one), (sys, 'compiled')):
-        chunking._triton_found.cache_clear()
+        chunking.triton_found.cache_clear()
         monkeypatch.setitem(sys.modules, 'triton', triton)
         assert Chunking(compile='auto').prepare(add_one, torch.device('cuda')) == expected
-    chunking._triton_found.cache_clear()
+    chunking.triton_found.cache_clear()
     assert Chunking(compile=False).prepare(add_one, torch.device('cuda')) is add_one

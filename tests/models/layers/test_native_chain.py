@@ -1,10 +1,7 @@
-import hashlib
 import itertools
 import os
 import pwd
 import re
-import time
-from pathlib import Path
 
 import pytest
 import torch
@@ -149,41 +146,6 @@ def test_what_is_not_finite_shows_where_no_pixel_counts(where, value):
     assert grad[0].isnan().any()
 
 
-def swapped(tensor):
-    """The same values, in another order in memory."""
-    return tensor.mT.contiguous().mT
-
-
-@needs_compiler
-@pytest.mark.parametrize(
-    ('change', 'found'),
-    [
-        (torch.Tensor.double, 'contiguous torch.float64 on cpu'),
-        (torch.Tensor.bfloat16, 'contiguous torch.bfloat16 on cpu'),
-        (swapped, 'strided torch.float32 on cpu'),
-        (lambda tensor: tensor.to('meta'), 'contiguous torch.float32 on meta'),
-    ],
-)
-def test_every_tensor_that_it_would_misread_is_an_error(change, found):
-    chain = make_chain(1, 2, 2)
-    broken = chain._replace(weights=[change(weight) for weight in chain.weights])
-    features, seg_logits, weight = torch.randn(K, 2, 64), torch.randn(2, 4, 64), torch.rand(4, 64)
-    kernel = native_chain(features, chain, AUTO)
-
-    def losses(features, chain, seg_logits, weight):
-        kernel.losses(features, chain, seg_logits, (weight, None, None), (1, 0))
-
-    for call in (
-        lambda: losses(change(features), chain, seg_logits, weight),
-        lambda: losses(features, broken, seg_logits, weight),
-        lambda: losses(features, chain, change(seg_logits), weight),
-        lambda: losses(features, chain, seg_logits, change(weight)),
-        lambda: kernel.fisher_product(features, features, broken),
-    ):
-        with pytest.raises(ValueError, match=f'NativeChain: {found}; expected contiguous'):
-            call()
-
-
 @pytest.mark.parametrize(
     ('compile', 'dtype'), [(False, torch.float32), (True, torch.float32), ('auto', torch.float64)]
 )
@@ -248,93 +210,43 @@ def ask_as_another_process():
 
 
 @needs_compiler
-def test_a_library_is_built_once_and_that_of_another_user_left_alone(
-    tmp_path, builds, fresh, monkeypatch
-):
+def test_a_library_is_built_once(tmp_path, builds, fresh):
     assert None not in [*ask_twice(), *ask_as_another_process()]
     assert builds() == 1
     assert len(fresh) == 2 and all('native kernel' in line for line in fresh)
-    folder = tmp_path / 'mmseg_cct'
-    assert sorted(path.suffix for path in folder.iterdir()) == ['.sha256', '.so']
-    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
-    assert folder.stat().st_mode & 0o777 == 0o700
-    monkeypatch.setattr(os, 'geteuid', lambda: os.getuid() + 1)
-    assert ask_as_another_process() == [None, None]
-    assert builds() == 1
-    assert 'expected a folder of the user alone (set XDG_CACHE_HOME)' in fresh[-1]
-
-
-def zero_a_page(library, record):
-    with library.open('r+b') as file:
-        file.seek(4096)
-        file.write(bytes(4096))
-
-
-def replace_by_a_link(library, record):
-    library.rename(f'{library}.0')
-    library.symlink_to(f'{library}.0')
+    assert [path.suffix for path in (tmp_path / 'mmseg_cct').iterdir()] == ['.so']
+    assert (tmp_path / 'mmseg_cct').stat().st_mode & 0o777 == 0o700
 
 
 @needs_compiler
 @pytest.mark.parametrize(
-    'damage',
+    ('mode', 'user', 'used'),
     [
-        zero_a_page,
-        replace_by_a_link,
-        lambda library, record: os.truncate(library, library.stat().st_size - 4096),
-        lambda library, record: os.truncate(library, 0),
-        lambda library, record: os.truncate(record, 0),
-        lambda library, record: record.unlink(),
-        lambda library, record: library.chmod(0o602),
+        (0o755, 1000, True),
+        (0o777, 1000, False),
+        (0o775, 1000, False),
+        (0o700, 1001, False),  # another user's
+        (0o700, 0, True),  # root, in a cache that a user mounted
+        (0o700, None, True),  # Windows
     ],
-    ids=['zeroed', 'link', 'cut', 'empty', 'empty hash', 'no hash', 'writable'],
 )
-def test_a_library_that_is_not_as_it_was_built_is_built_again(tmp_path, builds, fresh, damage):
-    ask_twice()
-    (library,) = (tmp_path / 'mmseg_cct').glob('*.so')
-    record = library.with_suffix('.sha256')
-    content = library.read_bytes()
-    library.unlink()  # this process has mapped it
-    library.write_bytes(content)
-    library.chmod(0o600)
-    damage(library, record)
-    assert None not in ask_as_another_process()
-    assert builds() == 2
-    assert library.lstat().st_mode & 0o777 == 0o600
-    assert hashlib.sha256(library.read_bytes()).hexdigest() == record.read_text()
-
-
-@needs_compiler
-def test_what_a_killed_build_left_is_removed_and_others_may_not_write(tmp_path, builds, fresh):
+def test_libraries_are_kept_where_nobody_else_writes(
+    tmp_path, builds, fresh, monkeypatch, mode, user, used
+):
     folder = tmp_path / 'mmseg_cct'
-    killed, part, running = (folder / name for name in ('tmpold', '.1-ab.part', 'tmpnew'))
-    killed.mkdir(parents=True)
-    folder.chmod(0o777)
-    (killed / 'native_chain.so').touch()
-    part.touch()
-    running.mkdir()
-    for old in (killed, part):
-        os.utime(old, (time.time() - 3 * module.TIME_LIMIT,) * 2)
-    assert None not in ask_twice()
-    assert not killed.exists() and not part.exists() and running.exists()
-    assert folder.stat().st_mode & 0o777 == 0o700
-
-
-def is_running(pid):
-    stat = Path(f'/proc/{pid}/stat')
-    return stat.exists() and stat.read_text().rpartition(')')[2].split()[0] != 'Z'
-
-
-def test_a_compiler_that_hangs_is_ended_with_what_it_has_started(fresh, use_compiler, monkeypatch):
-    noted = use_compiler('sleep 100 & echo $! > "$noted"; wait')
-    monkeypatch.setattr(module, 'TIME_LIMIT', 1)
-    begin = time.perf_counter()
-    assert ask_twice() == [None, None]
-    assert time.perf_counter() - begin < 50
-    assert len(fresh) == 1 and 'timed out after 1 seconds' in fresh[0]
-    while is_running(noted.read_text().strip()):
-        assert time.perf_counter() - begin < 50
-        time.sleep(0.1)
+    folder.mkdir()
+    folder.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(folder, 1000, -1)
+    else:
+        user = user and user - 1000 + os.geteuid()
+    if user is None:
+        monkeypatch.delattr(os, 'geteuid')
+    else:
+        monkeypatch.setattr(os, 'geteuid', lambda: user)
+    assert (ask_twice() != [None, None]) == used
+    assert ('set XDG_CACHE_HOME' in fresh[-1]) != used
+    assert folder.stat().st_mode & 0o777 == mode
 
 
 def no_compiler(folder, patch, use):
@@ -370,7 +282,7 @@ def no_home_directory(folder, patch, use):
         (lambda folder, *_: (folder / 'mmseg_cct').write_text('a file in the way'), 'mmseg_cct'),
         (no_home_directory, 'home directory'),
         (lambda *args: args[2](r"printf 'm\351moire\n' >&2; exit 1"), 'm\ufffdmoire'),
-        (lambda *args: args[2]('exit 0'), 'OSError|FileNotFoundError'),  # writes no library
+        (lambda *args: args[2]('exit 0'), 'FileNotFoundError'),  # writes no library
         (lambda *args: args[2]('for last; do :; done; : > "$last"'), 'OSError'),  # an empty one
     ],
 )
@@ -380,4 +292,4 @@ def test_without_a_kernel_there_is_one_line(
     prepare(tmp_path, monkeypatch, use_compiler)
     assert ask_twice() == [None, None]
     assert len(fresh) == 1 and re.search(told, fresh[0]) and '\n' not in fresh[0]
-    assert not list(tmp_path.glob('mmseg_cct/*.sha256'))
+    assert not list(tmp_path.glob('mmseg_cct/*'))  # the next process tries again

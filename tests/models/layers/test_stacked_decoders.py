@@ -2,6 +2,7 @@ import pytest
 import torch
 from plain import conv_chain
 
+from mmseg_cct.models.layers import stacked_decoders
 from mmseg_cct.models.layers.stacked_decoders import Chain, decode, softmax
 from mmseg_cct.models.layers.subpixel import from_subpixel_layout, num_levels
 
@@ -35,7 +36,7 @@ def test_a_chain_can_be_sliced():
 @pytest.mark.parametrize('compiling', [False, True])
 @pytest.mark.parametrize('shift', [0.0, 1e4, -1e4])  # exp(1e4) is no float
 def test_softmax_is_over_the_classes(monkeypatch, compiling, shift):
-    monkeypatch.setattr(torch.compiler, 'is_compiling', lambda: compiling)
+    monkeypatch.setattr(stacked_decoders, 'is_compiling', lambda: compiling)
     torch.manual_seed(0)
     seg_logits = (3 * torch.randn(2, 5, 4, 7, dtype=torch.float64) + shift).requires_grad_()
     weight = torch.randn_like(seg_logits)

@@ -1,0 +1,77 @@
+"""Whether a kernel replaces what runs today: it has to be right and faster, measured once."""
+
+import time
+from collections.abc import Callable, Hashable, Iterable
+
+import torch
+from mmengine.logging import print_log
+from torch.utils._pytree import tree_leaves
+
+from mmseg_cct.utils.text import one_line
+
+# Largest difference of a tensor's norm; a float32 product may run in TensorFloat-32.
+TOLERANCES = {torch.float32: 1e-2, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+
+_results: dict[Hashable, bool] = {}
+
+
+@torch.no_grad()
+def wins_trial(
+    key: Hashable,
+    kernel: Callable,
+    current: Callable,
+    reference: Callable,
+    chunks: Callable[[], Iterable[tuple]],
+) -> bool:
+    """Compares a kernel with the reference on a small chunk, and in time with the current way.
+
+    `chunks` gives the arguments of both chunks, the first of them a tensor. The result is kept
+    under the key and logged. Nothing that the kernel does ends a training. Where torch is asked to
+    be deterministic, time decides nothing: a kernel that is right wins.
+    """
+    if key in _results:
+        return _results[key]
+    won, verdict = False, ''
+    try:
+        small, large = chunks()
+        with torch.autocast(small[0].device.type, enabled=False):
+            error = _difference(kernel(*small), reference(*small))
+            tolerance = TOLERANCES[small[0].dtype]
+            if not error <= tolerance:  # NaN is none
+                verdict = f'its gradients are off by {error:.1g}'
+            elif torch.are_deterministic_algorithms_enabled():
+                won = True
+            else:
+                seconds, before = (_seconds(way, large) for way in (kernel, current))
+                won = seconds < before
+                verdict = f'{1e3 * seconds:.2f} ms a chunk, {1e3 * before:.2f} ms without it'
+    except Exception as problem:
+        verdict = one_line(f'{type(problem).__name__}: {problem}')
+    _results[key] = won
+    found = 'run by the Triton kernel' if won else 'do not run by the Triton kernel'
+    print_log(
+        f'PerturbedDecoderBank: the auxiliary decoders {found}' + f' ({verdict})' * bool(verdict),
+        logger='current',
+    )
+    return won
+
+
+def _difference(actual: tuple, expected: tuple) -> float:
+    """Largest relative difference of the norms of two results' tensors."""
+    # without the agreement, which differs where 16 bits round to ties
+    pairs = zip(*(tree_leaves(result[:2]) for result in (actual, expected)))
+    return max(
+        float((a.float() - e.float()).norm() / e.float().norm().clamp(min=1e-12)) for a, e in pairs
+    )
+
+
+def _seconds(way: Callable, chunk: tuple) -> float:
+    """Time of the fastest of three calls, after one that compiles."""
+    times = []
+    for _ in range(4):
+        begin = time.perf_counter()
+        way(*chunk)
+        if chunk[0].is_cuda:
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    return min(times[1:])

@@ -1,0 +1,195 @@
+"""The last level of the auxiliary decoders as one GPU kernel, in Triton.
+
+Three of four values of a decoder are logits, and a loss passes over them some six times. The kernel
+takes a tile of columns through the last sub-pixel convolution, softmax, losses, agreement and back
+to the gradients, so no prediction is ever written. The levels before it are batched products.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from .stacked_decoders import Chain, decode_backward, decode_levels
+
+# Columns of a tile, warps and the most registers of a thread, where more would leave a
+# multiprocessor too few warps; chosen by measuring (see benchmarks/triton_kernel.py).
+CONFIGS = [
+    triton.Config({'T': columns}, num_warps=warps, num_stages=1, maxnreg=registers)
+    for columns, warps, registers in ((32, 4, 168), (32, 4, None), (16, 2, None), (64, 8, None))
+]
+
+
+@triton.jit
+def last_level(
+    x, w, b, p, main, soft, hard, labels, factors, gx, gw, gb, values, agreeing, M,
+    B: tl.constexpr, C: tl.constexpr, BP: tl.constexpr, CP: tl.constexpr,
+    RELU_IN: tl.constexpr, RELU: tl.constexpr,
+    SOFT: tl.constexpr, KL: tl.constexpr, HARD: tl.constexpr,
+    PRECISION: tl.constexpr, T: tl.constexpr,
+):  # fmt: skip
+    """Adds up losses and gradients of a decoder, k, over some of the tiles of columns.
+
+    Features x `(K, B, M)` and their gradient gx; weights w `(K, 4C, B)` and biases b `(K, 4C)`,
+    their gradients gw, gb with a first axis of parts; the main decoder's probabilities p
+    `(C, 4, M)` and class `(4, M)`; pixel weights soft and hard, labels and agreeing `(4, M)`;
+    values `(parts, K, 2)`. BP and CP are B and C up to a power of two.
+    """
+    k, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    own = part * tl.num_programs(0) + k
+    x += k * B * M
+    gx += k * B * M
+    w += k * 4 * C * B
+    b += k * 4 * C
+    gw += own * 4 * C * B
+    gb += own * 4 * C
+    bb, cc = tl.arange(0, BP), tl.arange(0, CP)
+    real, cells = cc < C, (cc[:, None] < C) & (bb[None, :] < B)
+    soft_sum = tl.zeros((T,), tl.float32)
+    hard_sum = tl.zeros((T,), tl.float32)
+    for r in range(4):  # sub-pixels: a row of the weight is class, then sub-pixel
+        row = cc * 4 + r
+        weight = tl.load(w + row[:, None] * B + bb[None, :], mask=cells, other=0.0)
+        weight = weight.to(x.dtype.element_ty)
+        bias = tl.load(b + row, mask=real, other=0.0).to(tl.float32)
+        dw = tl.zeros((CP, BP), tl.float32)
+        db = tl.zeros((CP,), tl.float32)
+        for tile in range(part, tl.cdiv(M, T), tl.num_programs(1)):
+            column = tile * T + tl.arange(0, T)
+            inside = column < M
+            here = bb[None, :] * M + column[:, None]
+            live = (bb[None, :] < B) & inside[:, None]
+            pixel = r * M + column
+            before = tl.load(x + here, mask=live, other=0.0).to(tl.float32)
+            X = before
+            if RELU_IN:  # written so that NaN stays NaN, here and below
+                X = tl.where(before < 0, 0.0, before)
+            X = X.to(weight.dtype)
+            Y = tl.dot(X, tl.trans(weight), input_precision=PRECISION) + bias[None, :]
+            if RELU:
+                Y = tl.where(Y < 0, 0.0, Y)
+            Y = tl.where(real[None, :], Y, float('-inf'))
+            top = tl.max(Y, 1)
+            q = tl.exp(Y - top[:, None])
+            total = tl.sum(q, 1)
+            q = q / total[:, None]
+            # counts are whole numbers, so their order does not matter
+            chosen = tl.load(main + pixel, mask=inside, other=0)
+            at_main_class = tl.sum(tl.where(cc[None, :] == chosen[:, None], Y, 0.0), 1)
+            agrees = tl.where(at_main_class == top, 1.0, 0.0)
+            tl.atomic_add(agreeing + pixel, agrees, mask=inside)
+            g = tl.zeros((T, CP), tl.float32)
+            if SOFT:
+                at = p + cc[None, :] * 4 * M + pixel[:, None]
+                P = tl.load(at, mask=real[None, :] & inside[:, None], other=0.0)
+                counts = tl.load(soft + pixel, mask=inside, other=0.0) * (1.0 / C)
+                scale = (tl.load(factors) * counts)[:, None]
+                d = q - P
+                if KL:
+                    log_q = Y - (top + tl.log(total))[:, None]
+                    distance = tl.where(P == 0, 0.0, P * (tl.log(P) - log_q))
+                    g += scale * d
+                else:
+                    distance = d * d
+                    g += 2 * scale * q * (d - tl.sum(d * q, 1)[:, None])
+                soft_sum += tl.sum(distance, 1) * counts
+            if HARD:
+                label = tl.load(labels + pixel, mask=inside, other=0)
+                counts = tl.load(hard + pixel, mask=inside, other=0.0)
+                is_label = cc[None, :] == label[:, None]
+                at_label = tl.sum(tl.where(is_label, Y, 0.0), 1)
+                hard_sum += counts * (top + tl.log(total) - at_label)
+                scale = (tl.load(factors + 1) * counts)[:, None]
+                g += scale * (q - tl.where(is_label, 1.0, 0.0))
+            if RELU:
+                g = tl.where(Y > 0, g, 0.0)
+            db += tl.sum(g, 0)
+            G = g.to(X.dtype)
+            dw = tl.dot(tl.trans(G), X, dw, input_precision=PRECISION)
+            dx = tl.dot(G, weight, input_precision=PRECISION)
+            if RELU_IN:
+                dx = tl.where(before > 0, dx, 0.0)
+            if r > 0:
+                dx += tl.load(gx + here, mask=live, other=0.0).to(tl.float32)
+            tl.store(gx + here, dx.to(X.dtype), mask=live)
+        tl.store(gw + row[:, None] * B + bb[None, :], dw, mask=cells)
+        tl.store(gb + row, db, mask=real)
+        tl.debug_barrier()  # the next sub-pixel adds to gx
+    tl.store(values + own * 2, tl.sum(soft_sum, 0))
+    tl.store(values + own * 2 + 1, tl.sum(hard_sum, 0))
+
+
+_tuned = triton.autotune(
+    CONFIGS, key=['B', 'C', 'SOFT', 'KL', 'HARD', 'PRECISION'], reset_to_zero=['agreeing']
+)(last_level)
+
+
+class TritonChain:
+    """The kernel with the squared error or, if `kl`, the divergence to the main prediction."""
+
+    def __init__(self, kl: bool) -> None:
+        self.kl = kl
+
+    def losses(
+        self,
+        features: Tensor,
+        chain: Chain,
+        main_logits: Tensor,
+        maps: Sequence[Tensor | None],
+        factors: Sequence[Tensor],
+    ) -> tuple[tuple[Tensor, list[Tensor], list[Tensor]], Tensor, Tensor]:
+        """Computes what `NativeChain.losses` does, on a GPU and in the features' type.
+
+        Sums are in float32, partial ones are added in order.
+        """
+        before = Chain(chain.weights[:-1], chain.biases[:-1], final_activation=False)
+        outputs = decode_levels(features, before)
+        weight, bias = chain.weights[-1], chain.biases[-1]
+        decoders, rows, width = weight.shape
+        x = outputs[-1].reshape(decoders, width, -1).contiguous()
+        probabilities = main_logits.float().softmax(0).contiguous()
+        soft, hard, labels = (
+            m if m is None else m.to(d).contiguous()
+            for m, d in zip(maps, (torch.float32, torch.float32, torch.int32))
+        )
+        unused = probabilities
+        columns = x.shape[-1]
+        cores = 1
+        if x.is_cuda:
+            cores = torch.cuda.get_device_properties(x.device).multi_processor_count
+        # some programs wait for one another
+        parts = max(min(16 * cores // decoders, triton.cdiv(columns, 64)), 1)
+        grad = torch.empty_like(x)
+        weights = x.new_empty(parts, *weight.shape, dtype=torch.float32)
+        biases = x.new_empty(parts, *bias.shape, dtype=torch.float32)
+        values = x.new_empty(parts, decoders, 2, dtype=torch.float32)
+        agreeing = torch.zeros_like(probabilities[0])
+        exact = x.dtype == torch.float32 and torch.get_float32_matmul_precision() == 'highest'
+        # which configuration is the fastest may differ from run to run
+        fixed = not x.is_cuda or torch.are_deterministic_algorithms_enabled()
+        launch: Any = last_level if fixed else _tuned
+        launch[decoders, parts](
+            *(x, weight.contiguous(), bias.contiguous(), probabilities),
+            main_logits.argmax(0).int(),
+            *(unused if m is None else m for m in (soft, hard, labels)),
+            torch.stack([factor.float() for factor in factors]),
+            *(grad, weights, biases, values, agreeing, columns),
+            B=width,
+            C=rows // 4,
+            BP=max(triton.next_power_of_2(width), 16),
+            CP=max(triton.next_power_of_2(rows // 4), 16),
+            RELU_IN=bool(before.weights),
+            RELU=chain.final_activation,
+            SOFT=soft is not None,
+            KL=self.kl,
+            HARD=hard is not None,
+            PRECISION='tf32x3' if exact else 'tf32',
+            **(CONFIGS[0].all_kwargs() if fixed else {}),
+        )
+        grad, grad_weights, grad_biases = decode_backward(outputs, before, grad)
+        grad_weights.append(weights.sum(0).to(weight.dtype))
+        grad_biases.append(biases.sum(0).to(bias.dtype))
+        return (grad, grad_weights, grad_biases), values.sum(0).T, agreeing

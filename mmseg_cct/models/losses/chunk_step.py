@@ -1,0 +1,207 @@
+"""The losses of the auxiliary decoders at one chunk of positions, and all their gradients.
+
+Shapes as in `chunked_loss.py`.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmseg_cct.models.layers.chunking import Chunking, triton_found
+from mmseg_cct.models.layers.kernel_trial import wins_trial
+from mmseg_cct.models.layers.native_chain import native_chain
+from mmseg_cct.models.layers.stacked_decoders import (
+    Chain,
+    as_seg_logits,
+    decode_backward,
+    decode_levels,
+)
+
+from .auxiliary import kl_distance, label_cross_entropy, mse_distance
+from .pixel_term import Distance, PixelTerm
+
+# Positions of the chunk at which the Triton kernel is compared with PyTorch, at most.
+TRIAL_POSITIONS = 256
+TRITON_TYPES = (torch.float32, torch.float16, torch.bfloat16)
+# A program of the Triton kernel holds the gradient of its weights in registers.
+TRITON_CHANNELS = 64
+
+
+class TermTensors(NamedTuple):
+    """The tensors of one `PixelTerm` at one chunk of positions."""
+
+    labels: Tensor | None  # (1, R, Q) class ids; None for the main decoder's probabilities
+    pixel_weight: Tensor  # (1, R, Q) in [0, 1]
+    factor: Tensor  # 0-dimensional, ω · scale of the term over the scale of all terms
+    decoders: Tensor | None  # (k,) indices of those that the term looks at; None for all
+
+
+@dataclass(frozen=True)
+class ChunkStep:
+    """Gradients and values of all terms at one chunk of positions.
+
+    Hashable by value, so that it is compiled once per combination of distances.
+    """
+
+    distances: tuple[Distance, ...]  # one per term
+    final_activation: bool  # whether the decoders end in a ReLU
+    count_agreement: bool  # whether to count the decoders that agree with the target
+
+    def __call__(
+        self,
+        projected: Tensor,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor],
+        main_logits: Tensor,
+        terms: Sequence[TermTensors],
+    ) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
+        """Decodes a chunk and differentiates Σ factor · Σ_k Σ_pixel pixel_weight · distance.
+
+        `projected` is `(K, B, p)`, weights and biases are those of a `Chain`, and the main
+        decoder's logits are `(C, R, Q)`. Returns the gradients with respect to the first three; for
+        each term Σ_pixel pixel_weight · distance by decoder, `(K,)`; and, if it is to be counted,
+        how many decoders agree with the target, `(R, Q)`.
+        """
+        probabilities = _at_least_float32(main_logits).softmax(0)
+        chain = Chain(weights, biases, self.final_activation)
+        outputs = decode_levels(projected, chain)
+        predicted = _at_least_float32(as_seg_logits(outputs[-1], chain))
+
+        agreeing = None
+        if self.count_agreement:
+            agreeing = agreement(predicted, probabilities).sum(0)
+
+        def total(seg_logits: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
+            values = []
+            for distance, term in zip(self.distances, terms):
+                chosen = seg_logits if term.decoders is None else seg_logits[term.decoders]
+                target = probabilities if term.labels is None else term.labels
+                values.append((distance(chosen, target) * term.pixel_weight).sum((1, 2)))
+            weighted = [term.factor * value.sum() for value, term in zip(values, terms)]
+            return sum(weighted), tuple(values)
+
+        grad, values = torch.func.grad(total, has_aux=True)(predicted)
+        gradients = decode_backward(outputs, chain, grad.to(projected.dtype))
+        return gradients, values, agreeing
+
+
+def kernel_step(
+    step: ChunkStep,
+    kernel: Any,
+    projected: Tensor,
+    weights: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    main_logits: Tensor,
+    terms: Sequence[TermTensors],
+) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
+    """Computes the same as a `ChunkStep` by a `NativeChain` or a `TritonChain`."""
+    chain = Chain(weights, biases, step.final_activation)
+    # the distance to the main prediction, then that to labels
+    slots = [int(term.labels is not None) for term in terms]
+    maps: list[Tensor | None] = [None, None, None]
+    factors = [torch.zeros_like(terms[0].factor)] * 2
+    for slot, term in zip(slots, terms):
+        maps[slot], factors[slot] = term.pixel_weight[0], term.factor
+        if term.labels is not None:
+            maps[2] = term.labels[0]
+    gradients, values, agreeing = kernel.losses(projected, chain, main_logits, maps, factors)
+    counted = agreeing.view_as(main_logits[0]) if step.count_agreement else None
+    return gradients, tuple(values[slot].float() for slot in slots), counted
+
+
+def agreement(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
+    """1 where the auxiliary prediction is the main decoder's class, else 0; without gradient.
+
+    Logits `(K, C, R, Q)` and the main decoder's probabilities `(C, R, Q)` give `(K, R, Q)`.
+
+    Compares the maximum, which a compiled chunk computes for its softmax anyway, with the logit of
+    the main class: an argmax over all auxiliary logits would need a loop of its own. On a CPU `max`
+    finds the main class five times as fast as `argmax` does along this axis.
+    """
+    seg_logits = seg_logits.detach()
+    main_class = probabilities.max(0, keepdim=True).indices.expand(len(seg_logits), 1, -1, -1)
+    at_main_class = seg_logits.gather(1, main_class)
+    return (at_main_class.squeeze(1) == seg_logits.amax(1)).to(seg_logits.dtype)
+
+
+def _at_least_float32(seg_logits: Tensor) -> Tensor:
+    return seg_logits.float() if seg_logits.dtype in (torch.float16, torch.bfloat16) else seg_logits
+
+
+def choose_way(
+    step: ChunkStep,
+    projected: Tensor,
+    chain: Chain,
+    terms: Sequence[PixelTerm],
+    chunking: Chunking,
+    stride: int,
+    cut: Callable[[int], Iterator],
+) -> tuple[Callable, int, int]:
+    """Chooses among the native kernel, the Triton kernel, torch.compile and PyTorch.
+
+    `cut` cuts the targets into chunks of so many positions. Returns what runs on a chunk, and the
+    decoders and positions of a chunk.
+    """
+    kernel: Any = None
+    if _knows((mse_distance, label_cross_entropy), terms):
+        kernel = native_chain(projected, chain, chunking)
+    if kernel is not None:
+        values_per_position = stride**2 * chain.weights[-1].shape[1] // 4
+        size = chunking.native_size(projected, values_per_position, kernel.tile)
+        return partial(kernel_step, step, kernel), len(projected), size
+
+    divisible = all(term.decoders is None for term in terms)
+    together, size = chunking.shape(projected, chain.values_per_position, divisible)
+    run = chunking.prepare(step, projected.device)
+    if not _triton_fits(projected, chain, chunking):
+        return run, together, size
+    for kl, distance in enumerate((mse_distance, kl_distance)):
+        if _knows((distance, label_cross_entropy), terms):
+            fast = partial(_triton_step, step, bool(kl))
+            break
+    else:
+        return run, together, size
+
+    def chunk(positions: int) -> tuple:
+        part = projected.detach()[:together, :, :positions]
+        part = F.pad(part, (0, positions - part.shape[-1])).contiguous()
+        some = chain.map(Tensor.detach).select(slice(together))
+        return part, some.weights, some.biases, *next(cut(positions))
+
+    shapes = tuple(weight.shape for weight in chain.weights)
+    key = (step, projected.device, projected.dtype, shapes, together, size)
+    sizes = (min(size, TRIAL_POSITIONS), size)
+    if wins_trial(key, fast, run, step, lambda: map(chunk, sizes)):
+        # it writes no logits: its largest temporary is what the last level reads
+        values_per_position = chain.weights[-1].shape[-1] * stride**2 // 4
+        return fast, *chunking.shape(projected, values_per_position, divisible)
+    return run, together, size
+
+
+def _knows(distances: Collection[Distance], terms: Sequence[PixelTerm]) -> bool:
+    """Whether a kernel with these distances has the terms: one of a kind, on all decoders."""
+    kinds = [term.labels is None for term in terms]
+    once = len(set(kinds)) == len(kinds)
+    return once and all(t.decoders is None and t.distance in distances for t in terms)
+
+
+def _triton_fits(projected: Tensor, chain: Chain, chunking: Chunking) -> bool:
+    """Whether the Triton kernel may run the decoders of projected features `(K, B, P)`."""
+    possible = chunking.compile == 'auto' and projected.is_cuda and triton_found()
+    if not possible or not chain.weights or projected.dtype not in TRITON_TYPES:
+        return False
+    _, rows, width = chain.weights[-1].shape
+    # TensorFloat-32 begins with compute capability 8.0
+    capable = torch.cuda.get_device_capability(projected.device) >= (8, 0)
+    return capable and max(rows // 4, width) <= TRITON_CHANNELS
+
+
+def _triton_step(step: ChunkStep, kl: bool, *chunk: Any) -> tuple:
+    from mmseg_cct.models.layers.triton_chain import TritonChain  # there may be no triton
+
+    return kernel_step(step, TritonChain(kl), *chunk)

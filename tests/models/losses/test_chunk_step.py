@@ -1,0 +1,50 @@
+"""Which way of computing a chunk is chosen; the ways themselves are compared elsewhere."""
+
+import pytest
+from banks import ALL_TERMS, MSE, make_bank, run_loss
+
+from mmseg_cct.models.layers import chunking
+from mmseg_cct.models.losses import chunk_step
+
+WEAK = ALL_TERMS['loss_weak']
+
+
+@pytest.mark.parametrize(
+    ('settings', 'tried'),
+    [
+        (dict(), True),
+        (dict(loss_consistency=dict(type='KLConsistency'), loss_weak=WEAK), True),
+        (dict(loss_consistency=dict(type='JSConsistency')), False),
+        (dict(loss_pairwise=ALL_TERMS['loss_pairwise']), False),
+    ],
+)
+@pytest.mark.parametrize('won', [False, True])
+def test_the_triton_kernel_is_tried_where_it_has_the_losses(monkeypatch, settings, tried, won):
+    trials, steps = [], []
+
+    def wins(key, kernel, current, reference, chunks):
+        small, large = chunks()
+        assert small[0].shape[-1] == 2 and large[0].shape[-1] == 4
+        for way in (current, reference):
+            assert way(*large)[0][0].shape == large[0].shape
+        trials.append(hash(key))
+        return won
+
+    def triton_step(step, kl, *chunk):
+        steps.append((kl, chunk[0].shape[-1]))
+        return step(*chunk)
+
+    monkeypatch.setattr(chunking, 'MIN_POSITIONS', 1)  # all decoders in a chunk
+    monkeypatch.setattr(chunk_step, 'native_chain', lambda *_: None)
+    monkeypatch.setattr(chunk_step, '_triton_fits', lambda *_: True)
+    monkeypatch.setattr(chunk_step, '_triton_step', triton_step)
+    monkeypatch.setattr(chunk_step, 'wins_trial', wins)
+    monkeypatch.setattr(chunk_step, 'TRIAL_POSITIONS', 2)
+    expected = run_loss(make_bank(memory_budget=100_000, **settings))['loss']
+    bank = make_bank(memory_budget=100_000, compile='auto', **settings)
+    loss = run_loss(bank)['loss']
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert len(trials) == tried
+    # without logits a chunk has room for more positions
+    kl = settings.get('loss_consistency', MSE)['type'] == 'KLConsistency'
+    assert {*steps} == ({(kl, 16)} if tried and won else set())
