@@ -107,3 +107,7 @@ def test_other_channels_than_the_backbones_are_an_error():
     expected = rf'in_channels={B}: expected {B + 1}, the channels of output -1 of model\.backbone'
     with pytest.raises(UserError, match=expected):
         make_neck()((torch.randn(2, B + 1, H, W),))
+
+
+def test_the_grids_are_the_papers():
+    assert [pool[0].output_size for pool in make_neck().pyramid] == [1, 2, 3, 6]
