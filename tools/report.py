@@ -12,7 +12,9 @@ import argparse
 from pathlib import Path
 
 from mmseg_cct.cli.arguments import add_palette, at_least, tool_parser
+from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.cli.start import running
+from mmseg_cct.config.shipped import find_run
 from mmseg_cct.errors import UserError, printable
 
 
@@ -40,11 +42,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Writes the report."""
     args = parse_args()
-    with running(args):
-        from mmseg_cct.apis.report.report import write_report
-        from mmseg_cct.apis.report.scores import score_table
-        from mmseg_cct.utils.templates import markdown_table
-
+    with user_errors_as_one_line():  # before torch is imported, which takes seconds
         work_dirs: dict[str, str] = {}
         for run in args.runs:
             name, separator, work_dir = run.partition('=')
@@ -54,7 +52,13 @@ def main() -> None:
                 name, _, work_dir = run.rpartition('=')
             if name in work_dirs:
                 raise UserError(run, f'{name} is {work_dirs[name]} already', 'another NAME=')
+            find_run(work_dir)
             work_dirs[name] = work_dir
+    with running(args):
+        from mmseg_cct.apis.report.report import write_report
+        from mmseg_cct.apis.report.scores import score_table
+        from mmseg_cct.utils.templates import markdown_table
+
         report = write_report(work_dirs, args.out, args.pictures, args.palette)
         table = score_table(report.scores, report.runs)
         header, *rows = [[*map(printable, line)] for line in (table.header, *table.rows)]

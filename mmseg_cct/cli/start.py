@@ -26,6 +26,13 @@ _WARNINGS = (
 )
 
 
+# Arguments that name a file or folder to read.
+_INPUTS = (
+    *('checkpoint', 'images', 'masks', 'list', 'csv', 'source', 'unlabeled', 'without'),
+    *('voc_root', 'from_public', 'from_unimatch'),
+)
+
+
 @contextmanager
 def running(args: argparse.Namespace) -> Iterator[None]:
     """Runs the body of a tool with registered components, safe loading and one-line errors.
@@ -39,8 +46,10 @@ def running(args: argparse.Namespace) -> Iterator[None]:
         # what needs no torch, whose import takes seconds
         if hasattr(args, 'cfg_options') and getattr(args, 'config', None) is not None:
             find_config(args.config)
-        if hasattr(args, 'checkpoint') and hasattr(args, 'run'):
-            find_run(args.run, args.checkpoint)
+        if hasattr(args, 'run'):
+            find_run(args.run, getattr(args, 'checkpoint', None))
+        for name in _INPUTS:
+            _require_there(getattr(args, name, None))
         set_up_process()
         # mmseg prints a debug message about a commercial data set, which is not needed
         with redirect_stdout(io.StringIO()):
@@ -52,6 +61,12 @@ def running(args: argparse.Namespace) -> Iterator[None]:
             args.cfg_options |= {key: value for key, value in chosen.items() if value is not None}
         _require_device(getattr(args, 'device', None))
         yield
+
+
+def _require_there(given: Any) -> None:
+    for path in [given] if isinstance(given, str) else given or ():
+        if '://' not in path and not os.path.exists(path):
+            raise UserError(path, 'no such file or folder')
 
 
 def set_up_process() -> None:

@@ -69,3 +69,26 @@ def test_a_wrong_argument_is_reported_before_anything_heavy():
     }
     for (line, message), (code, said) in zip(lines.items(), answers(*lines), strict=True):
         assert code == 2 and message in said, line
+
+
+def test_what_is_not_there_is_named_before_torch_is_imported(tmp_path):
+    (tmp_path / 'images').mkdir()
+    lines = (
+        'new-config gone --classes a b',
+        f'new-config {tmp_path} --classes a b --size 250x130',
+        'train gone.py',
+        'test gone',
+        'predict gone photos --out x',
+        'report a=gone --out x',
+        'next-batch gone --out x',
+        'publish-model gone x.pth',
+        'ablation gone.py --out x',
+        'import-masks gone --out x',
+        'make-splits --images gone -n 3 --out x',
+        'add-cct config --unlabeled gone --out x.py',
+        'convert-checkpoint gone x.pth',
+        f'make-image-labels --csv gone --classes a b --images {tmp_path} --out x',
+    )
+    for line, (code, said) in zip(lines, answers(*(f'-m mmseg_cct {line}' for line in lines))):
+        named = '--size 250x130' if '250x130' in line else 'gone'
+        assert code == 2 and said.startswith('error: ') and named in said, line

@@ -94,7 +94,7 @@ def test_from_published_lists(folder, fails, kind, file):
 
 @pytest.mark.parametrize('option', ['--masks', '--mask-suffix', '--suffix'])
 def test_what_is_missing_is_named(fails, option):
-    assert fails('--list', 'names.txt', option, '.png', '-n', 2).startswith(f'error: {option}: ')
+    assert fails('--list', 'names.txt', option, '.', '-n', 2).startswith(f'error: {option}: ')
 
 
 def test_lists_that_differ_are_kept(folder, fails):
