@@ -21,6 +21,7 @@ WEAK = ALL_TERMS['loss_weak']
 @pytest.mark.parametrize('won', [False, True])
 def test_the_triton_kernel_is_tried_where_it_has_the_losses(monkeypatch, settings, tried, won):
     trials, steps = [], []
+    expected = run_loss(make_bank(memory_budget=100_000, **settings))['loss']
 
     def wins(key, kernel, current, reference, chunks):
         small, large = chunks()
@@ -40,7 +41,6 @@ def test_the_triton_kernel_is_tried_where_it_has_the_losses(monkeypatch, setting
     monkeypatch.setattr(chunk_step, '_triton_step', triton_step)
     monkeypatch.setattr(chunk_step, 'wins_trial', wins)
     monkeypatch.setattr(chunk_step, 'TRIAL_POSITIONS', 2)
-    expected = run_loss(make_bank(memory_budget=100_000, **settings))['loss']
     bank = make_bank(memory_budget=100_000, compile='auto', **settings)
     loss = run_loss(bank)['loss']
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
