@@ -141,13 +141,19 @@ def bounding_boxes(parts: Sequence[Shape | LeftOut]) -> list[Shape | LeftOut]:
             if part.group is not None:
                 of_group[part.group].append(part.extent)
                 of_group[part.group, part.label].append(part.extent)
+    # by the left side: a box looks at few of many
     same = {label: np.stack(extents) for label, extents in of_label.items()}
+    same = {label: extents[extents[:, 0, 0].argsort()] for label, extents in same.items()}
     unions = {group: _union(extents)[None] for group, extents in of_group.items()}
 
     def bounds(box: Shape | LeftOut) -> bool:
         extent, none = box.extent, np.empty((0, 2, 2))
         slack = np.maximum(_SLACK[0], _SLACK[1] * (extent[1] - extent[0]))
-        equal = np.concatenate([same.get(box.label, none), unions.get(box.group, none)]) - extent
+        of_its_label = same.get(box.label, none)
+        left = extent[0, 0] + np.array([-1, 1]) * slack[0]
+        first, last = of_its_label[:, 0, 0].searchsorted(left)
+        near = of_its_label[first : last + 1], unions.get(box.group, none)
+        equal = np.concatenate(near) - extent
         within = (unions.get((box.group, box.label), none) - extent) * [[1], [-1]]  # inwards
         is_equal = (np.abs(equal) <= slack).all((1, 2)).any()
         return bool(is_equal or (within >= -slack).all((1, 2)).any())

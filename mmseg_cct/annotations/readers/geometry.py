@@ -35,8 +35,8 @@ def region(label: str | None, ring: np.ndarray, **more: Any) -> Shape | LeftOut:
 
 def is_upright(ring: np.ndarray) -> bool:
     """Whether a ring is an upright box."""
-    corners = np.unique(ring, axis=0)
-    return len(corners) == 4 and len(ring) < 6 and all(len(np.unique(of)) == 2 for of in ring.T)
+    points = set(map(tuple, ring.tolist())) if len(ring) < 6 else ()
+    return len(points) == 4 and all(len(set(of)) == 2 for of in zip(*points))
 
 
 def box(corner: Pair, opposite: Pair, degrees: float = 0, about: Pair | None = None) -> np.ndarray:
