@@ -125,6 +125,8 @@ setup(
             'setuptools>=77',
         ],
         'tiff': TIFF,
+        # other projects' code in tests/annotations/test_clients.py
+        'clients': ['datumaro', 'label-studio-sdk', 'labelme', 'pycocotools', 'supervision'],
         # tools/publish_model.py --onnx
         'export': EXPORT,
         # the site alone: `mkdocs serve`

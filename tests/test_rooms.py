@@ -66,6 +66,7 @@ TESTED_ELSEWHERE = {
 OF_A_ROOM = {
     'engine/test_run_lengths',
     'annotations/readers/test_formats',  # damage in any format
+    'annotations/test_clients',
     'apis/test_public_code',
     'models/segmentors/test_auxiliary_heads',
     'models/segmentors/test_unchanged_models',

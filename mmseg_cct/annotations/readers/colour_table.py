@@ -4,11 +4,13 @@ import csv
 import posixpath
 import re
 
+from mmseg_cct.datasets.files.labels import BACKGROUND, is_background
 from mmseg_cct.errors import UserError
 
 from ..shapes import Annotations, Colour
 from ..source import Source, class_name, reading
 from .plain_masks import read_colours
+from .segmentation_mask import voc_colour
 
 TITLE = 'masks with _classes.csv or label_colors.txt'
 _GREYS, _COLOURS = '_classes.csv', 'label_colors.txt'
@@ -44,14 +46,17 @@ def read(source: Source) -> Annotations:
 
 def _colours(source: Source, name: str) -> dict[str, Colour]:
     with reading(source.place(name)):
-        colours: dict[str, Colour] = {}
-        lines = source.text(name).splitlines()
+        lines = [line for line in source.text(name).splitlines() if line.strip() and line[0] != '#']
         if name.endswith(_GREYS):  # Pixel Value, Class
-            rows = [[row[0]] * 3 + row[1:] for row in csv.reader(lines[1:]) if row]
+            rows = [[row[0]] * 3 + row[1:] for row in csv.reader(lines[1:])]
         else:
-            rows = [line.split(maxsplit=3) for line in lines if line.strip() and line[0] != '#']
-        for red, green, blue, label in rows:
-            colours[class_name(label)] = (int(red), int(green), int(blue))
+            rows = [line.split(maxsplit=3) for line in lines]
+        if not any(row[0].isdecimal() for row in rows):  # Datumaro takes VOC's colours then
+            names = [BACKGROUND, *(line.strip() for line in lines if not is_background(line))]
+            rows = [[*map(str, voc_colour(index)), name] for index, name in enumerate(names)]
+        colours: dict[str, Colour] = {
+            class_name(label): (int(red), int(green), int(blue)) for red, green, blue, label in rows
+        }
         if len(colours) < len(rows):
             raise UserError('classes', 'a name is there twice', 'every name once')
         return colours

@@ -33,7 +33,7 @@ def is_mine(source: Source) -> str:
         return masks[0]
     picture = load(open_picture(source.read(masks[0])))
     palette = (picture.getpalette() or []) if picture.mode == 'P' else []
-    voc = [part for index in range(21) for part in _voc_colour(index)]
+    voc = [part for index in range(21) for part in voc_colour(index)]
     has_names = source.named(_NAMES) or any('JPEGImages' in name for name in source.names)
     return masks[0] if has_names and palette[:63] == voc else ''
 
@@ -47,7 +47,7 @@ def read(source: Source) -> Annotations:
         name = source.named(_NAMES)
         names = source.text(name).splitlines() if name else get_classes('voc')
         names = [label.strip() for label in names if label.strip() not in ('', '__ignore__')]
-        colours = {label: _voc_colour(index) for index, label in enumerate(names)}
+        colours = {label: voc_colour(index) for index, label in enumerate(names)}
     require_distinct(colours)
     meanings = {label: _meaning(label, colour) for label, colour in colours.items()}
     classes = {label: colours[label] for label, meaning in meanings.items() if meaning}
@@ -79,7 +79,7 @@ def _masks(source: Source) -> list[str]:
     return [name for name in source.ending('.png') if is_in or _FOLDER in name.split('/')[:-1]]
 
 
-def _voc_colour(index: int) -> Colour:
+def voc_colour(index: int) -> Colour:
     """The colour of an id in VOC's palette: its bits, spread over the channels from the top."""
     red, green, blue = (
         sum((index >> 3 * bit + channel & 1) << 7 - bit for bit in range(3)) for channel in range(3)
@@ -91,7 +91,7 @@ def _colours(text: str) -> dict[str, Colour]:
     """Reads lines of `label:r,g,b:parts:actions`; without any colour they are VOC's."""
     lines = [line.split(':') for line in text.splitlines() if line.strip() and line[0] != '#']
     if not any(colour for _, colour, *_ in lines):
-        return {class_name(line[0]): _voc_colour(index) for index, line in enumerate(lines)}
+        return {class_name(line[0]): voc_colour(index) for index, line in enumerate(lines)}
     colours = {}
     for label, colour, *_ in lines:
         red, green, blue = map(int, colour.split(','))

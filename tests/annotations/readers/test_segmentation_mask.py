@@ -8,7 +8,7 @@ from mmseg_cct.annotations.readers import require_reader, segmentation_mask
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
-VOC = [part for index in range(256) for part in segmentation_mask._voc_colour(index)]
+VOC = [part for index in range(256) for part in segmentation_mask.voc_colour(index)]
 
 
 def save_ids(folder, value, palette):

@@ -1,0 +1,148 @@
+"""Other projects read what is written, and what they write is read: `pip install .[clients]`."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from drawing import CLASSES, drawn
+from folders import save
+from PIL import Image
+
+from mmseg_cct.annotations.export import export_masks
+from mmseg_cct.annotations.importer import import_masks
+
+SIZE = WIDTH, HEIGHT = 150, 111
+MASK = drawn().repeat(3, 0).repeat(3, 1)
+NAMES = list(CLASSES)
+
+
+@pytest.fixture
+def scene(tmp_path):
+    """A photo and its mask; the mask as a file for a tool, and a tool's file as a mask."""
+    save(tmp_path / 'true/a.png', MASK)
+    save(tmp_path / 'photos/a.png', MASK[..., None].repeat(3, 2))
+    photos = tmp_path / 'photos'
+
+    def write(form):
+        masks = {'a.png': tmp_path / 'true/a.png'}
+        export_masks(form, tmp_path / 'x', masks, CLASSES, photos, tolerance=0, min_area=0)
+        return tmp_path / 'x'
+
+    def read(source):
+        done = import_masks(source, tmp_path / 'data', images=photos, rest='background')
+        assert not done.failed
+        names = [*done.table.colours]
+        mask = np.asarray(Image.open(tmp_path / 'data/masks/a.png'))
+        return np.array([NAMES.index(name) for name in names])[mask]
+
+    return SimpleNamespace(root=tmp_path, write=write, read=read)
+
+
+def agreement(mask):
+    return (mask == MASK).mean()
+
+
+def regions():
+    """The class and the pixels of each."""
+    return [(index, MASK == index) for index in range(1, len(NAMES))]
+
+
+def test_pycocotools(scene):
+    coco = pytest.importorskip('pycocotools.coco')
+    from pycocotools.mask import encode
+
+    read = coco.COCO(scene.write('coco') / 'coco.json')
+    mask = np.zeros_like(MASK)
+    for annotation in read.loadAnns(read.getAnnIds()):
+        mask[read.annToMask(annotation) > 0] = annotation['category_id'] - 1
+    assert agreement(mask) == 1
+    annotations = []
+    for index, region in regions():
+        rle = encode(np.asfortranarray(region.astype(np.uint8)))
+        rle['counts'] = rle['counts'].decode()
+        annotations.append(dict(id=index, image_id=1, category_id=index, segmentation=rle))
+    images = [dict(id=1, file_name='a.png', width=WIDTH, height=HEIGHT)]
+    categories = [dict(id=index, name=NAMES[index]) for index, _ in regions()]
+    content = dict(images=images, annotations=annotations, categories=categories)
+    (scene.root / 'y.json').write_text(json.dumps(content))
+    assert agreement(scene.read(scene.root / 'y.json')) == 1
+
+
+def test_supervision(scene):
+    supervision = pytest.importorskip('supervision')
+    photos, file = scene.root / 'photos', scene.write('coco') / 'coco.json'
+    read = supervision.DetectionDataset.from_coco(str(photos), str(file), force_masks=True)
+    ((_, _, found),) = list(read)
+    mask = np.zeros_like(MASK)
+    for region, index in sorted(zip(found.mask, found.class_id), key=lambda each: -each[0].sum()):
+        mask[region] = NAMES.index(read.classes[index])
+    assert agreement(mask) > 0.9  # its polygons hold the pixels that an outline touches
+    read.as_coco(annotations_path=str(scene.root / 'y.json'))
+    assert agreement(scene.read(scene.root / 'y.json')) > 0.85
+
+
+@pytest.mark.parametrize('form', ['coco', 'cvat'])
+def test_datumaro(scene, form):
+    datumaro, tools = map(pytest.importorskip, ('datumaro', 'pycocotools.mask'))
+    place = 'annotations/instances_default.json' if form == 'coco' else 'default.xml'
+    written = scene.root / 'given' / place
+    save(scene.root / 'given/images/a.png', MASK)
+    written.parent.mkdir(exist_ok=True)
+    next(scene.write(form).glob(f'{form}.*')).rename(written)
+    read = datumaro.Dataset.import_from(str(scene.root / 'given'), form)
+    labels = read.categories()[datumaro.AnnotationType.label]
+    mask = np.zeros_like(MASK)
+    for each in sorted(next(iter(read)).annotations, key=lambda each: each.z_order):
+        name = NAMES.index(labels[each.label].name)
+        if each.type == datumaro.AnnotationType.mask:
+            mask[np.asarray(each.image, bool)] = name
+        elif each.type == datumaro.AnnotationType.polygon:
+            runs = tools.frPyObjects([list(each.points)], HEIGHT, WIDTH)
+            mask[tools.decode(tools.merge(runs)) > 0] = name
+    assert agreement(mask) > 0.99
+
+    annotations = [
+        datumaro.Mask(region, label=index - 1, z_order=index) for index, region in regions()
+    ]
+    photo = datumaro.Image.from_numpy(np.zeros((HEIGHT, WIDTH, 3), np.uint8))
+    made = datumaro.Dataset.from_iterable(
+        [datumaro.DatasetItem('a', media=photo, annotations=annotations)], categories=NAMES[1:]
+    )
+    made.export(str(scene.root / 'made'), 'coco_instances' if form == 'coco' else form)
+    assert agreement(scene.read(scene.root / 'made')) == 1
+
+
+def test_labelme(scene):
+    labelme = pytest.importorskip('labelme')
+    from labelme.utils import shapes_to_label
+
+    file = labelme.LabelFile(str(scene.write('labelme') / 'labelme/a.json'))
+    ids = {name: index for index, name in enumerate(NAMES)}
+    mask, _ = shapes_to_label(MASK.shape, file.shapes, ids)
+    assert agreement(mask) > 0.9  # its polygons hold the pixels that an outline touches
+    given = dict(image_path='a.png', image_height=HEIGHT, image_width=WIDTH)
+    shapes = json.loads((scene.root / 'x/labelme/a.json').read_text('utf-8'))['shapes']
+    (scene.root / 'made').mkdir()
+    file.save(str(scene.root / 'made/a.json'), shapes=shapes, **given)
+    assert agreement(scene.read(scene.root / 'made')) == 1
+
+
+def test_label_studio(scene):
+    brush = pytest.importorskip('label_studio_sdk.converter.brush')
+    (task,) = json.loads((scene.write('label-studio') / 'label_studio.json').read_text('utf-8'))
+    result = task['predictions'][0]['result']
+    brushes = [each['value'] for each in result if each['type'] == 'brushlabels']
+    assert brushes
+    for value in brushes:
+        opacity = brush.decode_rle(value['rle']).reshape(HEIGHT, WIDTH, 4)[..., 3] > 0
+        assert (MASK[opacity] == NAMES.index(value['brushlabels'][0])).all()
+    drawings = []
+    for index, region in regions():
+        pixels = (region[..., None] * np.full(4, 255)).astype(np.uint8)
+        value = dict(rle=brush.encode_rle(pixels.ravel()), brushlabels=[NAMES[index]], format='rle')
+        size = dict(original_width=WIDTH, original_height=HEIGHT)
+        drawings.append(dict(size, id=str(index), type='brushlabels', value=value))
+    task = dict(id=1, data=task['data'], annotations=[dict(result=drawings)])
+    (scene.root / 'y.json').write_text(json.dumps([task]))
+    assert agreement(scene.read(scene.root / 'y.json')) == 1
