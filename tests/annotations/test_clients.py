@@ -45,7 +45,7 @@ def agreement(mask):
 
 def regions():
     """The class and the pixels of each."""
-    return [(index, MASK == index) for index in range(1, len(NAMES))]
+    return [(index, np.equal(MASK, index)) for index in range(1, len(NAMES))]
 
 
 def test_pycocotools(scene):
