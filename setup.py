@@ -127,6 +127,8 @@ setup(
         'tiff': TIFF,
         # other projects' code in tests/annotations/test_clients.py
         'clients': ['datumaro', 'label-studio-sdk', 'labelme', 'pycocotools', 'supervision'],
+        # tools/ablation.py --slurm
+        'cluster': ['submitit>=1.5'],
         # tools/publish_model.py --onnx
         'export': EXPORT,
         # the site alone: `mkdocs serve`

@@ -7,6 +7,8 @@ their checkpoints. --grid is the paper's ablation.
 
 Examples:
     python tools/ablation.py CONFIG -n 20 50 100 --seeds 0 1 2 --gpus 0,1 --out work_dirs/pays
+    python tools/ablation.py CONFIG -n 20 50 100 --seeds 0 1 2 --slurm gpu --time 240 \\
+        --sbatch account=me cpus-per-task=8 --out work_dirs/pays
     python tools/ablation.py configs/cct/cct_r50_camvid-whole_50.py --grid -n 20 50 100 \\
         --seeds 0 1 2 --gpus 0,1,2 --out work_dirs/ablation_camvid
     python tools/ablation.py configs/cct/cct_mbv2_camvid_50.py --out work_dirs/distances \\
@@ -70,17 +72,41 @@ def parse_args() -> argparse.Namespace:
     )  # fmt: skip
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        '--gpus', type=gpu_ids, metavar='0,1,2', help='GPUs, one run on each at a time'
+        '--gpus', type=gpu_ids, metavar='0,1,2', help='GPUs, a run on each at a time'
     )
     where.add_argument(
         '--jobs', type=at_least(1), default=1, metavar='N',
         help='runs at a time on CPUs (default: 1)',
     )  # fmt: skip
     where.add_argument(
+        '--slurm', metavar='PARTITION',
+        help='submit each run as a job of an array; the jobs outlive this command, and the same '
+        'command waits for those that are in the queue (pip install submitit)',
+    )  # fmt: skip
+    where.add_argument(
         '--collect', action='store_true', help='train nothing, write the tables of what is there'
     )
+    parser.add_argument(
+        '--gpus-per-run', type=at_least(0), default=1, metavar='N',
+        help='GPUs of a run, each with a process (default: 1; with --slurm, 0 is a CPU)',
+    )  # fmt: skip
+    parser.add_argument(
+        '--time', type=at_least(1), default=720, metavar='MINUTES',
+        help='with --slurm: time of a job, which is requeued and resumed after it (default: 720)',
+    )  # fmt: skip
+    parser.add_argument(
+        '--sbatch', nargs='+', default=[], metavar='KEY=VALUE',
+        help='with --slurm: further options of sbatch, as in account=me cpus-per-task=8 mem=32G',
+    )  # fmt: skip
     add_cfg_options(parser, takes_method=False)
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.gpus is not None and (not args.gpus_per_run or len(args.gpus) % args.gpus_per_run):
+        parser.error(
+            f'--gpus-per-run {args.gpus_per_run}: does not divide the {len(args.gpus)} GPUs'
+        )
+    if wrong := [option for option in args.sbatch if not option.partition('=')[2]]:
+        parser.error(f'--sbatch {wrong[0]}; expected KEY=VALUE')
+    return args
 
 
 def gpu_ids(text: str) -> list[str]:
@@ -119,12 +145,23 @@ def main() -> None:
         from mmseg_cct.studies.ablation import run_study
         from mmseg_cct.studies.execution import execute
 
-        if args.gpus is None:
-            slots = [{}] * args.jobs
-        else:
-            slots = [{'CUDA_VISIBLE_DEVICES': name} for name in args.gpus]
-        work = None if args.collect else lambda: execute(prepare(args), TOOLS, slots)
-        raise SystemExit(run_study(Path(args.out), work))
+        def work() -> list[str]:
+            runs = prepare(args)
+            if args.slurm is not None:
+                from mmseg_cct.studies.cluster import execute_on_slurm
+
+                options = dict(option.split('=', 1) for option in args.sbatch)
+                return execute_on_slurm(
+                    runs, TOOLS, args.slurm, args.gpus_per_run, args.time, options
+                )
+            if args.gpus is None:
+                return execute(runs, TOOLS, [{}] * args.jobs)
+            size = args.gpus_per_run
+            groups = [args.gpus[i : i + size] for i in range(0, len(args.gpus), size)]
+            slots = [{'CUDA_VISIBLE_DEVICES': ','.join(group)} for group in groups]
+            return execute(runs, TOOLS, slots, size)
+
+        raise SystemExit(run_study(Path(args.out), None if args.collect else work))
 
 
 if __name__ == '__main__':

@@ -55,7 +55,9 @@ def write_clusters(
         UserError: The test set has no masks, or a layer no feature map.
     """
     dataset, model = run.test_loader.dataset, run.load_model(device)
-    shown, rows, total = [], [], 0
+    shown: list[Any] = []
+    rows: list[list[str]] = []
+    total = torch.zeros(1 + len(layers), 2, 2, dtype=torch.double)
     with OutputFolder(out, 'clusters.json', data_folders(run.config)):
         # Evenly spaced: neighbours in a set are often frames of one video.
         places = np.linspace(0, len(dataset) - 1, min(num_images, len(dataset)))
@@ -65,7 +67,7 @@ def write_clusters(
             regions = class_regions(labels, boundary_width)
             # The maps are large, so only their sums are kept.
             sums = torch.stack([contrast(values, *regions) for values in maps.values()])
-            total = total + sums
+            total += sums
             ratios = list(map(ratio, sums))
             path = item['data_samples'].metainfo.get('img_path')
             name = Path(path).stem if path else f'image {index}'

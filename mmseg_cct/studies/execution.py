@@ -99,7 +99,8 @@ def find_runs(out: Path) -> list[StudyRun]:
     runs = []
     for folder in out.glob('*/*/seed*'):
         if seed := re.fullmatch(r'seed(\d+)', folder.name):
-            runs.append(StudyRun(out, *folder.parts[-3:-1], int(seed[1])))
+            method, labels = folder.parts[-3:-1]
+            runs.append(StudyRun(out, method, labels, int(seed[1])))
     return sorted(runs, key=lambda run: (run.method, *label_order(run.labels), run.seed))
 
 

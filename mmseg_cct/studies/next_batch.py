@@ -98,7 +98,7 @@ def next_batch(request: BatchRequest) -> Batch:
     labeled = images_of(run, 'train_dataloader.dataset.labeled')
     candidates, left_out = _candidates(run, request, labeled)
     model = load_training_model(run, request.device)
-    inputs = {*data_folders(run.config), *filter(None, [request.images])}
+    inputs = {*data_folders(run.config), *([Path(request.images)] if request.images else [])}
     with OutputFolder(out, RECORD, inputs, run.origin(seed=request.seed)):
         if Path(out, REVIEW).exists():
             raise UserError('--out', f'{out} holds a batch already', 'another folder')

@@ -57,8 +57,8 @@ def foreground_scores(
         scores.append(detection_scores(*map(float, pixels)))
     parts = []
     for (run, evaluation), found in zip(evaluations.items(), scores):
-        each = ', '.join(f'{key} {value:.1f}' for key, value in found.items())
-        parts.append(f'{run} {100 * np.nan_to_num(evaluation.iou[index]):.1f} ({each})')
+        more = ', '.join(f'{key} {value:.1f}' for key, value in found.items())
+        parts.append(f'{run} {100 * np.nan_to_num(evaluation.iou[index]):.1f} ({more})')
     one = f' {_ONE_RUN_EACH}' if len(parts) > 1 else ''
     verdict = f'IoU of {classes[index]} in %: {"; ".join(parts)}.{one}'
     names = {key: f'{key} of {classes[index]}' for key in scores[0]}
