@@ -1,4 +1,4 @@
-"""Supported versions of the dependencies, and a remedy where they do not fit.
+"""Supported versions of the dependencies, what differs between them, and a remedy.
 
 setup.py runs this file for `MAINTAINED` before anything is installed: import only the standard
 library at module level.
@@ -7,7 +7,9 @@ library at module level.
 import importlib
 import re
 import time
+from collections.abc import Callable
 from importlib import metadata
+from typing import Any
 
 # onedl-*: the maintained distributions of OpenMMLab's libraries. The lower bounds are tested.
 MAINTAINED = {
@@ -81,6 +83,23 @@ def import_formatter() -> None:
             if not patience:
                 raise
             time.sleep(patience)
+
+
+def take_channel_conversion(preprocessor: Any) -> bool:
+    """Takes the swap of channels over from MMSeg's preprocessor, which both families name."""
+    name = '_channel_conversion'
+    if not hasattr(preprocessor, name):  # MMSegmentation 1.2.2
+        name = name.removeprefix('_')
+    swaps = getattr(preprocessor, name)
+    setattr(preprocessor, name, False)
+    return swaps
+
+
+def compilation_test() -> Callable[[], bool]:
+    """Returns torch's own test of whether a call is compiled; torch 2.1 has another name for it."""
+    import torch
+
+    return getattr(torch.compiler, 'is_compiling', None) or torch._dynamo.is_compiling
 
 
 def explain_import_failure(error: BaseException) -> str | None:

@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.transfer import to_device
+from mmseg_cct.stack import take_channel_conversion
 
 
 @MODELS.register_module()
@@ -50,8 +51,7 @@ class BranchPreprocessor(SegDataPreProcessor):
                 'model.data_preprocessor.std', f'{len(std)} values', f'{len(mean)}, as mean has'
             )
         # done here: for each image MMSeg copies the index `[2, 1, 0]` to the GPU, and waits
-        self._swaps_channels: bool = self._channel_conversion  # type: ignore[has-type]
-        self._channel_conversion = False
+        self._swaps_channels = take_channel_conversion(self)
 
     def cast_data(self, data: Any) -> Any:
         """Copies a batch to the device as mmengine does, but the host does not wait for it."""

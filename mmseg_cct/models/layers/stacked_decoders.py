@@ -13,17 +13,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .chunking import Chunking
+from mmseg_cct.stack import compilation_test
 
-try:
-    from torch.compiler import is_compiling
-except ImportError:  # torch 2.1
-    from torch._dynamo import is_compiling
+from .chunking import Chunking
 
 # float16 ends at 65504: it holds a sum of FLOAT16_SUMMANDS products of a gradient up to
 # FLOAT16_GRADIENT and an activation up to 128.
 FLOAT16_SUMMANDS = 2**13
 FLOAT16_GRADIENT = 2**-4
+_is_compiling = compilation_test()
 
 
 class Chain(NamedTuple):
@@ -123,7 +121,7 @@ def softmax(seg_logits: Tensor) -> Tensor:
     then compute each exponential once, forward and backward, and are a third faster. Uncompiled,
     each of these steps would pass over the predictions separately.
     """
-    if not is_compiling():
+    if not _is_compiling():
         return seg_logits.softmax(1)
     exponentials = (seg_logits - seg_logits.detach().amax(1, keepdim=True)).exp()
     return exponentials * exponentials.sum(1, keepdim=True).reciprocal()
