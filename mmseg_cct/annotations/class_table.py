@@ -41,6 +41,13 @@ def data_folder(out: Path) -> Path:
     return out.parent if out.name == 'val' and read_table(out.parent) else out
 
 
+def class_name(value: object) -> str:
+    """Reads the name of a class, in any format: a line of text without outer spaces."""
+    if not isinstance(value, str) or not value.strip() or printable(value) != value:
+        raise UserError(f'class {value!a}', '', 'a name in one line of text')
+    return value.strip()
+
+
 def read_table(data: str | Path) -> ClassTable | None:
     """Reads the table of a data folder, if it has one; a list of names is enough."""
     path = Path(data, TABLE)
@@ -51,17 +58,15 @@ def read_table(data: str | Path) -> ClassTable | None:
         listed = [each if isinstance(each, dict) else {'name': each} for each in content['classes']]
         if any(each.get('id', index) != index for index, each in enumerate(listed)):
             raise ValueError('ids out of order')
-        named = {str(each['name']): each.get('color') for each in listed}
+        named = {class_name(each['name']): each.get('color') for each in listed}
         if len(named) < len(listed):
             raise ValueError('a name is there twice')
-        if wrong := [colour for colour in named.values() if colour and not _is_colour(colour)]:
-            raise ValueError(f'color {wrong[0]}')
-        named = {name: colour and tuple(colour) for name, colour in named.items()}
-        renamed = {str(old): new and str(new) for old, new in content.get('renamed', {}).items()}
-        return ClassTable(_coloured(named), content.get('rest'), renamed)
-    except UserError:
-        raise
+        colours = {name: _colour(name, colour) for name, colour in named.items()}
+        renamed = {old: new and class_name(new) for old, new in content.get('renamed', {}).items()}
+        return ClassTable(_coloured(colours), content.get('rest'), renamed)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        if isinstance(error, UserError) and str(path) in str(error):
+            raise
         raise UserError(str(path), f'damaged ({error})', _EXPECTED) from None
 
 
@@ -80,12 +85,8 @@ def extended(
     if rest == BACKGROUND and not any(map(is_background, [*named, *found])):
         named[BACKGROUND] = (0, 0, 0)
     for name, colour in found.items():
-        if not name or printable(name) != name:
-            raise UserError(f'class {name!a}', '', 'a name in one line')
-        if colour and not _is_colour(colour):
-            raise UserError(f'class {name!a}', f'colour {colour}', 'three numbers from 0 to 255')
         if not (is_background(name) and any(map(is_background, named))):
-            named.setdefault(name, colour)
+            named.setdefault(class_name(name), _colour(name, colour))
     if len(named) > _MOST:
         raise UserError('classes', f'{len(named)} names', f'at most {_MOST}')
     rest = (table.rest if table else None) or rest
@@ -106,8 +107,12 @@ def write_table(data: str | Path, table: ClassTable) -> None:
     write_atomic(Path(data, TABLE), f'{{\n "classes": [\n{lines}\n ],{text[1:]}\n'.encode())
 
 
-def _is_colour(value: Sequence[int]) -> bool:
-    return len(value) == 3 and all(isinstance(part, int) and 0 <= part <= 255 for part in value)
+def _colour(name: str, value: Sequence[int] | None) -> Colour | None:
+    if not value:
+        return None
+    if len(value) != 3 or not all(isinstance(part, int) and 0 <= part <= 255 for part in value):
+        raise UserError(f'class {name!a}', f'colour {value}', 'three numbers from 0 to 255')
+    return value[0], value[1], value[2]
 
 
 def _coloured(named: Mapping[str, Colour | None]) -> dict[str, Colour]:

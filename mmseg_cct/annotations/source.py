@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from xml.etree import ElementTree
 
 from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files, require_file
-from mmseg_cct.errors import UserError, printable
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import one_line
 
 from .class_table import TABLE
@@ -159,13 +159,6 @@ def attempt(place: str, make: Callable[..., T], *args: Any) -> T | UserError:
             return make(*args)
     except UserError as error:
         return error
-
-
-def class_name(value: object) -> str:
-    """Reads the name of a class, in any format: a line of text without outer spaces."""
-    if not isinstance(value, str) or not value.strip() or printable(value) != value:
-        raise UserError(f'class {value!a}', '', 'a name in one line of text')
-    return value.strip()
 
 
 def class_names(parts: Iterable[T], names_of: Callable[[T], Iterable[str]]) -> dict[str, None]:

@@ -58,6 +58,7 @@ def test_a_class_is_a_line_of_text_with_a_colour_and_one_of_255(found, message):
         dict(classes=[dict(name='a', color=[1, 2])]),
         dict(classes=[dict(name='a', color=[1, 2, 256])]),
         dict(classes=['a', 'a']),
+        dict(classes=[dict(name=None)]),
     ],
 )
 def test_a_damaged_table_is_told(tmp_path, content):

@@ -12,10 +12,11 @@ import numpy as np
 
 from mmseg_cct.errors import UserError
 
+from ..class_table import class_name
 from ..pictures import load, open_picture, pack
 from ..rle import coco_counts, mask_of_runs
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
-from ..source import Source, attempt, class_name, reading
+from ..source import Source, attempt, reading
 from .geometry import box, is_upright, points_of, region
 
 TITLE = 'COCO'
@@ -37,15 +38,15 @@ def read(source: Source) -> Annotations:
     """Reads all JSON files; categories with the same name are one class."""
     classes: dict[str, None] = {}
     readers = []
-    shown: dict[str, str] = {}  # place by name of the images with annotations
+    shown: dict[str, str] = {}  # entry by name of the images with annotations
     for file in _files(source):
         with reading(source.place(file)):
             reader = _File.of(source, file)
             classes |= dict.fromkeys(reader.names.values())
             for key, image in reader.images.items():
-                name = source.beside(file, image['file_name'])
-                if reader.parts_of[key] and (other := shown.setdefault(name, file)) != file:
-                    found = f'{other} and {file} both annotate {name}'
+                name, entry = source.beside(file, image['file_name']), f'{file} (image {key})'
+                if reader.parts_of[key] and (other := shown.setdefault(name, entry)) != entry:
+                    found = f'{other} and {entry} both annotate {name}'
                     raise UserError(source.place(file), found, 'one of the two as the export')
         readers.append(reader)
     return Annotations(classes, (image for reader in readers for image in reader.read()))

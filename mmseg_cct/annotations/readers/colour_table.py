@@ -7,8 +7,9 @@ import re
 from mmseg_cct.datasets.files.labels import BACKGROUND, is_background
 from mmseg_cct.errors import UserError
 
+from ..class_table import class_name
 from ..shapes import Annotations, Colour
-from ..source import Source, class_name, reading
+from ..source import Source, reading
 from .plain_masks import read_colours
 from .segmentation_mask import voc_colour
 

@@ -6,9 +6,10 @@ from xml.etree.ElementTree import Element
 
 from mmseg_cct.errors import UserError
 
+from ..class_table import class_name
 from ..rle import mask_of_runs
 from ..shapes import AnnotatedImage, Annotations, Colour, LeftOut, Shape
-from ..source import Source, attempt, class_name, reading
+from ..source import Source, attempt, reading
 from .geometry import box, colour, ellipse, points_of, region
 
 TITLE = 'CVAT for images 1.1'

@@ -12,10 +12,11 @@ import numpy as np
 from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES
 from mmseg_cct.errors import UserError
 
+from ..class_table import class_name
 from ..pictures import bitmap, open_picture
 from ..rle import brush_alpha
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Note, Part, Shape
-from ..source import Source, attempt, class_name, class_names, reading
+from ..source import Source, attempt, class_names, reading
 from .geometry import box, ellipse, points_of
 from .geometry import region as region_of
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from mmseg_cct.errors import UserError
 
+from ..class_table import class_name
 from ..pictures import bitmap, open_picture
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
-from ..source import Source, attempt, class_name, class_names, reading
+from ..source import Source, attempt, class_names, reading
 from .geometry import box, ellipse, points_of, region
 
 TITLE = 'labelme'
@@ -69,8 +70,8 @@ def _part(shape: dict, content: dict) -> Shape | LeftOut:
     kind, points = shape.get('shape_type') or 'polygon', points_of(shape['points'])
     if kind == 'mask':
         picture = open_picture(base64.b64decode(shape['mask']))
-        size = content.get('imageWidth') or 0, content.get('imageHeight') or 0
-        if picture.width > size[0] or picture.height > size[1]:
+        size = content.get('imageWidth'), content.get('imageHeight')
+        if all(size) and (picture.width > size[0] or picture.height > size[1]):
             found = f'{picture.width}×{picture.height} pixels'
             raise UserError('mask', found, f'at most {size[0]}×{size[1]}')
         left, top = map(round, points.min(0).tolist())

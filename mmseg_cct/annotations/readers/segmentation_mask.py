@@ -10,9 +10,10 @@ from PIL import Image
 from mmseg_cct.datasets.files.labels import is_background, means_ignored
 from mmseg_cct.errors import UserError
 
+from ..class_table import class_name
 from ..pictures import TRANSPARENT, code_of, colour_of, load, open_picture, packed_colours
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
-from ..source import Source, attempt, class_name, reading
+from ..source import Source, attempt, reading
 
 TITLE = 'Segmentation mask 1.1'
 _TABLE = 'labelmap.txt'

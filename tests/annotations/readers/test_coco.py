@@ -97,11 +97,20 @@ def test_roboflow_has_several_files_and_a_category_that_groups(tmp_path):
     assert list(coco.read(of_coco(tmp_path, categories=categories)).classes) == ['car']
 
 
-def test_two_files_that_annotate_one_image_are_named(tmp_path):
+def test_two_entries_that_annotate_one_image_are_named(tmp_path):
     for file in ('instances.json', 'stuff.json'):
         of_coco(tmp_path, file=file)
-    with pytest.raises(UserError, match=r'instances\.json and stuff\.json both annotate 1\.jpg'):
+    with pytest.raises(UserError) as raised:
         coco.read(Source(tmp_path))
+    found = 'instances.json (image 1) and stuff.json (image 1) both annotate 1.jpg'
+    assert raised.value.problems[0].found == found
+    source = of_coco(tmp_path / 'x', {}, dict(image_id=2))  # by two annotators
+    content = json.loads(source.path.read_text())
+    content['images'].append(dict(content['images'][0], id=2))
+    write(source.path, content)
+    with pytest.raises(UserError) as raised:
+        coco.read(Source(source.path))
+    assert '(image 1) and x.json (image 2) both' in raised.value.problems[0].found
 
 
 def test_panoptic_coco_is_read_with_its_pngs(tmp_path):
