@@ -45,7 +45,7 @@ def make_pseudo_labels(
 
     on_first_process(lambda: check_truths(settings))
     made_of = {i.name: [list(i.class_ids), file_stamp(i.path)] for i in settings.images}
-    origin = settings.origin(checkpoint, with_crf)
+    origin = settings.origin(model.state_dict(), with_crf)
     with OutputFolder(out, RECORD, data_folders(config), origin) as folder:
         names = set(folder.remaining(made_of, LABELS))
         todo = [image for image in settings.images if image.name in names]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_listed
+from mmseg_cct.datasets.files.image_files import find_listed
 from mmseg_cct.datasets.files.images import read_mask
 from mmseg_cct.datasets.files.labels import check_mask
 from mmseg_cct.errors import UserError
@@ -36,42 +36,24 @@ def labels_from_table(
         UserError: If the file is missing or not UTF-8, has other columns or a row of another
             length, or names an image that is unknown or there twice, or an unknown class.
     """
-    if not os.path.isfile(table):
-        raise UserError(table, 'no such file', _EXPECTED)
-    rows = csv.reader(io.StringIO(read_utf8(table, _EXPECTED), newline=''))
+    rows = csv.DictReader(io.StringIO(read_utf8(table, _EXPECTED), newline=''))
+    if not {'image', 'labels'} <= set(rows.fieldnames or ()):
+        raise UserError(table, f'columns {one_line(rows.fieldnames, 120)}', 'image,labels')
     found: ImageLabels = {}
-    try:
-        header = next(rows, ['none'])
-        if not {'image', 'labels'} <= set(header):
-            raise UserError(table, f'columns {one_line(",".join(header), 120)}', 'image,labels')
-        for values in filter(None, rows):
-            place = f'{table}, line {rows.line_num}'
-            if len(values) != len(header):
-                expected = f'{len(header)}, {",".join(header)}, with the classes of an image'
-                expected += f' separated by "{SEPARATOR}"'
-                raise UserError(place, f'{len(values)} columns', expected)
-            row = dict(zip(header, values))
-            name, ids = _read_row(row['image'].strip(), row['labels'], images, classes, place)
-            if name in found:
-                raise UserError(place, f'{name} is there twice', 'every image once')
-            found[name] = ids
-    except csv.Error as error:
-        raise UserError(f'{table}, line {rows.line_num}', error, _EXPECTED) from None
+    for row in rows:
+        place = f'{table}, line {rows.line_num}'
+        if None in row or None in row.values():
+            expected = f'an image and its classes, separated by "{SEPARATOR}"'
+            raise UserError(place, 'more or fewer columns than the header', expected)
+        name = find_listed(row['image'].strip(), images)
+        if name is None or name in found:
+            reason = 'is there twice' if name else 'is no image of the folder'
+            raise UserError(place, f'{row["image"]!r} {reason}')
+        named = set(filter(None, map(str.strip, row['labels'].split(SEPARATOR))))
+        if unknown := sorted(named - set(classes)):
+            raise UserError(place, f'no class {unknown[0]!r}', f'some of {", ".join(classes)}')
+        found[name] = sorted(map(classes.index, named))
     return found
-
-
-def _read_row(
-    image: str, labels: str, images: Mapping[str, Path], classes: Sequence[str], place: str
-) -> tuple[str, list[int]]:
-    """Returns the name of a row's image and its class ids."""
-    name = find_listed(image, images)
-    if name is None:
-        raise UserError(place, f'no image {image!r}', f'one ({", ".join(IMAGE_SUFFIXES)})')
-    named = set(filter(None, map(str.strip, labels.split(SEPARATOR))))
-    if unknown := sorted(named - set(classes)):
-        expected = f'some of {", ".join(classes)}, separated by "{SEPARATOR}"'
-        raise UserError(place, f'no class {unknown[0]!r}', expected)
-    return name, sorted(map(classes.index, named))
 
 
 def labels_from_masks(

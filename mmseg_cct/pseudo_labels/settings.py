@@ -1,6 +1,7 @@
 """Settings of pseudo labels, read from the section `pseudo_labels` of a config."""
 
 import copy
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets.files.image_files import add_by_name
 from mmseg_cct.datasets.files.palette import class_colours
+from mmseg_cct.engine.checkpoints import checkpoint_bytes
 from mmseg_cct.engine.visualization.label_maps import full_palette
 from mmseg_cct.errors import UserError
 
@@ -57,13 +59,10 @@ class PseudoLabelSettings:
         """
         return full_palette(self.palette)
 
-    def origin(self, checkpoint: str, with_crf: bool) -> dict[str, Any]:
+    def origin(self, weights: Mapping[str, Any], with_crf: bool) -> dict[str, Any]:
         """Describes the origin of labels, so that a folder never holds two kinds."""
-        stat = os.stat(checkpoint)
         return dict(
-            checkpoint=os.path.abspath(checkpoint),
-            bytes=stat.st_size,
-            modified=stat.st_mtime,
+            weights=hashlib.sha256(checkpoint_bytes(dict(weights))).hexdigest()[:16],
             classes=self.classes,
             background=self.background,
             input_size=self.input_size,

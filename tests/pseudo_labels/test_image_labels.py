@@ -34,27 +34,22 @@ class TestTable:
         assert labels_from_table(table(tmp_path, text), IMAGES, CLASSES) == expected
 
     @pytest.mark.parametrize(
-        ('text', 'message'),
+        ('text', 'key'),
         [
-            ('name,classes\na,cat\n', r'columns name,classes; expected image,labels'),
-            ('', r'columns none; expected image,labels'),
-            ('image,labels\na,cat;bird\n', r"line 2: no class 'bird'; expected some of cat, dog"),
-            ('image,labels\na,cat,dog\n', r'line 2: 3 columns; expected 2, image,labels, with'),
-            ('labels,image\ncat\n', r'line 2: 1 columns; expected 2, labels,image, with the'),
-            ('image,labels\na,cat\na.jpg,dog\n', r'line 3: a is there twice; expected every im'),
-            ('image,labels\n"a\nb",cat\n', r"line 3: no image 'a\\nb'; expected one"),
-            (f'image,labels\na,{"x" * 200000}\n', r'line 2: field larger than .*; expected a CSV'),
-            ('image,labels\na.v2,cat\n', r"line 2: no image 'a.v2'; expected one"),
-            ('image,labels\na,cat\nc.jpg,cat\n', r"line 3: no image 'c.jpg'; expected one"),
+            ('name,classes\na,cat\n', ''),
+            ('', ''),
+            ('image,labels\na,cat;bird\n', ', line 2'),
+            ('image,labels\na,cat,dog\n', ', line 2'),
+            ('labels,image\ncat\n', ', line 2'),
+            ('image,labels\na,cat\na.jpg,dog\n', ', line 3'),
+            ('image,labels\na,cat\nc.jpg,cat\n', ', line 3'),
         ],
     )
-    def test_a_mistake_names_line_and_value(self, tmp_path, text, message):
-        with pytest.raises(UserError, match=message):
-            labels_from_table(table(tmp_path, text), IMAGES, CLASSES)
-
-    def test_missing_file(self, tmp_path):
-        with pytest.raises(UserError, match=r'none\.csv: no such file; expected a CSV file'):
-            labels_from_table(tmp_path / 'none.csv', IMAGES, CLASSES)
+    def test_a_mistake_names_its_line(self, tmp_path, text, key):
+        file = table(tmp_path, text)
+        with pytest.raises(UserError) as raised:
+            labels_from_table(file, IMAGES, CLASSES)
+        assert str(raised.value.problems[0].key) == f'{file}{key}'
 
 
 class TestMasks:
