@@ -32,7 +32,7 @@ with tempfile.TemporaryDirectory() as folder:
 import torch  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from torch.utils._pytree import tree_leaves  # noqa: E402
+from torch.utils._pytree import tree_flatten  # noqa: E402
 from torch.utils.data._utils.pin_memory import pin_memory  # noqa: E402
 
 aten, cuda, _Generator = torch.ops.aten, torch.cuda, torch.Generator
@@ -58,7 +58,7 @@ class SimulatedGPU(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
-        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if torch.is_tensor(leaf)]
+        tensors = [leaf for leaf in tree_flatten((args, kwargs))[0] if torch.is_tensor(leaf)]
         on_host = [tensor for tensor in tensors if tensor.device.type == 'cpu']
         if torch.device(kwargs.get('device') or 'cpu').type == 'cpu' and on_host == tensors:
             return func(*args, **kwargs)

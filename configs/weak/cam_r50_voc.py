@@ -1,7 +1,7 @@
 # The classifier for PASCAL VOC 2012: image-level labels from its XML files, for the 1464 images
 # with masks and the 9118 without. The lists are those of tools/make_splits.py. Paths are relative
 # to the project root.
-import os.path as osp
+from os import path as osp
 
 _base_ = '../_base_/classifier.py'
 

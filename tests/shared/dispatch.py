@@ -4,7 +4,7 @@ from collections import Counter
 
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten
 
 MATRIX_PRODUCTS = ('mm', 'bmm', 'addmm', 'baddbmm', 'addbmm', 'mv', 'dot', 'convolution')
 ASKS_FOR_VALUES = ('_local_scalar_dense', 'nonzero', 'masked_select', '_unique2')
@@ -21,7 +21,7 @@ class DispatchCounter(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         self.calls[func.overloadpacket.__name__] += 1
-        sizes = [leaf.numel() for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+        sizes = [leaf.numel() for leaf in tree_flatten(result)[0] if isinstance(leaf, Tensor)]
         self.largest = max([self.largest, *sizes])
         return result
 
@@ -47,7 +47,9 @@ class HostWaits(TorchDispatchMode):
         if name == '_pin_memory':  # no fake tensor can
             return args[0]
         result = func(*args, **kwargs)
-        devices = [leaf.device for leaf in tree_leaves((args, result)) if isinstance(leaf, Tensor)]
+        devices = [
+            leaf.device for leaf in tree_flatten((args, result))[0] if isinstance(leaf, Tensor)
+        ]
         if name == 'lift_fresh':  # a Python list became a tensor
             waits = devices[0].type != 'cpu'
         elif name in ('_to_copy', 'copy_'):

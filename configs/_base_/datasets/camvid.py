@@ -1,7 +1,7 @@
 # CamVid, 11 classes, trained on crops of 360×480 of images scaled by 0.5 to 2, tested on whole
 # images at their own 360×480; validated on `val`, tested on `test`. Its lists of labelled and
 # unlabelled training images are in `_base_/splits`.
-import os.path as osp
+from os import path as osp
 
 _base_ = './pairs.py'
 data_root = 'data/camvid'

@@ -1,7 +1,7 @@
 # IDD Lite, 7 classes, a folder data set: trained on crops of 112×160 of images scaled by 0.5 to 2,
 # tested on whole images at their own 227×320. Its test images have no masks, so `val` is also
 # the test set. The lists are in `_base_/splits`.
-import os.path as osp
+from os import path as osp
 
 _base_ = './pairs.py'
 classes = (

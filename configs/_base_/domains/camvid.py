@@ -1,6 +1,6 @@
 # CamVid as one of several domains, at its own 360×480 without augmentation. Its lists
 # are in `_base_/splits`. Names that begin with `__` stay in this file.
-import os.path as osp
+from os import path as osp
 
 __height, __width = 360, 480
 __load, __load_masks = [dict(type='LoadImageFromFile')], [dict(type='LoadAnnotations')]

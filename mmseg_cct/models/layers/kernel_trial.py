@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable
 
 import torch
 from mmengine.logging import print_log
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten
 
 from mmseg_cct.utils.text import one_line
 
@@ -59,7 +59,7 @@ def wins_trial(
 def _difference(actual: tuple, expected: tuple) -> float:
     """Largest relative difference of the norms of two results' tensors."""
     # without the agreement, which differs where 16 bits round to ties
-    pairs = zip(*(tree_leaves(result[:2]) for result in (actual, expected)))
+    pairs = zip(*(tree_flatten(result[:2])[0] for result in (actual, expected)))
     return max(
         float((a.float() - e.float()).norm() / e.float().norm().clamp(min=1e-12)) for a, e in pairs
     )

@@ -21,7 +21,7 @@ from .chunking import Chunking
 # FLOAT16_GRADIENT and an activation up to 128.
 FLOAT16_SUMMANDS = 2**13
 FLOAT16_GRADIENT = 2**-4
-_is_compiling = compilation_test()
+is_compiling = compilation_test()
 
 
 class Chain(NamedTuple):
@@ -121,7 +121,7 @@ def softmax(seg_logits: Tensor) -> Tensor:
     then compute each exponential once, forward and backward, and are a third faster. Uncompiled,
     each of these steps would pass over the predictions separately.
     """
-    if not _is_compiling():
+    if not is_compiling():
         return seg_logits.softmax(1)
     exponentials = (seg_logits - seg_logits.detach().amax(1, keepdim=True)).exp()
     return exponentials * exponentials.sum(1, keepdim=True).reciprocal()
