@@ -26,7 +26,12 @@ from mmseg_cct.models.layers.subpixel import (
 )
 from mmseg_cct.models.losses import PixelTargets, PixelTerm
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
-from mmseg_cct.models.perturbations import PerturbationContext, build_perturbations
+from mmseg_cct.models.perturbations import (
+    DetectedObjects,
+    GuidedCutout,
+    PerturbationContext,
+    build_perturbations,
+)
 from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges, require_value
 from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.text import nearest
@@ -174,8 +179,25 @@ class PerturbedDecoderBank(BaseModule):
         """Selects the decoders of one perturbation."""
         return DecoderGroup(self.proj[chosen], self.chain.select(chosen), self.chunking)
 
+    def detect(
+        self, seg_logits: Tensor, size: tuple[int, int], data_samples: Sequence[SegDataSample]
+    ) -> DetectedObjects | None:
+        """Starts to look for the objects of `loss` in images of this size, before z is there.
+
+        None if no perturbation asks for their boxes.
+        """
+        cutouts = (p for p in self.perturbations.values() if isinstance(p, GuidedCutout))
+        if not any(p.num_decoders for p in cutouts):
+            return None
+        self._check_num_classes(seg_logits.shape[1])
+        return DetectedObjects(_resized(seg_logits, size), self._context_ids_of(data_samples))
+
     def loss(
-        self, features: Sequence[Tensor], seg_logits: Tensor, data_samples: Sequence[SegDataSample]
+        self,
+        features: Sequence[Tensor],
+        seg_logits: Tensor,
+        data_samples: Sequence[SegDataSample],
+        objects: DetectedObjects | None = None,
     ) -> dict[str, Tensor]:
         """Computes the losses of the auxiliary predictions against the main one.
 
@@ -185,13 +207,14 @@ class PerturbedDecoderBank(BaseModule):
             data_samples: N samples; `classes` in their metainfo resolves names of classes,
                 `pseudo_sem_seg` holds the pseudo labels of L_w, and no loss counts the pixels that
                 `valid_mask` leaves out.
+            objects: What `detect` found in `seg_logits`, if it was called.
 
         Returns:
             `loss` = ω_u L_u + ω_w L_w + λ_pw L_pw; for the log each term unweighted and the figures
             of `log_terms`.
         """
         # p(z) for each decoder, through its projection: K × B channels
-        context = self._context(features, seg_logits, data_samples, self.position_fraction)
+        context = self._context(features, seg_logits, data_samples, self.position_fraction, objects)
         seg_logits, positions = context.seg_logits, context.positions
         projected = self._project_all(context)
 
@@ -279,6 +302,7 @@ class PerturbedDecoderBank(BaseModule):
         seg_logits: Tensor,
         data_samples: Sequence[SegDataSample],
         position_fraction: float = 1.0,
+        objects: DetectedObjects | None = None,
     ) -> PerturbationContext:
         """Collects what the perturbations see: z, main prediction at decoder size, positions."""
         z = features[self.in_index]
@@ -289,14 +313,11 @@ class PerturbedDecoderBank(BaseModule):
         if data_samples and 'valid_mask' in data_samples[0]:
             images = data_samples[0].valid_mask.shape
             require_stride('model.auxiliary_head', self.stride, size, images, 'images')
-        # the main decoder may have another stride
-        seg_logits = seg_logits.detach()
-        if seg_logits.shape[-2:] != size:
-            seg_logits = F.interpolate(seg_logits, size, mode='bilinear', align_corners=False)
-        classes = data_samples[0].metainfo.get('classes') if len(data_samples) else None
-        return PerturbationContext(
-            z, seg_logits, self._context_ids(classes), _draw_positions(z, position_fraction)
-        )
+        if objects is not None and objects.seg_logits.shape[-2:] != size:  # a rounded size of z
+            objects = None
+        seg_logits = _resized(seg_logits, size) if objects is None else objects.seg_logits
+        ids, positions = self._context_ids_of(data_samples), _draw_positions(z, position_fraction)
+        return PerturbationContext(z, seg_logits, ids, positions, objects)
 
     def _project_all(self, context: PerturbationContext) -> Tensor:
         """Perturbs z for every decoder and projects it: `(K, B, N·S)` of the compute type."""
@@ -332,6 +353,10 @@ class PerturbedDecoderBank(BaseModule):
     def _check_num_classes(self, expected: int) -> None:
         key, whose = 'model.auxiliary_head.num_classes', "the main decoder's"
         require_value(key, self.num_classes, expected, whose)
+
+    def _context_ids_of(self, data_samples: Sequence[SegDataSample]) -> list[int]:
+        classes = data_samples[0].metainfo.get('classes') if len(data_samples) else None
+        return self._context_ids(classes)
 
     def _context_ids(self, classes: Sequence[str] | None) -> list[int]:
         """Resolves the context classes to ids by the class names."""
@@ -386,6 +411,14 @@ def _id_of(name: str, classes: Sequence[str] | None) -> int:
     if name not in classes:
         raise UserError(key, f'no class {name!r}', nearest(name, classes))
     return classes.index(name)
+
+
+def _resized(seg_logits: Tensor, size: tuple[int, int]) -> Tensor:
+    """Resizes a main prediction, whose decoder may have another stride; detached."""
+    seg_logits = seg_logits.detach()
+    if seg_logits.shape[-2:] == size:
+        return seg_logits
+    return F.interpolate(seg_logits, size, mode='bilinear', align_corners=False)
 
 
 def _draw_positions(z: Tensor, fraction: float) -> Tensor | None:

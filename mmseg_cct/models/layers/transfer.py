@@ -1,4 +1,6 @@
-"""Copies to the device that do not block the host."""
+"""Copies to and from the device that do not block the host."""
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -13,3 +15,21 @@ def to_device(values: Tensor, device: torch.device) -> Tensor:
         return values.to(device)
     # pinned memory stays until the copy is done, so the tensor here may be freed at once
     return values.pin_memory().to(device, non_blocking=True)
+
+
+def to_host(values: Tensor) -> Callable[[], Tensor]:
+    """Starts to copy values from the device; the function that it returns waits for the copy.
+
+    Work that is queued meanwhile does not prolong the wait.
+    """
+    if not values.is_cuda:
+        return values.cpu
+    copy = values.to('cpu', non_blocking=True)  # to pinned memory
+    done = torch.cuda.Event()
+    done.record()
+
+    def wait() -> Tensor:
+        done.synchronize()
+        return copy
+
+    return wait

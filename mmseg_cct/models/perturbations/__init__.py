@@ -1,4 +1,4 @@
-from .base import Perturbation, PerturbationContext
+from .base import DetectedObjects, Perturbation, PerturbationContext
 from .build import build_perturbations
 from .feature_noise import FeatureNoise
 from .intermediate_vat import IntermediateVAT
@@ -7,6 +7,7 @@ from .spatial_masks import ContextMasking, FeatureDrop, GuidedCutout, ObjectMask
 
 __all__ = [
     'ContextMasking',
+    'DetectedObjects',
     'FeatureDrop',
     'FeatureNoise',
     'GuidedCutout',

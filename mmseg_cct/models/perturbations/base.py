@@ -16,25 +16,57 @@ from mmengine.model import BaseModule
 from torch import Tensor
 
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
-from mmseg_cct.models.layers.transfer import to_device
+from mmseg_cct.models.layers.transfer import to_device, to_host
 from mmseg_cct.utils.ranges import at_least, ranges
 
 
-def bounding_boxes(foreground: Tensor, min_side: float) -> Tensor:
-    """Bounding boxes of the 8-connected components of masks `(N, H, W)` bool.
+def bounding_boxes(masks: np.ndarray, min_side: float) -> Tensor:
+    """Bounding boxes of the 8-connected components of masks `(N, H, W)` uint8.
 
-    `(B, 5)` int64 on the masks' device: image, left, top, right, bottom; in pixels, right and
-    bottom exclusive. A component less than `min_side` pixels wide or high is a speck of an
-    uncertain prediction and gets no box. One copy brings the masks of all images to the host.
+    `(B, 5)` int64: image, left, top, right, bottom; in pixels, right and bottom exclusive. A
+    component less than `min_side` pixels wide or high is a speck of an uncertain prediction and
+    gets no box.
     """
     boxes = [np.empty((0, 5), dtype=np.int64)]
-    for image, mask in enumerate(foreground.to(torch.uint8).cpu().numpy()):
+    for image, mask in enumerate(masks):
         _, _, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
         left, top, width, height = stats[1:, :4].astype(np.int64).T  # row 0 is the background
         index = np.full_like(left, image)
         found = np.stack([index, left, top, left + width, top + height], axis=1)
         boxes.append(found[(width >= min_side) & (height >= min_side)])
-    return to_device(torch.from_numpy(np.concatenate(boxes)), foreground.device)
+    return torch.from_numpy(np.concatenate(boxes))
+
+
+class DetectedObjects:
+    """The objects in a main prediction: their pixels and, found on the host, their boxes.
+
+    The pixels are on their way to the host once this is made. A segmentor that makes it before it
+    encodes lets the host find the boxes while a GPU encodes.
+
+    Args:
+        seg_logits: `(N, C, H, W)` of the main decoder, detached.
+        context_classes: Ids of the context classes; all others are objects.
+    """
+
+    def __init__(self, seg_logits: Tensor, context_classes: Sequence[int]) -> None:
+        self.seg_logits = seg_logits
+        if not context_classes:
+            self.foreground = torch.ones_like(seg_logits[:, 0], dtype=torch.bool)
+        else:
+            # The overall maximum exceeds that of the context classes only where an object has it,
+            # ties are context. This avoids a copy of the objects' logits, which are nearly all.
+            # Class by class: a list as an index would be copied to the GPU, and the host waits.
+            context = (seg_logits[:, class_id] for class_id in context_classes)
+            self.foreground = seg_logits.amax(1) > reduce(torch.maximum, context)
+        self._on_host = to_host(self.foreground.to(torch.uint8))
+        self._boxes: dict[float, Tensor] = {}
+
+    def boxes(self, min_side: float) -> Tensor:
+        """Finds the bounding boxes `(B, 5)`, on the device, once for each least side in pixels."""
+        if min_side not in self._boxes:
+            boxes = bounding_boxes(self._on_host().numpy(), min_side)
+            self._boxes[min_side] = to_device(boxes, self.foreground.device)
+        return self._boxes[min_side]
 
 
 class PerturbationContext:
@@ -45,6 +77,8 @@ class PerturbationContext:
         seg_logits: `(N, C, H, W)` of the main decoder, detached.
         context_classes: Ids of the context classes; all others are objects.
         positions: `(S,)` indices into h·w that the losses look at; None for all.
+        objects: The objects in `seg_logits`, if they were detected before; by default they are when
+            a perturbation asks for them.
     """
 
     def __init__(
@@ -53,12 +87,13 @@ class PerturbationContext:
         seg_logits: Tensor,
         context_classes: Sequence[int],
         positions: Tensor | None = None,
+        objects: DetectedObjects | None = None,
     ) -> None:
         self.features = features
         self.seg_logits = seg_logits
         self.context_classes = list(context_classes)
         self.positions = positions
-        self._boxes: dict[float, Tensor] = {}
+        self._objects = objects
 
     def at_positions(self, maps: Tensor) -> Tensor:
         """Flattens maps `(..., h, w)` to the positions that the losses look at, `(..., S)`."""
@@ -71,15 +106,14 @@ class PerturbationContext:
         return self.at_positions(self.features)
 
     @cached_property
+    def objects(self) -> DetectedObjects:
+        """The detected objects."""
+        return self._objects or DetectedObjects(self.seg_logits, self.context_classes)
+
+    @property
     def foreground(self) -> Tensor:
-        """`(N, H, W)` bool: the detected objects; ties are context."""
-        if not self.context_classes:
-            return torch.ones_like(self.seg_logits[:, 0], dtype=torch.bool)
-        # The overall maximum exceeds that of the context classes only where an object has it. This
-        # avoids a copy of the objects' logits, which are nearly all.
-        # Class by class: a list as an index would be copied to the GPU, which the host waits for.
-        context = (self.seg_logits[:, class_id] for class_id in self.context_classes)
-        return self.seg_logits.amax(1) > reduce(torch.maximum, context)
+        """`(N, H, W)` bool: the pixels of the detected objects; ties are context."""
+        return self.objects.foreground
 
     @cached_property
     def foreground_at_features(self) -> Tensor:
@@ -93,10 +127,8 @@ class PerturbationContext:
         `(B, 5)` int64: image, left, top, right, bottom in pixels. `min_side`, the least width and
         height, is in feature positions.
         """
-        if min_side not in self._boxes:
-            stride = self.seg_logits.shape[-1] / self.features.shape[-1]
-            self._boxes[min_side] = bounding_boxes(self.foreground, min_side * stride)
-        return self._boxes[min_side]
+        stride = self.seg_logits.shape[-1] / self.features.shape[-1]
+        return self.objects.boxes(min_side * stride)
 
 
 class Perturbation(BaseModule):

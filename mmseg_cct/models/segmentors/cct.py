@@ -19,6 +19,7 @@ from mmseg_cct.models.layers.modes import (
     frozen_running_statistics,
     recorded_input,
 )
+from mmseg_cct.models.perturbations import DetectedObjects
 from mmseg_cct.utils.text import nearest
 
 from .requirements import last_stage, require_one_output_per_class, require_pairs
@@ -70,17 +71,27 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         `inputs` are images `(N, 3, H, W)` under 'labeled' and 'unlabeled'; others are ignored.
         """
         self.require_training_parts(inputs)
+        target = objects = None
+        if self.teacher is not None:
+            # the teacher predicts first: while a GPU encodes, the host finds the objects
+            images = inputs['unlabeled']
+            target, size = self.predict_target(images, ()), (images.shape[-2], images.shape[-1])
+            objects = self.auxiliary_head.detect(target, size, data_samples['unlabeled'])
         # z = h(x): labelled, then unlabelled images through the shared encoder
         features = {name: self.extract_feat(inputs[name]) for name in ('labeled', 'unlabeled')}
-        return self.loss_by_feat(inputs, features, data_samples)
+        return self.loss_by_feat(inputs, features, data_samples, target, objects)
 
     def loss_by_feat(
         self,
         inputs: dict[str, Tensor],
         features: dict[str, Sequence[Tensor]],
         data_samples: dict[str, list[SegDataSample]],
+        target: Tensor | None = None,
+        objects: DetectedObjects | None = None,
     ) -> dict[str, Tensor]:
         """Computes L from the neck's outputs, keyed like the images; z is `(N, D, h, w)`.
+
+        `target` and its objects are those of the auxiliary decoders, if they are there already.
 
         L_s is under `decode.*`, and under `aux_0.*` and so on for MMSeg's auxiliary heads; ω_u L_u
         (+ ω_w L_w + λ_pw L_pw) under `aux.loss`, and each term unweighted for the log.
@@ -89,11 +100,12 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         losses = self.supervised_loss(features['labeled'], data_samples['labeled'])
 
         # ŷ of unlabelled images: the target, a constant
-        target = self.predict_target(inputs['unlabeled'], features['unlabeled'])
+        if target is None:
+            target = self.predict_target(inputs['unlabeled'], features['unlabeled'])
 
         # ŷ_a = g_a(p(z)) for each of the K perturbations p: L_u, L_w and L_pw
         unlabeled = data_samples['unlabeled']
-        losses.update(self.auxiliary_loss(features['unlabeled'], target, unlabeled))
+        losses.update(self.auxiliary_loss(features['unlabeled'], target, unlabeled, objects))
         return losses
 
     def require_training_parts(self, inputs: dict[str, Tensor] | Tensor) -> None:
@@ -128,14 +140,18 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         return losses
 
     def auxiliary_loss(
-        self, features: Sequence[Tensor], target: Tensor, data_samples: list[SegDataSample]
+        self,
+        features: Sequence[Tensor],
+        target: Tensor,
+        data_samples: Sequence[SegDataSample],
+        objects: DetectedObjects | None = None,
     ) -> dict[str, Tensor]:
         """Computes the losses of the auxiliary decoders under `aux.*`.
 
-        `features` are the neck's outputs, the target logits `(N, C, ·, ·)`.
+        `features` are the neck's outputs, the target logits `(N, C, ·, ·)`; `objects` are in it.
         """
-        auxiliary = self.auxiliary_head.loss(self.features_of_bank(features), target, data_samples)
-        return add_prefix(auxiliary, 'aux')
+        z = self.features_of_bank(features)
+        return add_prefix(self.auxiliary_head.loss(z, target, data_samples, objects), 'aux')
 
     def predict_target(self, images: Tensor, features: Sequence[Tensor]) -> Tensor:
         """Predicts the target of the auxiliary decoders: `predict_unlabeled`, or the teacher's.

@@ -34,11 +34,14 @@ class CCTPlusSegmentor(FixMatchSegmentor):
 
         # weak views: z, and the target ŷ, a constant; strong views: z
         weak = self.predict_weak(inputs, data_samples, learns=True)
-        views = self.encode_strong(inputs)
+        target, samples = weak.seg_logits, weak.samples
+        objects = self.auxiliary_head.detect(target, target.shape[-2:], samples)
+        views, boxes = self.mix_strong(inputs)
+        z_strong = self.encode_strong(views)
 
         # auxiliary decoders on the weak views: L_u
-        losses.update(self.auxiliary_loss(weak.features, weak.seg_logits, weak.samples))
+        losses.update(self.auxiliary_loss(weak.features, target, samples, objects))
 
         # the main decoder on the strong views: their mean
-        losses.update(self.strong_loss(views, self.pseudo_labels(weak)))
+        losses.update(self.strong_loss(z_strong, boxes, self.pseudo_labels(weak)))
         return losses

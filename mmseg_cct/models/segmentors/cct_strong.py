@@ -31,7 +31,12 @@ class CCTStrongSegmentor(StrongViewSegmentor):
         # weak views: the target ŷ, a constant
         weak = self.predict_weak(inputs, data_samples)
 
-        # auxiliary decoders on the strong views, mixed like their target: L_u
-        (view,) = self.encode_strong(inputs)
-        losses.update(self.auxiliary_loss(view.features, *weak.mix(view.boxes)))
+        # strong views, mixed like their target; while a GPU encodes, the host finds the objects
+        (view,), (boxes,) = self.mix_strong(inputs)
+        target, samples = weak.mix(boxes)
+        objects = self.auxiliary_head.detect(target, target.shape[-2:], samples)
+        (z,) = self.encode_strong([view])
+
+        # auxiliary decoders on the strong views: L_u
+        losses.update(self.auxiliary_loss(z, target, samples, objects))
         return losses

@@ -11,7 +11,7 @@ from torch import Tensor
 from mmseg_cct.models.losses import PseudoTargets
 
 from .cct import CCTSegmentor
-from .strong_views import StrongView, StrongViewSegmentor, WeakViews
+from .strong_views import StrongViewSegmentor, WeakViews
 
 
 @MODELS.register_module()
@@ -50,10 +50,11 @@ class FixMatchSegmentor(StrongViewSegmentor):
 
         # weak views: the target ŷ, a constant; strong views: z
         weak = self.predict_weak(inputs, data_samples)
-        views = self.encode_strong(inputs)
+        views, boxes = self.mix_strong(inputs)
+        z_strong = self.encode_strong(views)
 
         # the main decoder on the strong views: their mean
-        losses.update(self.strong_loss(views, self.pseudo_labels(weak)))
+        losses.update(self.strong_loss(z_strong, boxes, self.pseudo_labels(weak)))
         return losses
 
     def pseudo_labels(self, weak: WeakViews) -> PseudoTargets:
@@ -62,14 +63,20 @@ class FixMatchSegmentor(StrongViewSegmentor):
         pseudo.partners = weak.partners and self.pseudo_labels(weak.partners)
         return pseudo
 
-    def strong_loss(self, views: Sequence[StrongView], pseudo: PseudoTargets) -> dict[str, Tensor]:
+    def strong_loss(
+        self,
+        features: Sequence[Sequence[Tensor]],
+        boxes: Sequence[Tensor | None],
+        pseudo: PseudoTargets,
+    ) -> dict[str, Tensor]:
         """Computes λ_s times the mean of the strong views' losses, `strong.loss`.
 
-        The log gets the unweighted mean and the share of real pixels that count.
+        Each view has the neck's outputs and the boxes by which it is mixed. The log gets the
+        unweighted mean and the share of real pixels that count.
         """
         by_view = [
-            self.loss_of(self.decode_head.forward(view.features), pseudo.mix(view.boxes))
-            for view in views
+            self.loss_of(self.decode_head.forward(z), pseudo.mix(mixed))
+            for z, mixed in zip(features, boxes)
         ]
         mean = sum(by_view) / len(by_view)
         strong = dict(

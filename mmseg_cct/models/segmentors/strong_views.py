@@ -51,14 +51,6 @@ class WeakViews:
         return paste(self.seg_logits, boxes, self.partners and self.partners.seg_logits), mixed
 
 
-@dataclass
-class StrongView:
-    """One strong view of every image of a batch, after CutMix."""
-
-    features: Sequence[Tensor]  # the neck's outputs
-    boxes: Tensor | None  # (N, 1, H, W) bool, where the view shows other images; None for nowhere
-
-
 class StrongViewSegmentor(CCTSegmentor):
     """`CCTSegmentor` that sees strong views of the unlabelled images; a method adds its `loss`.
 
@@ -111,8 +103,11 @@ class StrongViewSegmentor(CCTSegmentor):
         target = self.resized(target, images.shape[-2:])
         return WeakViews((), target, data_samples['unlabeled_partner'])
 
-    def encode_strong(self, inputs: dict[str, Tensor]) -> list[StrongView]:
-        """Mixes each strong view by boxes of its own, and encodes all of them as one batch."""
+    def mix_strong(self, inputs: dict[str, Tensor]) -> tuple[list[Tensor], list[Tensor | None]]:
+        """Mixes each strong view by boxes of its own.
+
+        Returns the views `(N, 3, H, W)` and their boxes, `(N, 1, H, W)` bool or None for none.
+        """
         names = sorted(name for name in inputs if name.startswith('unlabeled_strong_'))
         if not names or self.num_views not in (None, len(names)):
             raise UserError(
@@ -123,9 +118,13 @@ class StrongViewSegmentor(CCTSegmentor):
             )
         boxes = [self.cutmix(inputs[name]) if self.cutmix else None for name in names]
         others = [inputs.get(name.replace('unlabeled', 'unlabeled_partner', 1)) for name in names]
-        mixed = [paste(inputs[name], *pasted) for name, *pasted in zip(names, boxes, others)]
-        maps = [z.chunk(len(names)) for z in self.extract_feat(cat(mixed))]
-        return [StrongView(*view) for view in zip(zip(*maps), boxes)]
+        views = [paste(inputs[name], *pasted) for name, *pasted in zip(names, boxes, others)]
+        return views, boxes
+
+    def encode_strong(self, views: Sequence[Tensor]) -> list[Sequence[Tensor]]:
+        """Encodes all strong views as one batch into the neck's outputs for each."""
+        maps = [z.chunk(len(views)) for z in self.extract_feat(cat(list(views)))]
+        return list(zip(*maps))
 
     def resized(self, seg_logits: Tensor | Sequence[Tensor], size: tuple[int, int]) -> Tensor:
         """Resizes seg_logits `(N, C, ·, ·)`, of the last stage if there are several, to `size`."""

@@ -61,11 +61,12 @@ class UniMatchSegmentor(FixMatchSegmentor):
 
         # weak views: z, and the target ŷ, a constant; strong views: z
         weak = self.predict_weak(inputs, data_samples, learns=True)
-        views = self.encode_strong(inputs)
+        views, boxes = self.mix_strong(inputs)
+        z_strong = self.encode_strong(views)
 
         # the main decoder on the strong views: their mean
         pseudo = self.pseudo_labels(weak)
-        losses.update(self.strong_loss(views, pseudo))
+        losses.update(self.strong_loss(z_strong, boxes, pseudo))
 
         # the main decoder on the weak z without half of its channels: f
         dropped = self.decode_head.forward([self.feature_dropout(z) for z in weak.features])
@@ -120,7 +121,8 @@ class UniMatchPublicSegmentor(UniMatchSegmentor):
         partners = self.predict_partners(inputs, data_samples)
         weak = WeakViews((), target, data_samples['unlabeled'], partners)
         pseudo = self.pseudo_labels(weak)
-        losses.update(self.strong_loss(self.encode_strong(inputs), pseudo))
+        views, boxes = self.mix_strong(inputs)
+        losses.update(self.strong_loss(self.encode_strong(views), boxes, pseudo))
         losses.update(self.feature_loss(dropped, pseudo))
         return losses
 

@@ -7,7 +7,6 @@ from mmseg.structures import SegDataSample
 from torch import Tensor
 
 from .fixmatch import FixMatchSegmentor
-from .strong_views import StrongView
 from .unimatch import scaled
 
 
@@ -57,8 +56,7 @@ class UniMatchV2Segmentor(FixMatchSegmentor):
 
         # weak views: the target ŷ, a constant; strong views, each with one half of the channels
         weak = self.predict_weak(inputs, data_samples)
-        first, second = self.encode_strong(inputs)
-        halves = self.channel_dropout(first.features, second.features)
-        views = [StrongView(z, view.boxes) for z, view in zip(halves, (first, second))]
-        losses.update(self.strong_loss(views, self.pseudo_labels(weak)))
+        views, boxes = self.mix_strong(inputs)
+        halves = self.channel_dropout(*self.encode_strong(views))
+        losses.update(self.strong_loss(halves, boxes, self.pseudo_labels(weak)))
         return losses

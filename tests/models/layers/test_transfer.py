@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from mmseg_cct.models import BootstrappedCrossEntropy, MeanCrossEntropy
 from mmseg_cct.models.layers import cutmix
 from mmseg_cct.models.layers.channel_dropout import ComplementaryDropout
-from mmseg_cct.models.layers.transfer import to_device
+from mmseg_cct.models.layers.transfer import to_device, to_host
 
 CLASS_WEIGHT = [1.0, 2.0, 0.5]
 
@@ -60,3 +60,20 @@ def test_cuda_reports_no_wait(name):
 def test_on_the_cpu_nothing_is_copied():
     values = torch.rand(3)
     assert to_device(values, torch.device('cpu')) is values
+
+
+def test_a_copy_to_the_host_is_waited_for_when_it_is_read():
+    values = torch.rand(3)
+    assert torch.equal(to_host(values)(), values)
+
+
+@pytest.mark.gpu
+def test_a_gpu_copies_while_the_host_goes_on():
+    values = torch.rand(4, 512, 512, device='cuda')
+    torch.cuda.set_sync_debug_mode('error')
+    try:
+        copied = to_host(values)
+        values = values + 1  # queued behind the copy
+    finally:
+        torch.cuda.set_sync_debug_mode('default')
+    torch.testing.assert_close(copied(), values.cpu() - 1)

@@ -131,7 +131,8 @@ def test_the_teacher_predicts_the_target_on_the_unlabelled_images():
     model(**data, mode='loss')
     with torch.no_grad():
         expected = teacher(data['inputs']['unlabeled'], mode='tensor')
-    ((_, target, samples),) = seen
+    ((_, target, samples, objects),) = seen
+    assert objects.seg_logits.shape == target.shape  # detected beforehand
     torch.testing.assert_close(target, expected)
     assert not target.requires_grad and samples is data['data_samples']['unlabeled']
     for name, value in teacher.state_dict().items():
@@ -202,13 +203,13 @@ def test_float16_keeps_the_direction_of_the_gradients(kind):
 
 @pytest.mark.parametrize('device', ['meta', pytest.param('cuda', marks=pytest.mark.gpu)])
 def test_the_host_waits_for_boxes_alone(device, monkeypatch):
-    """`bounding_boxes` copies its masks to the host; nothing else there makes it wait."""
+    """`DetectedObjects` copies its masks to the host; nothing else there makes it wait."""
     head = dict(type='PixelShuffleHead', in_channels=6, num_classes=3)
     config = tiny.model_config(decode_head=dict(head, loss_decode=dict(type='MeanCrossEntropy')))
     del config.auxiliary_head.perturbations['FeatureNoise']  # draws a seed, but on the host
     model = MODELS.build(config)
     no_boxes = torch.zeros(0, 5, dtype=torch.int64, device=device)
-    monkeypatch.setattr(base, 'bounding_boxes', lambda *_: no_boxes)
+    monkeypatch.setattr(base.DetectedObjects, 'boxes', lambda *_: no_boxes)
     if device == 'meta':  # to which every copy waits, so the batch is there already
         data = model.data_preprocessor(make_batch(), training=True)
         inputs = {branch: images.to(device) for branch, images in data['inputs'].items()}

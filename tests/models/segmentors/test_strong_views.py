@@ -210,7 +210,7 @@ def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels
         data = with_partners(data)
     seen = tiny.calls(model.auxiliary_head, 'loss')
     losses = losses_of(model, data)
-    ((_, target, samples),) = seen
+    ((_, target, samples, _),) = seen
     (box,) = model.cutmix.drawn
     own, pasted = own_and_pasted(data, teacher)
     torch.testing.assert_close(target, torch.where(box, pasted[0], own[0]))
