@@ -55,7 +55,6 @@ def trace_shapes(
     min_area: int = 0,
     rest: int | None = None,
     stacked: bool = True,
-    masks: bool = True,
 ) -> list[Shape]:
     """Outlines the connected regions of a mask `(H, W)` uint8, larger ones first.
 
@@ -64,8 +63,7 @@ def trace_shapes(
     name are not drawn.
 
     Few tools draw polygons with holes. With `stacked`, a region is drawn whole if smaller ones on
-    top fill its holes. Other regions with holes become masks or, without `masks`, polygons of
-    several rings.
+    top fill its holes. Other regions with holes become masks.
     """
     # The regions, larger ones first: those inside others come later
     labels = _without_specks(labels, min_area)
@@ -87,12 +85,11 @@ def trace_shapes(
         if stacked and len(rings) > 1 and region.within(owner)[region.filled].min() >= index:
             rings = rings[:1]
             region.within(layers)[region.filled] = z + 1
-        if masks and len(rings) > 1:
+        if len(rings) > 1:
             mask = region.within(owner) == index
             shapes.append(Shape(name, mask=mask, offset=region.offset, z=z))
         else:
-            polygons = [outlines.simplify(ring) for ring in rings]
-            shapes.append(Shape(name, polygons, z=z))
+            shapes.append(Shape(name, [outlines.simplify(rings[0])], z=z))
     return shapes
 
 

@@ -48,9 +48,6 @@ class ImagePool:
         if given and not (self.folder.is_dir() and self.folder.samefile(given)):
             require_outside(out, [Path(given)], '--out')
             masks = {file.resolve() for name in export.masks if (file := export.file(name))}
-            if masks and masks >= {Path(file).resolve() for file in find_files(given)}:
-                what = f'all files of {given} are taken for masks'
-                raise UserError('--images', what, '--mask-suffix with the end of their names')
             self._files |= self._found(given, masks)
         elif exported and there.keys() < exported.keys():  # some are there if a kill left the rest
             if export.file(''):
@@ -159,10 +156,9 @@ class ImageNames:
         if not parts:
             return None
         *folders, end = parts
-        for other in (parts, unquote(path).split('/'), [*folders, f'{end}{self._ending}']):
-            if found := self._find(other):
-                return found
-        return self._find([_UPLOAD.sub('', end)]) if _UPLOAD.match(end) else None
+        uploaded = [[_UPLOAD.sub('', end)]] if _UPLOAD.match(end) else []
+        ways = parts, unquote(path).split('/'), [*folders, f'{end}{self._ending}'], *uploaded
+        return next(filter(None, map(self._find, ways)), None)
 
     def _find(self, parts: list[str]) -> str | None:
         ranks: dict[tuple[int, bool], list[str]] = defaultdict(list)  # by folders in common

@@ -13,7 +13,7 @@ from PIL import Image
 
 from mmseg_cct.datasets.files.image_files import find_masks, image_stem, suffix_of_masks
 from mmseg_cct.datasets.files.images import read_mask, write_png
-from mmseg_cct.datasets.files.labels import BACKGROUND, IGNORE_INDEX, means_ignored
+from mmseg_cct.datasets.files.labels import BACKGROUND, means_ignored
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import remove_parts
 from mmseg_cct.utils.processes import locked_folder
@@ -164,9 +164,13 @@ def import_masks(
         annotations = reader.read(export)
 
     # The classes of both
-    _require_rest(rest, is_needed=colours is None, empty=empty)
+    if rest is None and colours is None:
+        expected = 'background if every object is drawn, ignore if only some are'
+        raise UserError('--rest', 'missing', expected)
+    if empty and rest != BACKGROUND:
+        raise UserError('--empty-is-background', f'with --rest {rest}', '--rest background')
     renamed = _all_renamed(table, annotations.classes, rename or {})
-    _require_meant(annotations.classes, {**renamed, **table.colours})
+    _reject_void_names(annotations.classes, {**renamed, **table.colours})
     annotations = annotations.renamed(renamed)
     done = Imported(extended(table, annotations.classes, rest, renamed), is_copied=copy)
     added = [f'{name} (id {n})' for name, n in done.table.ids.items() if name not in table.colours]
@@ -188,21 +192,17 @@ def import_masks(
         with _claimed(home, table):
             write_table(home, done.table)
             for name, mask in chain([first], drawn):
-                with _noted(done):
-                    written.write(name, mask)
+                written.write(name, mask)
             done.images = pool.bring(copy) if done.masks else 0
-    if done.missing:
-        more = ', ...' if len(done.missing) > _NAMED else ''
-        named = f'{", ".join(done.missing[:_NAMED])}{more}'
-        done.warnings.append(f'no image for {len(done.missing)} annotated ones: {named}')
+    for name in done.missing:
+        done.told['annotated images without a file'][name] += 1
     if not done.masks and done.missing:
         found = f'none of the {len(done.missing)} annotated ones, such as {done.missing[0]}'
         end = suffix_of_masks([image_stem(name) for name in done.missing], pool.names)
         expected = f'--mask-suffix {end}.png' if masks_alone and end else '--images with them'
         done.failed.insert(0, str(Problem(pool.origin, found, expected)))
     elif not done.masks and done.bare:
-        problem = Problem(str(export.path), 'no image is annotated', 'a region on one at least')
-        done.failed.append(str(problem))
+        done.failed.append(f'{export.path}: no image is annotated')
     return done
 
 
@@ -222,14 +222,16 @@ class _Masks(NamedTuple):
         """Draws images one by one: name and mask; notes those that get none."""
         names = ImageNames(self.pool.names)
         for annotated in images:
-            drawn = None
-            with _noted(self.done):
+            try:
                 if isinstance(annotated, UserError):
                     raise annotated
                 with reading(annotated.place):
                     drawn = self._draw(annotated, names)
-            if drawn:
-                yield drawn
+            except UserError as error:  # the others go on
+                self.done.failed.append(str(error))
+            else:
+                if drawn:
+                    yield drawn
 
     def _draw(self, annotated: AnnotatedImage, names: ImageNames) -> tuple[str, np.ndarray] | None:
         if (name := names.find(annotated.name)) is None:
@@ -254,44 +256,30 @@ class _Masks(NamedTuple):
         A mask of `one_class` keeps the other classes of an earlier mask where it draws nothing.
         """
         path, done, rest = self.folder / f'{name}.png', self.done, self.drawer.undrawn
-        if not path.exists():
+        earlier = read_mask(path) if path.exists() else None
+        fits = earlier is not None and earlier.shape == mask.shape
+        is_merged = fits and self.one_class is not None
+        if is_merged and earlier is not None:
+            kept = np.where(earlier == self.one_class, rest, earlier)
+            mask = np.where(mask != rest, mask, kept)
+        if earlier is None:
             done.new += 1
-            return self._save(path, mask)
-        earlier = read_mask(path)
-        is_merged = self.one_class is not None and earlier.shape == mask.shape
-        if is_merged:
-            is_drawn = mask != rest
-            covered = is_drawn & (earlier != rest) & (earlier != IGNORE_INDEX)
-            mask = np.where(is_drawn, mask, np.where(earlier == self.one_class, rest, earlier))
-        if np.array_equal(earlier, mask):
+        elif np.array_equal(earlier, mask):
             done.unchanged += 1
+            return
         elif is_merged and self.one_class not in earlier:
-            done.told['pixels of other classes that become this class'][name] += int(covered.sum())
             done.merged += 1
-            self._save(path, mask)
         else:
             done.changed += 1
-            fits = earlier.shape == mask.shape
             fate = 'replaced' if self.overwrite else 'kept; --overwrite replaces them'
             number = int((earlier != mask).sum()) if fits else mask.size
             done.told[f'pixels unlike those of earlier masks, {fate}'][name] += number
-            if self.overwrite:
-                self._save(path, mask)
-
-    def _save(self, path: Path, mask: np.ndarray) -> None:
+            if not self.overwrite:
+                return
         palette = np.full((256, 3), 255, np.uint8)
-        for index, colour in enumerate(self.done.table.colours.values()):  # none if all is ignored
-            palette[index] = colour
+        colours = [*done.table.colours.values()]
+        palette[: len(colours)] = np.reshape(colours, (-1, 3))  # none if all is ignored
         write_png(path, Image.fromarray(mask.astype(np.uint8)), palette)
-
-
-@contextmanager
-def _noted(done: Imported) -> Iterator[None]:
-    """Notes the mistake of an image, so that the others go on."""
-    try:
-        yield
-    except UserError as error:
-        done.failed.append(str(error))
 
 
 @contextmanager
@@ -321,19 +309,10 @@ def _all_renamed(
     return {**table.renamed, **new}
 
 
-def _require_meant(found: Iterable[str], known: Mapping[str, object]) -> None:
-    """Asks whether classes are meant that are named like pixels without a label."""
+def _reject_void_names(found: Iterable[str], known: Mapping[str, object]) -> None:
+    """Rejects names such as `void`, unless a decision about them is known."""
     if asked := [name for name in found if means_ignored(name) and name not in known]:
         ignored = ' '.join(f'{name}=' for name in asked)
         kept = ' '.join(f'{name}={name}' for name in asked)
         expected = f'--rename {ignored} to ignore its pixels, or --rename {kept} to train it'
         raise UserError(f'class {asked[0]}', 'named like pixels without a label', expected)
-
-
-def _require_rest(rest: str | None, is_needed: bool, empty: bool) -> None:
-    if rest is None and is_needed:
-        expected = 'background if every object is drawn, ignore if only some are'
-        raise UserError('--rest', 'missing', expected)
-    if empty and rest != BACKGROUND:
-        found = f'with --rest {rest} nothing of them would be labelled'
-        raise UserError('--empty-is-background', found, '--rest background')

@@ -6,7 +6,7 @@ that the outline touches, so that regions side by side would overlap and holes s
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -17,7 +17,6 @@ from mmseg_cct.errors import UserError
 from .shapes import MAX_PIXELS, LeftOut, Shape
 
 _CROSSINGS = 2**22  # of columns by an outline, at most; real ones have thousands
-S = TypeVar('S', Shape, LeftOut)
 
 
 class Drawing(NamedTuple):
@@ -57,7 +56,7 @@ def rasterize(
         is_lost[index] = not region.any() and shape.has_area
 
     # An object is where something was left out, so that is no background
-    for extent in (*unknown, *(shapes[index].extent for index in np.flatnonzero(is_lost))):
+    for extent in (*unknown, *(shapes[index].extent for index in np.flatnonzero(is_lost).tolist())):
         first = np.floor(extent[0])
         ends = np.maximum(np.ceil(extent[1]), first + 1)  # a point is a pixel
         (left, top), (right, bottom) = np.clip([first, ends], 0, size).astype(int)
@@ -83,7 +82,7 @@ def draw_whole(shape: Shape, size: tuple[int, int]) -> np.ndarray:
     return whole
 
 
-def scaled(shape: S, size: tuple[int, int], new: tuple[int, int]) -> S:
+def scaled(shape: Shape | LeftOut, size: tuple[int, int], new: tuple[int, int]) -> Shape | LeftOut:
     """Scales a shape from one image size to another."""
     factors = np.divide(new, size)
     if isinstance(shape, LeftOut):

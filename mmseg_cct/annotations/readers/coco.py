@@ -120,7 +120,7 @@ class _File(NamedTuple):
         if not all(size):  # an RLE says it too
             found = (each.get('segmentation') for each in annotations)
             size = next((each['size'][::-1] for each in found if isinstance(each, dict)), size)
-        known = (int(size[0]), int(size[1])) if all(size) else None
+        known = (int(size[0] or 0), int(size[1] or 0)) if all(size) else None
         name = self.source.beside(self.file, image['file_name'])
         parts = self._parts(annotations, known)
         return AnnotatedImage(name, known, parts, place, is_relative=self.is_relative)

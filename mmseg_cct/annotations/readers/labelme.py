@@ -10,7 +10,7 @@ from mmseg_cct.errors import UserError
 
 from ..class_table import class_name
 from ..pictures import bitmap, open_picture
-from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
+from ..shapes import MAX_PIXELS, AnnotatedImage, Annotations, LeftOut, Shape
 from ..source import Source, attempt, class_names, reading
 from .geometry import box, ellipse, points_of, region
 
@@ -70,8 +70,8 @@ def _part(shape: dict, content: dict) -> Shape | LeftOut:
     kind, points = shape.get('shape_type') or 'polygon', points_of(shape['points'])
     if kind == 'mask':
         picture = open_picture(base64.b64decode(shape['mask']))
-        size = content.get('imageWidth'), content.get('imageHeight')
-        if all(size) and (picture.width > size[0] or picture.height > size[1]):
+        size = content.get('imageWidth') or MAX_PIXELS, content.get('imageHeight') or MAX_PIXELS
+        if picture.width > size[0] or picture.height > size[1]:
             found = f'{picture.width}×{picture.height} pixels'
             raise UserError('mask', found, f'at most {size[0]}×{size[1]}')
         left, top = map(round, points.min(0).tolist())

@@ -21,6 +21,7 @@ from .segmentation_mask import VOID, require_distinct
 TITLE = 'masks of colours'
 _LOOKED_AT = 50  # masks whose colours are shown
 _SHOWN = 12  # colours
+_MOST = 256  # colours of a mask
 _OPAQUE = 128  # from this opacity on, for masks with soft edges
 
 _Read = Callable[[Image.Image], Iterator[Part]]
@@ -30,49 +31,36 @@ def is_mine(source: Source) -> str:
     """Finds a mask, if there are only pictures, with few colours."""
     names = source.ending(*IMAGE_SUFFIXES)
     is_all = names and len(names) == len(source.names)
-    return names[0] if is_all and _count(source, names[:1]) else ''
+    return names[0] if is_all and len(_count(source, names[:1])[0]) <= _MOST else ''
 
 
 def ask_for_names(source: Source) -> NoReturn:
     """Raises an error that lists the colours found and shows how to name them."""
-    names = source.ending(*IMAGE_SUFFIXES)[:_LOOKED_AT]
-    found = _count(source, names)
+    found, ids = _count(source, source.ending(*IMAGE_SUFFIXES)[:_LOOKED_AT])
     shares = {colour_of(code): n / found.total() for code, n in found.most_common(_SHOWN)}
     listed = ', '.join(f'{colour} ({share:.1%})' for colour, share in shares.items())
     options = ' '.join(f'NAME={colour}' for colour in shares)
     expected = f'their names, --colors {options}, or --binary NAME for all but 0'
-    if ids := _ids(source, names):
-        place = 'DATA/masks beside DATA/images, and mmseg-cct new-config DATA --classes'
-        expected = (
-            f'no import, since these are ids: {place} {" ".join(["NAME"] * ids)}. Or {expected}'
-        )
-    shown = f'{listed}{", ..." if len(found) > _SHOWN else ""}'
-    raise UserError(str(source.path), f'masks of the colours {shown}', expected)
+    if len(ids) > 1 and ids == set(range(len(ids))):
+        command = f'mmseg-cct new-config DATA --classes {" ".join(["NAME"] * len(ids))}'
+        put = f'these are ids already: put them into DATA/masks beside DATA/images, then {command}'
+        expected = f'no import, {put}. Else {expected}'
+    more = ', ...' if len(found) > _SHOWN else ''
+    raise UserError(str(source.path), f'masks of the colours {listed}{more}', expected)
 
 
-def _ids(source: Source, names: list[str]) -> int:
-    """Counts the classes of masks that hold ids from 0 without a gap; 0 for other masks."""
-    ids: set[int] = set()
-    for name in names:
-        picture = open_picture(source.read(name))
-        if len(picture.getbands()) > 1 or picture.mode[0] == 'F':
-            return 0
-        ids |= set(np.unique(np.asarray(picture)).tolist())
-    ids -= {IGNORE_INDEX}
-    return len(ids) if len(ids) > 1 and ids == set(range(len(ids))) else 0
-
-
-def _count(source: Source, names: list[str]) -> Counter[int]:
-    """Counts the pixels of each colour; returns none if there are too many colours for masks."""
-    counts: Counter[int] = Counter()
+def _count(source: Source, names: list[str]) -> tuple[Counter[int], set[int]]:
+    """Counts the pixels of each colour, and collects the ids that they may be, without 255."""
+    counts, ids = Counter[int](), set[int]()
     for name in names:
         with reading(source.place(name)):
-            codes = packed_colours(open_picture(source.read(name)))
+            picture = open_picture(source.read(name))
+            codes = packed_colours(picture)
+            pixels = np.asarray(picture)  # those of a palette are ids, too
+            ids |= set(np.unique(pixels).tolist()) - {IGNORE_INDEX} if pixels.ndim == 2 else {-1}
         values, numbers = np.unique(codes[codes != TRANSPARENT], return_counts=True)
-        if len(values) > 256:
-            return Counter()
         counts.update(dict(zip(values.tolist(), numbers.tolist())))
-    return counts
+    return counts, ids
 
 
 def masks_of(source: Source, suffix: str) -> dict[str, str]:
