@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
+from torch.nn import ModuleList
 
-from mmseg_cct.config.walk import listed
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import leaf_datasets
 from mmseg_cct.errors import Problem, UserError
@@ -78,7 +78,8 @@ def warn_of_losses_that_count_ignored_pixels(model: Any) -> None:
     for name, head in model.named_modules():
         if not isinstance(head, BaseDecodeHead) or head.out_channels < 2:
             continue
-        for loss in listed(head.loss_decode):
+        losses = head.loss_decode
+        for loss in losses if isinstance(losses, ModuleList) else [losses]:
             logits = torch.arange(4.0 * head.out_channels).sin().view(1, -1, 2, 2).requires_grad_()
             truth = torch.tensor([[[0, 1], [head.ignore_index, head.ignore_index]]])
             with torch.random.fork_rng(), torch.enable_grad(), suppress(Exception):

@@ -3,12 +3,16 @@
 from types import SimpleNamespace
 
 import pytest
+from mmengine.registry import DefaultScope
+from mmseg.registry import MODELS
+from torch.nn import ModuleDict
 
 from mmseg_cct.preflight.classes import (
     head_ignore_problems,
     ignore_problems,
     mapping_problems,
     output_problems,
+    warn_of_losses_that_count_ignored_pixels,
 )
 
 METAINFO = dict(classes=('a', 'b'))
@@ -82,3 +86,22 @@ def test_two_sets_of_one_type_read_their_masks_alike():
         assert not [*mapping_problems(trained, val, 'val')]
     (problem,) = mapping_problems(trained, Set(reduce_zero_label=False), 'val')
     assert str(problem).startswith('val.reduce_zero_label=False: expected True, as in the set')
+
+
+@pytest.mark.parametrize(
+    ('loss', 'counts'),
+    [
+        (dict(type='DiceLoss'), True),
+        ([dict(type='CrossEntropyLoss'), dict(type='DiceLoss', use_sigmoid=False)], True),
+        ([dict(type='CrossEntropyLoss'), dict(type='LovaszLoss', per_image=True)], False),
+        (dict(type='TverskyLoss'), False),
+        (dict(type='BatchLovasz'), False),
+        (dict(type='MeanCrossEntropy'), False),
+    ],
+)
+def test_a_loss_that_learns_from_ignored_pixels_is_told(messages, loss, counts):
+    head = dict(type='FCNHead', in_channels=4, channels=4, num_classes=2, loss_decode=loss)
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        warn_of_losses_that_count_ignored_pixels(ModuleDict(dict(decode_head=MODELS.build(head))))
+    named = 'model.decode_head.loss_decode: DiceLoss also learns from ignored pixels (255)'
+    assert [line.startswith(named) for line in messages] == [True] * counts

@@ -67,3 +67,20 @@ def test_filling_without_marking_is_told(check, messages):
     check(*MARKED, PAD, dict(type='PackUnlabeledInputs'))
     check(MARKED[0], dict(type='RandomCrop', crop_size=(9, 9)), dict(type='PackSegInputs'))
     assert len(messages) == 1
+
+
+FILLS = (
+    (dict(type='RandomRotate', prob=1.0, degree=9), 'seg_pad_val'),
+    (dict(type='RandomCutOut', prob=1.0, n_holes=1, cutout_shape=(4, 4)), 'seg_fill_in'),
+    (dict(type='Pad', size=(30, 40)), 'pad_val'),
+)
+
+
+@pytest.mark.parametrize(('step', 'key'), FILLS)
+def test_a_transform_that_fills_masks_with_a_class_is_told(tree, messages, step, key):
+    load, annotate, *_, pack = tree.config('labeled')['pipeline']
+    for value in (255, 1):
+        filled = dict(step, **{key: dict(img=0, seg=value) if key == 'pad_val' else value})
+        _check(tree.config('labeled', pipeline=[load, annotate, filled, pack]))
+        assert len(messages) == (value == 1)
+    assert messages[0].startswith(f'labeled.pipeline: {step["type"]} fills masks with class ')
