@@ -3,9 +3,6 @@
 This import is light and changes nothing. `mmseg_cct.plugin` registers the components.
 """
 
-from importlib.util import find_spec
-from pathlib import Path
-
 from .version import __version__
 
 __all__ = ['__version__', 'bases']
@@ -26,6 +23,10 @@ def bases(*names: str) -> list[str]:
     Raises:
         ImportError: A package is not installed.
     """
+    # here, because `python -m` would import them from the current folder first
+    from importlib.util import find_spec
+    from pathlib import Path
+
     found = []
     for name in names:
         package, _, path = name.partition('::')

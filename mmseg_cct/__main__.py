@@ -4,8 +4,14 @@ Each command is a tool: `mmseg-cct train CONFIG` runs `tools/train.py CONFIG`. W
 processes: `torchrun --nproc-per-node 8 -m mmseg_cct train CONFIG --launcher pytorch`.
 """
 
-import runpy
+import os
 import sys
+
+# A stranger's folder is no place of modules: `python -m` has put the current one first.
+if sys.path[0] in ('', os.getcwd()):
+    sys.path.pop(0)
+
+import runpy
 from pathlib import Path
 
 from mmseg_cct.cli import arguments

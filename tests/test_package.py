@@ -127,6 +127,19 @@ def test_the_model_index_names_configs_and_their_measured_results(project_root):
             assert found in measured, model['Name']
 
 
+@pytest.mark.slow
+def test_the_current_folder_is_no_place_of_modules(tmp_path, project_root):
+    """It may be a stranger's; a `matplotlibrc` there may name code, too."""
+    for name in ('random', 'fnmatch', 'yaml', 'matplotlib', 'mmdet'):
+        (tmp_path / f'{name}.py').write_text("open('ran', 'w')")
+    (tmp_path / 'matplotlibrc').write_bytes(b'\xff\xfe')
+    env = {**os.environ, 'PYTHONPATH': str(project_root)}
+    command = [sys.executable, '-m', 'mmseg_cct', 'config', 'demo/cct_shapes']
+    done = subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / 'ran').exists() and 'CCTSegmentor' in done.stdout
+
+
 def test_the_installed_wheel_trains_and_predicts_away_from_the_checkout(built, tmp_path):
     (tmp_path / 'own.py').write_text(CONFIG)
     env = {**os.environ, 'PYTHONPATH': str(built.installed), 'OMP_NUM_THREADS': '1'}

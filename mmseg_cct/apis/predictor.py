@@ -90,6 +90,7 @@ class Predictor:
             return Segmented(path, error=error), {}
         if 'inputs' not in (data or ()):
             raise UserError('test_pipeline', 'gives no inputs', 'PackSegInputs at its end')
+        data['data_samples'].set_metainfo(dict(img_path=str(path)))  # for errors
         return Segmented(path, image), data
 
 

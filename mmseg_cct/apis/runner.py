@@ -18,17 +18,22 @@ from mmengine.logging import MMLogger
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from mmseg_cct.config.walk import at
+from mmseg_cct.config.walk import at, settings_of
+from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.errors import Interrupted, UserError
 from mmseg_cct.preflight.failures import config_errors_as_one_line
-from mmseg_cct.utils.files import require_own_folder
+from mmseg_cct.utils.files import require_outside, require_own_folder
 from mmseg_cct.utils.processes import locked_folder
 
 from .device import number_the_only_gpu
 
 # The folder of log and scalars, named by date and time, that each run makes in its work directory.
 _OF_A_RUN = f'{"[0-9]" * 8}_{"[0-9]" * 6}'
+# Settings that say where a run writes, and the names of files there.
+_PLACES = {'out_dir', 'save_dir', 'output_dir', 'outfile_prefix', 'out_file_path'}
+_FILES = {'filename_tmpl', 'config_save_file', 'scalar_save_file', 'img_save_dir'}
+_EVALUATORS = ('val_evaluator', 'test_evaluator')
 # Beginnings of mmengine's lines that go to the log file only: the environment, the dumped config,
 # the table of hooks, and hints about what users cannot change.
 _FOR_THE_FILE = (
@@ -43,6 +48,19 @@ _FOR_THE_FILE = (
     'Checkpoints will be saved to',
     'per class results:',  # the table follows
 )
+
+
+def require_outputs_outside(config: Config) -> None:
+    """Checks that no setting makes a run write into the folders of its data, or replace a file."""
+    inputs = data_folders(config)
+    require_outside(config.work_dir, inputs, '--work-dir')
+    for section in ('default_hooks', 'custom_hooks', 'visualizer', *_EVALUATORS):
+        for key, value in settings_of(config.get(section), section):
+            name = key.rpartition('.')[2]
+            if name in _PLACES and isinstance(value, str):
+                require_outside(value, inputs, key)
+            if name in _FILES and os.path.basename(value or '') != (value or ''):
+                raise UserError(f'{key}={value}', '', 'a name without a folder')
 
 
 def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:

@@ -14,12 +14,11 @@ from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.metrics import MultiDomainIoUMetric
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
-from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.output_folder import OutputFolder
 
 from .device import fit_to_device, fit_workers
 from .run import Run
-from .runner import require_files_kept, run_config
+from .runner import require_files_kept, require_outputs_outside, run_config
 
 # Metrics that write predictions.
 _PNG_WRITERS = (IoUMetric, CityscapesMetric, MultiDomainIoUMetric)
@@ -63,7 +62,7 @@ def prepare_test(
     _require_keys(config, tta=tta, drawn=show or show_dir is not None)
     config.load_from, config.resume = run.checkpoint, False
     config.work_dir = _work_dir(run, work_dir)
-    require_outside(config.work_dir, data_folders(config), '--work-dir')
+    require_outputs_outside(config)
     require_files_kept(config)
     for option, folder in (('--out', out), ('--show-dir', show_dir)):
         if folder is not None:

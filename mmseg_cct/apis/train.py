@@ -10,7 +10,6 @@ from mmengine.config import Config
 from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.shipped import next_round
 from mmseg_cct.config.walk import at
-from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import (
     find_resumable,
     newest_checkpoint,
@@ -20,12 +19,11 @@ from mmseg_cct.engine.checkpoints import (
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.labeled_record import LABELS
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
-from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent
 from mmseg_cct.utils.text import is_unicode
 
 from .device import enable_amp, fit_to_device, fit_workers
-from .runner import require_files_kept, run_config
+from .runner import require_files_kept, require_outputs_outside, run_config
 
 # What hooks write into the work directory besides checkpoints.
 _WRITTEN = ('nonfinite_iter_*', LABELS)
@@ -64,7 +62,7 @@ def prepare_training(
     config = load_config(config_file, options)
     protect(config, options)
     config.work_dir = work_dir or config.get('work_dir') or default_work_dir(config)
-    require_outside(config.work_dir, data_folders(config), '--work-dir')
+    require_outputs_outside(config)
     if not is_unicode(config.work_dir):  # mmengine writes it into last_checkpoint
         raise UserError(f'--work-dir {config.work_dir!a}', '', 'a name in UTF-8')
     for key in ('model', 'train_dataloader', 'train_cfg', 'optim_wrapper'):
@@ -93,6 +91,8 @@ def prepare_training(
         expected = f'--resume, or another folder, for a next round of labels --work-dir {free}'
         raise UserError(f'--work-dir {config.work_dir}', found, expected)
     if resume is not None:
+        if resume == 'auto' and not os.path.isdir(config.work_dir):
+            raise UserError(f'--work-dir {config.work_dir}', 'no such folder, so none to resume')
         _resume(config, resume, template)
     if config.get('load_from'):
         require_checkpoint(config.load_from)

@@ -51,6 +51,7 @@ def running(args: argparse.Namespace) -> Iterator[None]:
         for name in _INPUTS:
             _require_there(getattr(args, name, None))
         set_up_process()
+        _import_matplotlib()
         # mmseg prints a debug message about a commercial data set, which is not needed
         with redirect_stdout(io.StringIO()):
             import mmseg_cct.plugin  # noqa: F401
@@ -67,6 +68,15 @@ def _require_there(given: Any) -> None:
     for path in [given] if isinstance(given, str) else given or ():
         if '://' not in path and not os.path.exists(path):
             raise UserError(path, 'no such file or folder')
+
+
+def _import_matplotlib() -> None:
+    """Imports it elsewhere: a `matplotlibrc` of the current folder, which it reads, names code."""
+    here = os.getcwd()
+    os.chdir(os.path.dirname(__file__))
+    import matplotlib as mpl  # noqa: F401
+
+    os.chdir(here)
 
 
 def set_up_process() -> None:

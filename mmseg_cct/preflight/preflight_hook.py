@@ -95,6 +95,15 @@ class PreflightHook(Hook):
             raise_problems(_images_problems(dataset, key, []))
             raise_problems(_batch_problems(runner, 'test_dataloader'))
 
+    def after_test_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        """Checks that logits are finite: NaN would become class 0 without a word."""
+        for sample in outputs or ():
+            if 'seg_logits' in sample and not sample.seg_logits.data.isfinite().all():
+                place = sample.metainfo.get('img_path') or f'image {batch_idx}'
+                raise UserError(place, 'the logits are not finite', 'finite pixels and weights')
+
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Checks the checkpoint that the run starts from, resumes or tests."""
         name, resumed = runner._load_from or 'the checkpoint', runner._resume

@@ -203,8 +203,9 @@ def finish(
 ) -> str:
     """Trains and tests a run as far as it is not done yet; returns its outcome in a line."""
     started, slot, to = started or Processes(), slot or {}, '--work-dir'
+    resume = ['--resume'] * run.checkpoint.parent.is_dir()
     commands: dict[str, list[Path | str]] = {
-        'train': [tools / 'train.py', run.config, to, run.folder / 'train', '--resume'],
+        'train': [tools / 'train.py', run.config, to, run.folder / 'train', *resume],
         'test': [tools / 'test.py', run.config, run.checkpoint, to, run.folder / 'test'],
     }
     where = ''.join(f' on {key}={value}' for key, value in slot.items())

@@ -138,6 +138,20 @@ def test_more_classes_than_a_palette_holds_are_refused(trained, photos, tmp_path
         predict_images(run, str(photos), str(tmp_path / 'out'))
 
 
+@pytest.mark.parametrize('tool', ['predict', 'test'])
+def test_an_image_whose_logits_are_not_finite_is_named(trained, tmp_path, refused, tool):
+    """Finite weights can do so; NaN would become class 0."""
+    work_dir = shutil.copytree(trained.work_dir, tmp_path / 'work')
+    content = trained.load(work_dir / 'iter_6.pth')
+    state = content['state_dict']
+    state['neck.bottleneck.bn.running_var'] = torch.full_like(
+        state['neck.bottleneck.bn.running_var'], -1.0
+    )
+    torch.save(content, work_dir / 'iter_6.pth')
+    images = (trained.data / 'val_images', '--out', tmp_path / 'out') if tool == 'predict' else ()
+    assert 'v0.png: the logits are not finite' in refused(tool, work_dir, *images)
+
+
 def test_a_batch_is_predicted_by_its_images_alone(trained, tmp_path, refused):
     """Its masks are no photos."""
     for kind in ('images', 'masks'):

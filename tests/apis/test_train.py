@@ -31,6 +31,28 @@ def test_resume_goes_on_from_the_latest_checkpoint(cct, finished):
     assert again.resume
 
 
+def test_a_mistyped_work_directory_resumes_nothing(cct):
+    with pytest.raises(UserError) as error:
+        prepare_training(str(cct.file), work_dir='wrok', resume='auto')
+    assert error.value.problems[0].key == '--work-dir wrok'
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [
+        ('default_hooks.checkpoint.filename_tmpl', '../tiny.py'),
+        ('default_hooks.logger.out_dir', '{data}/images'),
+        ('visualizer.save_dir', '{data}/images/new'),
+        ('visualizer.vis_backends.0.config_save_file', '../../../tiny.py'),
+        ('val_evaluator.output_dir', '{data}/val_masks'),
+    ],
+)
+def test_no_setting_writes_over_what_is_read(cct, key, value):
+    with pytest.raises(UserError) as error:
+        prepare_training(str(cct.file), options={key: value.format(data=cct.data)})
+    assert error.value.problems[0].key.startswith(key)
+
+
 def test_a_missing_checkpoint_and_a_config_without_training_are_named(cct):
     with pytest.raises(UserError, match=r'^gone.pth: no such checkpoint file$'):
         prepare_training(str(cct.file), resume='gone.pth')

@@ -12,8 +12,8 @@ TRAIN = """
 import os, runpy, sys, time
 from pathlib import Path
 
-config, flag, work_dir, resume = sys.argv[1:]
-assert (flag, resume) == ('--work-dir', '--resume')
+config, flag, work_dir, *resume = sys.argv[1:]
+assert flag == '--work-dir' and bool(resume) == Path(work_dir).is_dir()
 settings, work_dir = runpy.run_path(config), Path(work_dir)
 work_dir.mkdir(exist_ok=True)
 (work_dir / 'pid').write_text(str(os.getpid()))
