@@ -50,7 +50,7 @@ def command_of(page, gpus):
     launched = r'tools/train\.py' if gpus == 1 else r'tools/dist_train\.sh'
     number = '' if gpus == 1 else f' {gpus}'
     options = re.search(
-        rf'{launched} configs/cct/cct_r50_voc_1464\.py{number}( --.*)?$', text, re.M
+        rf'{launched} configs/cct/cct_r50_voc_1464\.py{number}( +--.*)?$', text, re.M
     )
     row = re.search(rf'^\| {gpus} \|(.*)\|$', page, re.M)[1]
     return (options[1] or '').split(), [float(cell.replace(',', '')) for cell in row.split('|')]
