@@ -51,6 +51,7 @@ step() {  # step NAME COMMAND...: runs it unless it is done, with a log
 common=(--device "$device" --allow-busy --threads 1)
 branch=(python benchmarks/auxiliary_branch.py "${common[@]}")
 whole=(python benchmarks/train_step.py "${common[@]}")
+kernel=(python benchmarks/triton_kernel.py)  # registers, time of each configuration, correctness
 [ -z "$reference" ] || { branch+=(--reference "$reference"); whole+=(--reference "$reference"); }
 dtypes=(float32 tf32 float16 bfloat16)  # trainings run in tf32 (torch's default), --amp in float16
 variants=(merged channels_last merged+channels_last)
@@ -58,6 +59,7 @@ tests=(tests -n 4 --dist worksteal)
 gpu_tests=(tests -m gpu)
 if [ "${SIZE:-}" = tiny ]; then
     dtypes=(float32 bfloat16)
+    kernel+=(--archs 90 --types fp16)
     branch+=(--repeats 1 --decoders 7 --classes 3 --channels 8 --images 1 --size 4 4
         --map-sizes 4x4 --scale-decoders 7 14 --scale-classes 3 --scale-images 1 2
         --scale-strides 2 4 --no-compile)
@@ -66,6 +68,7 @@ if [ "${SIZE:-}" = tiny ]; then
     gpu_tests=(tests/models/layers/test_transfer.py)
 else
     branch+=(--images 10)
+    kernel+=(--gpu)
     whole+=(--images 10 --size 320 320)
     variants+=(compiled_encoder compiled_encoder+merged+channels_last)
 fi
@@ -74,6 +77,7 @@ step machine python -m torch.utils.collect_env
 step tests env OMP_NUM_THREADS=1 python -m pytest -q -p no:cacheprovider "${tests[@]}"
 step tests-gpu env OMP_NUM_THREADS=1 MMSEG_CCT_TEST_GPU=1 \
     python -m pytest -q -p no:cacheprovider "${gpu_tests[@]}"
+step kernel "${kernel[@]}"
 for dtype in "${dtypes[@]}"; do
     step "branch-$dtype" "${branch[@]}" --dtype "$dtype" --tables main \
         --json "$out/tables/branch-$dtype.json"

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from .stacked_decoders import Chain, decode_backward, decode_levels
 
-# Columns of a tile, warps and the most registers of a thread, where more would leave a
-# multiprocessor too few warps; chosen by measuring (see benchmarks/triton_kernel.py).
+# Columns of a tile and warps, of which the first step measures the best; without spilled registers
+# at up to 32 channels (see benchmarks/triton_kernel.py).
 CONFIGS = [
-    triton.Config({'T': columns}, num_warps=warps, num_stages=1, maxnreg=registers)
-    for columns, warps, registers in ((32, 4, 168), (32, 4, None), (16, 2, None), (64, 8, None))
+    triton.Config({'T': columns}, num_warps=warps, num_stages=1)
+    for columns, warps in ((16, 1), (32, 2), (16, 2), (32, 4))
 ]
 
 
@@ -29,7 +29,7 @@ def last_level(
     B: tl.constexpr, C: tl.constexpr, BP: tl.constexpr, CP: tl.constexpr,
     RELU_IN: tl.constexpr, RELU: tl.constexpr,
     SOFT: tl.constexpr, KL: tl.constexpr, HARD: tl.constexpr,
-    PRECISION: tl.constexpr, T: tl.constexpr,
+    PRECISION: tl.constexpr, T: tl.constexpr, LOG2_E: tl.constexpr = 1.4426950408889634,
 ):  # fmt: skip
     """Adds up losses and gradients of a decoder, k, over some of the tiles of columns.
 
@@ -54,9 +54,9 @@ def last_level(
         row = cc * 4 + r
         weight = tl.load(w + row[:, None] * B + bb[None, :], mask=cells, other=0.0)
         weight = weight.to(x.dtype.element_ty)
-        bias = tl.load(b + row, mask=real, other=0.0).to(tl.float32)
+        bias = tl.load(b + row, mask=real, other=float('-inf')).to(tl.float32)
         dw = tl.zeros((CP, BP), tl.float32)
-        db = tl.zeros((CP,), tl.float32)
+        db = tl.zeros((T, CP), tl.float32)  # by row of a tile, summed at the end
         for tile in range(part, tl.cdiv(M, T), tl.num_programs(1)):
             column = tile * T + tl.arange(0, T)
             inside = column < M
@@ -70,12 +70,11 @@ def last_level(
             X = X.to(weight.dtype)
             Y = tl.dot(X, tl.trans(weight), input_precision=PRECISION) + bias[None, :]
             if RELU:
-                Y = tl.where(Y < 0, 0.0, Y)
-            Y = tl.where(real[None, :], Y, float('-inf'))
+                Y = tl.where((Y < 0) & real[None, :], 0.0, Y)
             top = tl.max(Y, 1)
-            q = tl.exp(Y - top[:, None])
+            q = tl.exp2(Y * LOG2_E - (top * LOG2_E)[:, None])
             total = tl.sum(q, 1)
-            q = q / total[:, None]
+            q = q * (1.0 / total)[:, None]
             # counts are whole numbers, so their order does not matter
             chosen = tl.load(main + pixel, mask=inside, other=0)
             at_main_class = tl.sum(tl.where(cc[None, :] == chosen[:, None], Y, 0.0), 1)
@@ -94,7 +93,8 @@ def last_level(
                     g += scale * d
                 else:
                     distance = d * d
-                    g += 2 * scale * q * (d - tl.sum(d * q, 1)[:, None])
+                    pull = d * q
+                    g += 2 * scale * (pull - q * tl.sum(pull, 1)[:, None])
                 soft_sum += tl.sum(distance, 1) * counts
             if HARD:
                 label = tl.load(labels + pixel, mask=inside, other=0)
@@ -106,7 +106,7 @@ def last_level(
                 g += scale * (q - tl.where(is_label, 1.0, 0.0))
             if RELU:
                 g = tl.where(Y > 0, g, 0.0)
-            db += tl.sum(g, 0)
+            db += g
             G = g.to(X.dtype)
             dw = tl.dot(tl.trans(G), X, dw, input_precision=PRECISION)
             dx = tl.dot(G, weight, input_precision=PRECISION)
@@ -116,7 +116,7 @@ def last_level(
                 dx += tl.load(gx + here, mask=live, other=0.0).to(tl.float32)
             tl.store(gx + here, dx.to(X.dtype), mask=live)
         tl.store(gw + row[:, None] * B + bb[None, :], dw, mask=cells)
-        tl.store(gb + row, db, mask=real)
+        tl.store(gb + row, tl.sum(db, 0), mask=real)
         tl.debug_barrier()  # the next sub-pixel adds to gx
     tl.store(values + own * 2, tl.sum(soft_sum, 0))
     tl.store(values + own * 2 + 1, tl.sum(hard_sum, 0))
@@ -157,10 +157,10 @@ class TritonChain:
         )
         unused = probabilities
         columns = x.shape[-1]
-        cores = 1
+        cores = 1  # multiprocessors
         if x.is_cuda:
             cores = torch.cuda.get_device_properties(x.device).multi_processor_count
-        # some programs wait for one another
+        # enough programs to keep all of them busy to the end
         parts = max(min(16 * cores // decoders, triton.cdiv(columns, 64)), 1)
         grad = torch.empty_like(x)
         weights = x.new_empty(parts, *weight.shape, dtype=torch.float32)
@@ -168,9 +168,12 @@ class TritonChain:
         values = x.new_empty(parts, decoders, 2, dtype=torch.float32)
         agreeing = torch.zeros_like(probabilities[0])
         exact = x.dtype == torch.float32 and torch.get_float32_matmul_precision() == 'highest'
-        # which configuration is the fastest may differ from run to run
-        fixed = not x.is_cuda or torch.are_deterministic_algorithms_enabled()
-        launch: Any = last_level if fixed else _tuned
+        launch: Any = _tuned
+        config: dict[str, Any] = {}
+        if not x.is_cuda:  # Triton's interpreter
+            launch, config = last_level, {'T': 64}
+        elif torch.are_deterministic_algorithms_enabled():  # the fastest may differ by run
+            launch, config = last_level, CONFIGS[0].all_kwargs()
         launch[decoders, parts](
             *(x, weight.contiguous(), bias.contiguous(), probabilities),
             main_logits.argmax(0).int(),
@@ -187,7 +190,7 @@ class TritonChain:
             KL=self.kl,
             HARD=hard is not None,
             PRECISION='tf32x3' if exact else 'tf32',
-            **(CONFIGS[0].all_kwargs() if fixed else {}),
+            **config,
         )
         grad, grad_weights, grad_biases = decode_backward(outputs, before, grad)
         grad_weights.append(weights.sum(0).to(weight.dtype))
