@@ -53,6 +53,10 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         UserError: The launcher needs GPUs, or settings exclude each other on several processes.
     """
     config.launcher = launcher
+    strategy = at(config, 'strategy.type')
+    if strategy not in (None, 'SingleDeviceStrategy', 'DDPStrategy'):
+        found = 'gathers parameters in forward alone, and segmentors call methods of their heads'
+        raise UserError(f'strategy.type={strategy}', found, 'no runner_type: Runner trains by DDP')
     wrapper = config.get('optim_wrapper') or {}
     # What makes a backbone, also one in a MultiChannelBackbone, compute its activations again.
     own = ('model.backbone.with_cp', 'model.backbone.backbone.with_cp')

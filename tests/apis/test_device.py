@@ -103,3 +103,10 @@ def test_what_checkpointed_activations_exclude_in_ddp(cct, options, message):
     fit_to_device(config, 'none')  # one process can do both
     with pytest.raises(UserError, match=message):
         fit_to_device(config, 'pytorch')
+
+
+def test_sharded_parameters_are_refused_before_a_training(cct):
+    options = {'runner_type': 'FlexibleRunner', 'strategy.type': 'FSDPStrategy'}
+    with pytest.raises(UserError) as error:
+        prepare_training(str(cct.file), options=options)
+    assert error.value.problems[0].key == 'strategy.type=FSDPStrategy'
