@@ -86,12 +86,10 @@ def import_formatter() -> None:
 
 
 def take_channel_conversion(preprocessor: Any) -> bool:
-    """Takes the swap of channels over from MMSeg's preprocessor, which both families name."""
-    name = '_channel_conversion'
-    if not hasattr(preprocessor, name):  # MMSegmentation 1.2.2
-        name = name.removeprefix('_')
-    swaps = getattr(preprocessor, name)
-    setattr(preprocessor, name, False)
+    """Takes the swap of channels over from MMSeg's preprocessor, whose name for it has changed."""
+    names = ('_channel_conversion', 'channel_conversion')  # the second until 1.2.2
+    swaps = next(getattr(preprocessor, name) for name in names if hasattr(preprocessor, name))
+    preprocessor._channel_conversion = preprocessor.channel_conversion = False
     return swaps
 
 
