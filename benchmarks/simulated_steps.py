@@ -129,6 +129,7 @@ def train(name: str, method: str = '', dtype: str = '', steps: int = 2) -> None:
     for key in ('preflight', 'findings', 'memory_format'):  # which need values
         config.default_hooks.pop(key)
     config.default_hooks.checkpoint = None
+    config.visualizer.vis_backends = []  # whose folder is gone when a step is taken again
     for part in ('val', 'test'):
         config.update({f'{part}_{key}': None for key in ('dataloader', 'cfg', 'evaluator')})
     config.train_cfg = dict(type='IterBasedTrainLoop', max_iters=steps)
