@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 from mmseg_cct.cli.arguments import seed, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import output_file, read_utf8
+from mmseg_cct.utils.files import output_file, read_utf8, remove_parts
+from mmseg_cct.utils.processes import locked_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -167,12 +168,14 @@ def write_splits(
         output_file(path, inputs, overwrite=True)
         if not force and path.exists() and _lines(path) != names:
             raise UserError(path, 'exists and differs', 'a new folder or --force')
-    for path, names in lists.items():
-        if names:
-            write_list(path, names)
-        else:  # no data set takes an empty list
-            path.unlink(missing_ok=True)
-            print(f'{path}: not written, because no image is left')
+    with locked_folder(folder, 'another make_splits'):
+        remove_parts(folder)
+        for path, names in lists.items():
+            if names:
+                write_list(path, names)
+            else:  # no data set takes an empty list
+                path.unlink(missing_ok=True)
+                print(f'{path}: not written, because no image is left')
     for number, split in splits.items():
         print(f'{folder}/{number}_*.txt: {len(split.labeled)} labelled, {len(split.unlabeled)} not')
 

@@ -38,9 +38,11 @@ def touch(folder, *names):
 
 
 def test_from_a_list(folder, capsys):
+    touch(folder, 'out/.123-abcdef.part')  # of a run that was killed
     make('--list', 'names.txt', '-n', 3, 8, '--seed', 5)
     for number in (3, 8):
         assert lists(folder, number) == draw_split(NAMES, number, seed=5)
+    assert len(list((folder / 'out').iterdir())) == 4
     said = 'out/3_*.txt: 3 labelled, 17 not\nout/8_*.txt: 8 labelled, 12 not\n'
     assert capsys.readouterr().out == said
 
