@@ -66,7 +66,7 @@ def test_two_processes_choose_as_one(trained, photos, tmp_path):
     command = 'next_batch', trained.checkpoint, '--images', photos, '--out'
     first, second = outcomes(start_tool(tmp_path, *command, two))
     assert (first[0], second[0]) == (0, 0), first[2] + second[2]
-    assert f'10 of {NUMBER} images' in first[1] and second[1] == ''
+    assert f'10 of {NUMBER} candidates' in first[1] and second[1] == ''
     assert trained.run(*command, one) == 0
     assert (one / 'ranking.csv').read_text() == (two / 'ranking.csv').read_text()
     assert len(list((two / 'scores').iterdir())) == 2

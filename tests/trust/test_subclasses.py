@@ -1,7 +1,6 @@
 """Subclasses of components, registered and named in a config, train as the components do."""
 
 import pytest
-from mmengine.hooks import EarlyStoppingHook
 from mmengine.registry import HOOKS
 from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.registry import DATA_SAMPLERS, DATASETS, MODELS, TRANSFORMS
@@ -10,7 +9,6 @@ from mmseg_cct.apis.predictor import without_annotations
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets import FolderDataset, PairSampler, SemiSegDataset
 from mmseg_cct.engine.hooks import RampUpHook
-from mmseg_cct.errors import UserError
 from mmseg_cct.models import (
     BranchPreprocessor,
     CCTSegmentor,
@@ -19,7 +17,6 @@ from mmseg_cct.models import (
     PSPNeck,
 )
 from mmseg_cct.models.losses import MSEConsistency
-from mmseg_cct.studies.study import study_config
 
 BANK, PAIRS = 'model.auxiliary_head', 'train_dataloader.dataset'
 COMPONENTS = [
@@ -67,12 +64,7 @@ def test_subclasses_train_the_same(cct, method, kept):
     assert logged(cct, 'mine', method) == expected
 
 
-def test_a_prediction_and_a_study_know_a_subclass(cct):
+def test_a_prediction_knows_a_subclass(cct):
     load, pack = dict(type='LoadImageFromFile'), dict(type='PackSegInputs')
     masks = dict(type=registered(TRANSFORMS, LoadAnnotations))
     assert without_annotations([load, masks, pack]) == [load, pack]
-    name = registered(HOOKS, EarlyStoppingHook)
-    cct.config.custom_hooks.append(dict(type=name, monitor='mIoU'))
-    cct.write()
-    with pytest.raises(UserError, match=name):
-        study_config(str(cct.file), {})
