@@ -41,8 +41,8 @@ def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(
         __doc__,
-        epilog='Backbones, and whole models: '
-        + ', '.join(f'{name} ({backbone.title})' for name, backbone in BACKBONES.items()),
+        epilog='Backbones, and whole models:\n'
+        + '\n'.join(f'  {name:20} {backbone.title}' for name, backbone in BACKBONES.items()),
     )
     parser.add_argument('data', help='folder with images, masks and val')
     parser.add_argument(

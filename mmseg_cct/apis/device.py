@@ -82,11 +82,12 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     return config
 
 
-def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
+def fit_workers(config: Config, chosen: Collection[str] = (), trains: bool = True) -> None:
     """Starts no more loading workers than there are cores for them.
 
     On a CPU the network needs cores too, so only half of them load. Keys that the user has set,
-    `chosen`, stay as they are; so do trainings whose images depend on the number of workers.
+    `chosen`, stay as they are; so do trainings whose images depend on the number of workers. Only a
+    run that `trains` says so.
     """
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         is_seeded = is_a(at(config, 'train_dataloader.dataset'), DATASETS, *_SEEDED)
@@ -100,7 +101,7 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
         if key in chosen or (split == 'train' and not is_seeded):
             continue
         if loader.get('num_workers', 0) > most:
-            if split == 'train':
+            if split == 'train' and trains:
                 say(
                     f'{key} reduced from {loader.num_workers} to {most} ({cores} usable cores); '
                     'results do not change'

@@ -14,7 +14,7 @@ import torch.distributed
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook
-from mmengine.logging import MMLogger
+from mmengine.logging import MessageHub, MMLogger
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
@@ -172,5 +172,12 @@ class _FirstBatch(Hook):
 
 
 def console_filter(record: logging.LogRecord) -> bool:
-    """Tells what a user needs from what is worth keeping in the file."""
-    return not str(record.msg).startswith(_FOR_THE_FILE)
+    """Tells what a user needs from what is worth keeping in the file.
+
+    Of a training's tables of IoU by class that is the last one.
+    """
+    line = str(record.msg)
+    if line.startswith('\n+--') and '| Class |' in line:
+        progress = MessageHub.get_current_instance().runtime_info
+        return progress.get('iter', 0) + 1 >= progress.get('max_iters', 0)
+    return not line.startswith(_FOR_THE_FILE)

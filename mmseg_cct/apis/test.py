@@ -75,7 +75,7 @@ def prepare_test(
         _draw_predictions(config, show, show_dir, wait_time)
     if out is not None:
         _write_predictions(config, out)
-    fit_workers(config, options or {})
+    fit_workers(config, options or {}, trains=False)
     return fit_to_device(config, launcher)
 
 

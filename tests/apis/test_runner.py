@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.logging import MessageHub
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
@@ -93,4 +94,12 @@ def test_ctrl_c_says_how_a_training_goes_on(saved, resume, goes_on, monkeypatch)
 )
 def test_the_screen_is_spared_what_is_for_the_file(line, shown):
     record = logging.makeLogRecord(dict(msg=line))
+    assert console_filter(record) == shown
+
+
+@pytest.mark.parametrize(('iteration', 'shown'), [(0, False), (9, True)])
+def test_of_the_tables_of_classes_the_screen_has_the_last(iteration, shown):
+    hub = MessageHub.get_instance(f'tables{iteration}')  # the current one
+    hub.update_info_dict(dict(iter=iteration, max_iters=10))
+    record = logging.makeLogRecord(dict(msg='\n+-------+\n| Class |  IoU  |\n+-------+'))
     assert console_filter(record) == shown
