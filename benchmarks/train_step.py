@@ -139,7 +139,7 @@ def _plugin_step(
     optim_cfg = copy.deepcopy(config.optim_wrapper)
     mixed = {'bfloat16', 'float16'} & {options.dtype, *settings}
     if mixed and options.device == 'cpu':
-        optim_cfg['type'] = 'CPUAmpOptimWrapper'
+        optim_cfg['type'] = 'BFloat16OptimWrapper'
     elif mixed:
         optim_cfg.update(type='AmpOptimWrapper', dtype=mixed.pop())
     if 'merged' in settings:

@@ -33,8 +33,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--amp',
         action='store_true',
-        help='mixed precision: float16 with loss scaling on a GPU (bfloat16: --cfg-options '
-        'optim_wrapper.dtype=bfloat16), bfloat16 on a CPU',
+        help='mixed precision: bfloat16; on GPUs before Ampere float16 with loss scaling',
     )
     parser.add_argument(
         '--auto-scale-lr',

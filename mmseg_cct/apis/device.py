@@ -19,6 +19,8 @@ from mmseg_cct.utils.processes import cores_of_process
 # Data sets whose images do not depend on the number of workers: their sampler draws all seeds.
 _SEEDED = (SemiSegDataset, MultiDomainDataset)
 
+_BFLOAT16 = 'BFloat16OptimWrapper'
+
 
 def default_device() -> str:
     """Returns the GPU of this process's rank on this machine, or the CPU if there is none."""
@@ -41,9 +43,19 @@ def enable_amp(config: Config) -> None:
     """Enables mixed precision in a config for training, in place, or raises a `UserError`."""
     kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
     if kind == 'OptimWrapper':
-        config.optim_wrapper.update(type='AmpOptimWrapper', loss_scale='dynamic')
-    elif kind not in ('AmpOptimWrapper', 'CPUAmpOptimWrapper'):
+        # float16 needs a loss scaler, for which the host waits in every step
+        scaled = dict(type='AmpOptimWrapper', loss_scale='dynamic')
+        config.optim_wrapper.update(dict(type=_BFLOAT16) if _has_bfloat16() else scaled)
+    elif kind not in ('AmpOptimWrapper', _BFLOAT16):
         raise UserError('--amp', f'optim_wrapper.type is {kind}', 'OptimWrapper')
+
+
+def _has_bfloat16() -> bool:
+    """Whether the device computes in bfloat16, as GPUs do from Ampere on; CPUs do, if slowly."""
+    device = get_device()
+    if device != 'cuda':
+        return device == 'cpu'
+    return torch.cuda.get_device_capability() >= (8, 0) or torch.version.hip is not None
 
 
 def fit_to_device(config: Config, launcher: str) -> Config:
@@ -70,7 +82,7 @@ def fit_to_device(config: Config, launcher: str) -> Config:
             loader.setdefault('pin_memory', True)
         return config
     if wrapper.get('type') == 'AmpOptimWrapper':
-        wrapper['type'] = 'CPUAmpOptimWrapper'
+        wrapper['type'] = _BFLOAT16
         for key in ('loss_scale', 'dtype', 'use_fsdp'):
             wrapper.pop(key, None)
     if launcher == 'none':

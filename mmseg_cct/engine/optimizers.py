@@ -1,4 +1,4 @@
-"""Mixed precision on the CPU, and one parameter group per learning rate and weight decay."""
+"""Mixed precision in bfloat16, and one parameter group per learning rate and weight decay."""
 
 import logging
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from mmengine.device import get_device
 from mmengine.logging import MMLogger
 from mmengine.optim import DefaultOptimWrapperConstructor, OptimWrapper
 from mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS, OPTIM_WRAPPERS
@@ -109,25 +110,27 @@ def _without_lines_of_parameters() -> Iterator[None]:
 
 
 @OPTIM_WRAPPERS.register_module()
-class CPUAmpOptimWrapper(OptimWrapper):
-    """Computes the losses under `torch.autocast('cpu', bfloat16)`.
+class BFloat16OptimWrapper(OptimWrapper):
+    """Computes the losses under autocast to bfloat16, on a CPU or a GPU.
 
-    bfloat16 has float32's range, so no loss scaling is needed. The arguments are `OptimWrapper`'s.
-    Warns if oneDNN cannot compute in bfloat16 on this CPU (x86 before AVX-512).
+    bfloat16 has float32's range, so no loss scaling is needed: the host waits for no scaler to look
+    at the gradients. The arguments are `OptimWrapper`'s. Warns if oneDNN cannot compute in bfloat16
+    on this CPU (x86 before AVX-512).
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if not _computes_bfloat16():
+        self.device = get_device()
+        if self.device == 'cpu' and not _computes_bfloat16():
             warn(
-                'optim_wrapper.type: CPUAmpOptimWrapper (--amp) on a CPU without bfloat16, where a '
-                'step takes some ten times as long; expected OptimWrapper (no --amp)'
+                'optim_wrapper.type: BFloat16OptimWrapper (--amp) on a CPU without bfloat16, where '
+                'a step takes some ten times as long; expected OptimWrapper (no --amp)'
             )
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
         """Adds autocasting to what `OptimWrapper` does around the forward pass."""
-        with super().optim_context(model), torch.autocast('cpu', dtype=torch.bfloat16):
+        with super().optim_context(model), torch.autocast(self.device, dtype=torch.bfloat16):
             yield
 
 

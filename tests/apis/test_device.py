@@ -47,9 +47,12 @@ def test_workers_are_no_more_than_cores_for_them(machine, workers, monkeypatch):
 @pytest.mark.parametrize('device', ['cpu', 'cuda'])
 def test_what_the_device_decides_unless_the_config_has_its_own_way(cct, monkeypatch, device):
     monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: device)
-    wrapper = prepare_training(str(cct.file), amp=True).optim_wrapper
-    assert wrapper.type == dict(cpu='CPUAmpOptimWrapper', cuda='AmpOptimWrapper')[device]
-    assert ('loss_scale' in wrapper) == (device == 'cuda')
+    for capability in ((7, 5), (8, 0)):  # Turing, Ampere
+        monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda own=capability: own)
+        wrapper = prepare_training(str(cct.file), amp=True).optim_wrapper
+        is_scaled = device == 'cuda' and capability < (8, 0)
+        assert wrapper.type == ('AmpOptimWrapper' if is_scaled else 'BFloat16OptimWrapper')
+        assert ('loss_scale' in wrapper) == is_scaled
     config = fit_to_device(load_config(str(cct.file), {}), 'none')
     assert config.train_dataloader.get('pin_memory') is (True if device == 'cuda' else None)
     config.train_dataloader.pin_memory = False

@@ -7,7 +7,7 @@ from mmengine.logging import MMLogger
 from mmengine.optim import build_optim_wrapper
 from torch import nn
 
-from mmseg_cct.engine.optimizers import CPUAmpOptimWrapper
+from mmseg_cct.engine.optimizers import BFloat16OptimWrapper
 
 CUSTOM_KEYS = {'0.': dict(lr_mult=0.1), '2.': dict(lr_mult=0.1, decay_mult=0.0)}
 
@@ -103,7 +103,7 @@ def test_the_factor_of_the_auxiliary_decoders_is_on_top_of_their_rule(rules, rat
 
 def test_autocast_covers_the_forward_pass_only():
     model = torch.nn.Linear(4, 4)
-    wrapper = CPUAmpOptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1))
+    wrapper = BFloat16OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1))
     with wrapper.optim_context(model):
         inside = model(torch.ones(1, 4))
     assert inside.dtype is torch.bfloat16
@@ -116,6 +116,6 @@ def test_autocast_covers_the_forward_pass_only():
 def test_a_cpu_without_bfloat16_is_told_of_the_slow_step(monkeypatch, messages, has_bfloat16):
     module = 'mmseg_cct.engine.optimizers'
     monkeypatch.setattr(f'{module}._computes_bfloat16', lambda: has_bfloat16)
-    CPUAmpOptimWrapper(torch.optim.SGD([torch.zeros(1)], lr=0.1))
+    BFloat16OptimWrapper(torch.optim.SGD([torch.zeros(1)], lr=0.1))
     assert len(messages) == (not has_bfloat16)
     assert all('expected OptimWrapper (no --amp)' in line for line in messages)

@@ -129,7 +129,7 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_both(pair):
     'options',
     [
         ['activation_checkpointing=[backbone]'],
-        ['optim_wrapper.accumulative_counts=2', 'optim_wrapper.type=CPUAmpOptimWrapper'],
+        ['optim_wrapper.accumulative_counts=2', 'optim_wrapper.type=BFloat16OptimWrapper'],
     ],
 )
 def test_options_that_touch_the_backward_pass_work_on_two_ranks(pair, options):
