@@ -73,7 +73,7 @@ def _blocks(labels: Mapping[str, frozenset[int]], length: int) -> list[tuple[str
         scene_of = dict.fromkeys(ordered, '')
     return [
         (scene, part.tolist())
-        for scene, names in groupby(ordered, key=scene_of.get)
+        for scene, names in groupby(ordered, key=lambda name: scene_of[name])
         for frames in [np.array(list(names))]
         for part in np.array_split(frames, -(-len(frames) // length))
     ]

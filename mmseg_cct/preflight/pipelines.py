@@ -73,7 +73,8 @@ def warn_of_filled_masks(dataset: Any) -> None:
     for leaf in leaf_datasets(dataset):
         classes = (getattr(leaf, 'metainfo', None) or {}).get('classes') or ()
         for transform in transforms_of(leaf):
-            padded = getattr(transform, 'pad_val', None)
+            settings = getattr(transform, 'pad_cfg', None) or {}  # of a CenterCrop
+            padded = getattr(transform, 'pad_val', settings.get('pad_val'))
             for key, value in (
                 ('seg_pad_val', getattr(transform, 'seg_pad_val', None)),
                 ('seg_fill_in', getattr(transform, 'seg_fill_in', None)),

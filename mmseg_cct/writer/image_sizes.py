@@ -49,9 +49,10 @@ def choose_sizes(
     shown = f'{size[0]}x{size[1]}'
     if scale < 1 and thin and not asked and may_window:
         sides, size, scale = size[::-1], fitted(images, stride, max(images)), 1.0
-        windows = dict(mode='slide', crop_size=sides, stride=tuple(2 * side // 3 for side in sides))
-        steps = zip(images[::-1], sides, windows['stride'])
-        down, across = (ceil(max(whole - own, 0) / step) + 1 for whole, own, step in steps)
+        steps = 2 * sides[0] // 3, 2 * sides[1] // 3
+        windows = dict(mode='slide', crop_size=sides, stride=steps)
+        overlapping = zip(images[::-1], sides, steps)
+        down, across = (ceil(max(whole - own, 0) / step) + 1 for whole, own, step in overlapping)
         notes.append(
             f'at {shown}, thin objects would disappear ({", ".join(thin[:_NAMED])}), so the config '
             f'trains on crops at full size and predicts {down * across} windows an image; faster: '

@@ -168,7 +168,10 @@ def read_mask(
     with named_if_unreadable(path, 'mask'):
         with open_image(path, backend_args) as image:
             kind = image.format
-            pages = pages_of_tiff(image.fp) if kind == 'TIFF' else getattr(image, 'n_frames', 1)
+            if kind == 'TIFF':
+                pages = pages_of_tiff(image.fp)  # type: ignore[attr-defined]
+            else:
+                pages = getattr(image, 'n_frames', 1)
             image.seek(0)
             ids, mode = np.array(image), image.mode
             orientation = image.getexif().get(ORIENTATION, 1)

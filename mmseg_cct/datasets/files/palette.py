@@ -69,7 +69,8 @@ def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
 def _other_colours() -> Iterator[Colour]:
     """Yields matplotlib's colours of categories, then, as for more than 60 classes, any."""
     for name in ('tab20', 'tab20b', 'tab20c'):
-        rgb = (255 * np.array(matplotlib.colormaps[name].colors)).round().astype(int).tolist()
+        listed = matplotlib.colormaps[name].colors  # type: ignore[attr-defined]
+        rgb = (255 * np.array(listed)).round().astype(int).tolist()
         yield from map(tuple, rgb[::2] + rgb[1::2])  # the strong ones, then their light shades
     generator = np.random.default_rng(0)
     while True:
