@@ -123,17 +123,3 @@ def value_problems(config: Any) -> Iterator[Problem]:
     if test.get('mode') == 'slide' and any(stride > crop for crop, stride in sides):
         found = f'windows of {tuple(test["crop_size"])} leave gaps'
         yield Problem(f'model.test_cfg.stride={tuple(test["stride"])}', found, 'crop_size at most')
-    yield from _class_weight_problems(config)
-
-
-def _class_weight_problems(config: Any) -> Iterator[Problem]:
-    for key, given in settings_of(config.get('model'), 'model'):
-        place, _, name = key.rpartition('.')
-        if name != 'class_weight' or not isinstance(given, (list, tuple)):
-            continue
-        num_classes = None
-        while place and num_classes is None:  # of the nearest enclosing part that has them
-            num_classes = at(config, f'{place}.num_classes')
-            place = place.rpartition('.')[0]
-        if isinstance(num_classes, int) and len(given) != num_classes:
-            yield Problem(key, f'{len(given)} weights', f'{num_classes}, one per class')

@@ -17,7 +17,7 @@ def unwrap_model(model: nn.Module) -> nn.Module:
 
 
 @contextmanager
-def undisturbed(model: nn.Module, seed: int) -> Iterator[None]:
+def eval_sandbox(model: nn.Module, seed: int) -> Iterator[None]:
     """Runs the body seeded, in evaluation mode, without gradients; restores modes and generators.
 
     The whole model must be on one device.

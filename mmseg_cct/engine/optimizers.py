@@ -30,7 +30,7 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     or `differentiable`. The log lists the groups in one line instead of every option of every
     parameter. The updates are those of mmengine's constructor, whose arguments it takes;
     `paramwise_cfg` may also hold `auxiliary_lr_mult`, a factor for the learning rate of the
-    auxiliary decoders. `tools/train.py` uses it if the config names no constructor.
+    auxiliary decoders. The shipped schedules name it.
     """
 
     def __init__(self, optim_wrapper_cfg: dict, paramwise_cfg: dict | None = None) -> None:

@@ -18,7 +18,7 @@ from mmseg.evaluation import IoUMetric
 from mmseg_cct.datasets.files.images import image_size
 from mmseg_cct.datasets.leaves import image_loader, infos_of, leaf_datasets
 from mmseg_cct.engine.metrics import ClassIoUMetric, MultiDomainIoUMetric
-from mmseg_cct.engine.models import undisturbed, unwrap_model
+from mmseg_cct.engine.models import eval_sandbox, unwrap_model
 from mmseg_cct.errors import Problem, raise_problems
 from mmseg_cct.utils.library_errors import library_errors_as_one_line as _explained
 from mmseg_cct.utils.log import only_warnings
@@ -39,7 +39,7 @@ def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
     metrics = list(getattr(evaluator, 'metrics', ()))
     raise_problems(metric_problems(metrics, 'val_evaluator'))
     names: list[str] | None = []
-    with undisturbed(unwrap_model(runner.model), seed=0):
+    with eval_sandbox(unwrap_model(runner.model), seed=0):
         for key, images in _first_batches(dataset, runner.val_dataloader.batch_size or 1):
             found = _rehearse_batch(runner, metrics, images, key, absent)
             names = None if names is None or found is None else [*names, *found]

@@ -70,12 +70,3 @@ def test_a_sliding_window_has_a_size_and_a_stride():
     config.model.test_cfg.stride = (0, 8)
     (problem,) = value_problems(config)
     assert str(problem) == 'model.test_cfg.stride=(0, 8): expected height and width, or None'
-
-
-def test_class_weights_are_those_of_the_nearest_head():
-    heads = [dict(num_classes=2, losses=[dict(class_weight=[1.0, 2.0])])] * 2
-    heads.append(dict(loss=dict(class_weight=[1.0])))
-    config = Config(dict(model=dict(num_classes=3, heads=heads)))
-    (problem,) = value_problems(config)
-    key = 'model.heads.2.loss.class_weight'
-    assert str(problem) == f'{key}: 1 weights; expected 3, one per class'

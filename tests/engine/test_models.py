@@ -8,7 +8,7 @@ import torch
 from mmengine.registry import MODEL_WRAPPERS
 from torch import nn
 
-from mmseg_cct.engine.models import undisturbed, unwrap_model
+from mmseg_cct.engine.models import eval_sandbox, unwrap_model
 
 
 def draws():
@@ -19,7 +19,7 @@ def test_a_seed_gives_the_same_draws_everywhere():
     model, drawn = nn.Linear(1, 1), []
     for noise in (1, 2):
         torch.manual_seed(noise)
-        with undisturbed(model, 3):
+        with eval_sandbox(model, 3):
             drawn.append(draws())
     assert drawn[0] == drawn[1]
 
@@ -27,7 +27,7 @@ def test_a_seed_gives_the_same_draws_everywhere():
 def test_it_is_undone_after_an_error_too():
     model = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1).eval())
     states = random.getstate(), torch.get_rng_state()
-    with pytest.raises(ZeroDivisionError), undisturbed(model, 3):
+    with pytest.raises(ZeroDivisionError), eval_sandbox(model, 3):
         draws()
         assert not torch.is_grad_enabled() and not model.training
         raise ZeroDivisionError

@@ -18,7 +18,7 @@ from mmengine.runner import Runner
 from mmseg_cct.datasets.files.images import as_rgb
 from mmseg_cct.datasets.samplers import PairDraw
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
-from mmseg_cct.engine.models import undisturbed, unwrap_model
+from mmseg_cct.engine.models import eval_sandbox, unwrap_model
 from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
 from mmseg_cct.engine.visualization.label_maps import class_legend, paint
 from mmseg_cct.errors import UserError
@@ -80,7 +80,7 @@ class UnlabeledVisualizationHook(Hook):
         if not due or not is_main_process():
             return
         model = unwrap_model(runner.model)
-        with undisturbed(model, self.seed):
+        with eval_sandbox(model, self.seed):
             for index, item in enumerate(self.items):
                 classes, palette = self.meta['classes'], self.meta['palette']
                 picture = draw_predictions(*predict(model, item), classes, palette)

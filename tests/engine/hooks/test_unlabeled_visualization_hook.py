@@ -14,7 +14,7 @@ from mmseg.structures import SegDataSample
 
 from mmseg_cct.engine.hooks import UnlabeledVisualizationHook, unlabeled_visualization_hook
 from mmseg_cct.engine.hooks.unlabeled_visualization_hook import draw_predictions, predict
-from mmseg_cct.engine.models import undisturbed
+from mmseg_cct.engine.models import eval_sandbox
 from mmseg_cct.errors import UserError
 
 PALETTE = [[10, 20, 30], [200, 0, 0], [0, 200, 0]]
@@ -93,7 +93,7 @@ def test_predictions_have_the_images_size_whatever_its_padding():
         inputs=torch.randint(0, 256, (3, *size), dtype=torch.uint8),
         data_samples=SegDataSample(metainfo=dict(img_shape=size)),
     )
-    with undisturbed(model, 0):
+    with eval_sandbox(model, 0):
         image, main, auxiliary = predict(model, item)
         again = predict(model, item)[2]
     assert image.shape == (*size, 3) and main.shape == size
