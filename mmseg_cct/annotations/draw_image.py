@@ -68,7 +68,10 @@ class Drawer(NamedTuple):
             self._tell('boxes that bound shapes, not drawn', annotated, len(bounding))
         shapes = [part for part in parts if isinstance(part, Shape)]
         left_out = [part for part in parts if isinstance(part, LeftOut)]
-        self._tell_left_out(annotated, left_out, bool(shapes))
+        fate = 'ignored within its extent' if shapes else 'unlabelled'
+        for part in left_out:
+            more = '; --boxes fill draws it' if part.is_box and not self.fill_boxes else ''
+            self._tell(f'{part.kind}, {fate}{more}', annotated)
         if not (shapes or (self.empty and annotated.is_done and not left_out)):
             return None
         if orientation > 1:
@@ -109,14 +112,6 @@ class Drawer(NamedTuple):
     def _tell(self, what: str, annotated: AnnotatedImage, number: int = 1) -> None:
         if number:
             self.told[what][annotated.name] += number
-
-    def _tell_left_out(
-        self, annotated: AnnotatedImage, left_out: Sequence[LeftOut], has_mask: bool
-    ) -> None:
-        fate = 'ignored within its extent' if has_mask else 'unlabelled'
-        for part in left_out:
-            more = '; --boxes fill draws it' if part.is_box and not self.fill_boxes else ''
-            self._tell(f'{part.kind}, {fate}{more}', annotated)
 
     def _ids(self, shapes: Sequence[Shape]) -> dict[str, int]:
         ids, background = self.table.ids, self.table.background

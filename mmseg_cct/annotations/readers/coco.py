@@ -89,17 +89,15 @@ class _File(NamedTuple):
     def of(cls, source: Source, file: str) -> '_File':
         content = source.json(file)
         images, parts_of = _by_id(content['images'], 'image'), defaultdict(list)
-        is_panoptic = False
         for annotation in content['annotations']:
             if (image := str(annotation['image_id'])) not in images:
                 found = f'annotation {annotation.get("id")}: image_id={image}'
                 raise UserError(found, '', 'the id of an image')
             parts_of[image].append(annotation)
-            is_panoptic |= 'segments_info' in annotation
-        pictures = _pictures(source, file) if is_panoptic else {}
-        for each in content['annotations'] if is_panoptic else ():
-            if picture := pictures.get(posixpath.basename(each['file_name'])):
-                source.masks.add(picture)
+        panoptic = [each for each in content['annotations'] if 'segments_info' in each]
+        pictures = _pictures(source, file) if panoptic else {}
+        named = {posixpath.basename(each['file_name']) for each in panoptic}
+        source.masks |= {pictures[name] for name in named & pictures.keys()}
         # Label Studio multiplies shares of the image as shown by the sides as stored.
         author = (content.get('info') or {}).get('contributor')
         return cls(

@@ -3,6 +3,7 @@
 import base64
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -21,6 +22,7 @@ from .geometry import box, ellipse, points_of
 from .geometry import region as region_of
 
 TITLE = 'Label Studio JSON'
+_NOBODY: dict[str, Any] = dict(result=[])  # the annotation of a task that has none
 _REGIONS = 'rectangle', 'polygon', 'ellipse', 'brush', 'bitmask'
 _NO_REGIONS = 'keypoint', 'vector'
 # What is said of an image or a region; all else was drawn. `labels` names a region of its own id.
@@ -48,18 +50,15 @@ def read(source: Source) -> Annotations:
     files = {name: source.json(name) for name in _files(source)}
 
     def names_of(task: dict) -> Iterator[str]:
-        results = _annotations(task)[-1]['result']
-        for names in _labels(results).values():
-            yield from names
+        return chain.from_iterable(_labels(_annotations(task)[-1]['result']).values())
 
-    classes = class_names((task for tasks in files.values() for task in tasks), names_of)
-    images = (
-        attempt(f'{source.place(name)}: task {number}', _image, task, place)
+    classes = class_names(chain.from_iterable(files.values()), names_of)
+    places = [
+        (f'{source.place(name)}: task {task.get("id") if isinstance(task, dict) else index}', task)
         for name, tasks in files.items()
         for index, task in enumerate(tasks)
-        for number in [task.get('id', index) if isinstance(task, dict) else index]
-        for place in [f'{source.place(name)}: task {number}']
-    )
+    ]
+    images = (attempt(place, _image, task, place) for place, task in places)
     return Annotations(classes, images)
 
 
@@ -75,14 +74,10 @@ def _image(task: dict, place: str) -> AnnotatedImage:
     if len(sizes) > 1:
         raise UserError('original_width, original_height', f'{sizes}', 'one size')
     size = sizes.pop() if sizes else None
-    not_counted = sum(bool(each['result']) for each in others)
-    parts = _parts(results, size or (0, 0), not_counted)
+    rivals = sum(bool(each['result']) for each in others)
+    parts = _parts(results, size or (0, 0), rivals)
     name = _name(task['data'], {each.get('to_name') for each in results})
-    is_done = last is not _NOBODY and not not_counted
-    return AnnotatedImage(name, size, parts, place, is_done=is_done)
-
-
-_NOBODY: dict[str, Any] = dict(result=[])
+    return AnnotatedImage(name, size, parts, place, is_done=last is not _NOBODY and not rivals)
 
 
 def _annotations(task: dict) -> list[dict]:
@@ -103,7 +98,7 @@ def _labels(results: list[dict]) -> dict[object, list[str]]:
     return labels
 
 
-def _parts(results: list[dict], size: tuple[int, int], others: int) -> Iterator[Part]:
+def _parts(results: list[dict], size: tuple[int, int], rivals: int) -> Iterator[Part]:
     labels, seen = _labels(results), set()
     for index, each in enumerate(results):
         key, kind = each.get('id', index), each['type'].removesuffix('labels')
@@ -113,14 +108,12 @@ def _parts(results: list[dict], size: tuple[int, int], others: int) -> Iterator[
             if kind not in (*_REGIONS, *_NO_REGIONS):
                 raise UserError(f'type {each["type"]!a}', '', 'a region, a keypoint or a choice')
             if each.get('image_rotation'):
-                raise UserError(
-                    f'image_rotation={each["image_rotation"]}', '', 'the image as it is'
-                )
+                raise UserError(f'image_rotation={each["image_rotation"]}', '', '0')
             if key not in seen:  # two controls may label one region
                 seen.add(key)
                 yield _part(kind, each['value'], size, sorted({*labels[key]}))
-    if others:
-        yield Note('other annotations of a task, not drawn', others)
+    if rivals:
+        yield Note('other annotations of a task, not drawn', rivals)
 
 
 def _part(kind: str, value: dict, size: tuple[int, int], labels: list[str]) -> Shape | LeftOut:
@@ -159,12 +152,9 @@ def _part(kind: str, value: dict, size: tuple[int, int], labels: list[str]) -> S
 
 def _name(data: dict, tags: set[object]) -> str:
     """Finds the image of a task; among several, that which has the name of the results' tag."""
-    found = {
-        key: name
-        for key, value in data.items()
-        if isinstance(value, str) and (name := _path(value))
-    }
-    names = [name for key, name in found.items() if key in tags] or list(found.values())
+    found = {key: _path(value) for key, value in data.items() if isinstance(value, str)}
+    of_tags = [name for key, name in found.items() if name and key in tags]
+    names = of_tags or list(filter(None, found.values()))
     if len(names) != 1:
         expected = 'one image a task' if names else f'one of {", ".join(IMAGE_SUFFIXES)}'
         raise UserError('data', f'{len(names)} paths of images', expected)

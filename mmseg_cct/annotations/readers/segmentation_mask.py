@@ -50,7 +50,12 @@ def read(source: Source) -> Annotations:
         names = [label.strip() for label in names if label.strip() not in ('', '__ignore__')]
         colours = {label: voc_colour(index) for index, label in enumerate(names)}
     require_distinct(colours)
-    meanings = {label: _meaning(label, colour) for label, colour in colours.items()}
+    meanings: dict[str, str | None] = {label: label for label in colours}
+    for label, colour in colours.items():
+        if colour == VOID and means_ignored(label):
+            meanings[label] = _IGNORED
+        elif colour == _BLACK and is_background(label):
+            meanings[label] = None
     classes = {label: colours[label] for label, meaning in meanings.items() if meaning}
     by_colour = {0: None, TRANSPARENT: None, code_of(VOID): _IGNORED}
     by_colour |= {code_of(colours[label]): meaning for label, meaning in meanings.items()}
@@ -67,12 +72,6 @@ def require_distinct(colours: Mapping[str, Colour]) -> None:
         if (other := owners.setdefault(colour, label)) != label:
             found = f'both of colour {colour_of(code_of(colour))}'
             raise UserError(f'classes {other} and {label}', found, 'a colour for each')
-
-
-def _meaning(label: str, colour: Colour) -> str | None:
-    if colour == VOID and means_ignored(label):
-        return _IGNORED
-    return None if colour == _BLACK and is_background(label) else label
 
 
 def _masks(source: Source) -> list[str]:
