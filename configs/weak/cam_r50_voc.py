@@ -1,13 +1,12 @@
 # The classifier for PASCAL VOC 2012: image-level labels from its XML files, for the 1464 images
 # with masks and the 9118 without. The lists are those of tools/make_splits.py. Paths are relative
 # to the project root.
-from os import path as osp
 
 _base_ = '../_base_/classifier.py'
 
 voc_root = 'data/VOCdevkit/VOC2012'
 # absolute, because mmpretrain joins a list's path to the data root
-split_dir = osp.abspath('data/splits/voc')
+split_dir = __import__('os').path.abspath('data/splits/voc')
 
 model = dict(
     backbone=dict(

@@ -1,7 +1,6 @@
 # CamVid, 11 classes, trained on crops of 360×480 of images scaled by 0.5 to 2, tested on whole
 # images at their own 360×480; validated on `val`, tested on `test`. Its lists of labelled and
 # unlabelled training images are in `_base_/splits`.
-from os import path as osp
 
 _base_ = './pairs.py'
 data_root = 'data/camvid'
@@ -51,7 +50,7 @@ train_dataloader = dict(
     batch_size=10,
     dataset=dict(
         # absolute, so that a config in another project can build on this one
-        split_dir=osp.normpath('{{ fileDirname }}/../splits/camvid'),
+        split_dir=__import__('os').path.normpath('{{ fileDirname }}/../splits/camvid'),
         labeled=dict(
             **camvid,
             data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),

@@ -1,10 +1,9 @@
 # CamVid and IDD Lite, trained on small crops: for a CPU.
-# (import_module, because mmengine would take `import mmengine` for a lazy-import config)
-from importlib import import_module
+# (no import statement: mmengine would take it for a lazy-import config)
 
 _base_ = './multi_domain.py'
 
-__load = import_module('mmengine').Config.fromfile
+__load = __import__('mmengine').Config.fromfile
 __domains = dict(
     camvid=__load('{{ fileDirname }}/../domains/camvid_180x240.py'),
     idd=__load('{{ fileDirname }}/../domains/idd_lite.py'),

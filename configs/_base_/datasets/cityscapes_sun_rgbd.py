@@ -1,10 +1,9 @@
 # Cityscapes and SUN RGB-D: no class in common.
-# (import_module, because mmengine would take `import mmengine` for a lazy-import config)
-from importlib import import_module
+# (no import statement: mmengine would take it for a lazy-import config)
 
 _base_ = './multi_domain.py'
 
-__load = import_module('mmengine').Config.fromfile
+__load = __import__('mmengine').Config.fromfile
 __domains = dict(
     cityscapes=__load('{{ fileDirname }}/../domains/cityscapes.py'),
     sun=__load('{{ fileDirname }}/../domains/sun_rgbd.py'),

@@ -1,7 +1,6 @@
 # IDD Lite, 7 classes, a folder data set: trained on crops of 112×160 of images scaled by 0.5 to 2,
 # tested on whole images at their own 227×320. Its test images have no masks, so `val` is also
 # the test set. The lists are in `_base_/splits`.
-from os import path as osp
 
 _base_ = './pairs.py'
 classes = (
@@ -62,7 +61,7 @@ train_dataloader = dict(
     num_workers=2,
     dataset=dict(
         # absolute, so that a config in another project can build on this one
-        split_dir=osp.normpath('{{ fileDirname }}/../splits/idd_lite'),
+        split_dir=__import__('os').path.normpath('{{ fileDirname }}/../splits/idd_lite'),
         labeled=dict(
             **folder,
             image_dir='images/train',

@@ -1,6 +1,5 @@
 # CamVid as one of several domains, at its own 360×480 without augmentation. Its lists
 # are in `_base_/splits`. Names that begin with `__` stay in this file.
-from os import path as osp
 
 __height, __width = 360, 480
 __load, __load_masks = [dict(type='LoadImageFromFile')], [dict(type='LoadAnnotations')]
@@ -19,7 +18,7 @@ model = dict(
 train = dict(
     type='SemiSegDataset',
     # absolute, so that a config in another project can build on this one
-    split_dir=osp.normpath('{{ fileDirname }}/../splits/camvid'),
+    split_dir=__import__('os').path.normpath('{{ fileDirname }}/../splits/camvid'),
     labeled=dict(
         **__set,
         data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),

@@ -1,11 +1,8 @@
 # CamVid at half its size, trained on crops of 120×160, as one of several domains: for a CPU.
 # Names that begin with `__` stay in this file.
-# (import_module, because mmengine would take `import mmengine` for a lazy-import config)
-from importlib import import_module
+# (no import statement: mmengine would take it for a lazy-import config)
 
-__data = import_module('mmengine').Config.fromfile(
-    '{{ fileDirname }}/../datasets/camvid_180x240.py'
-)
+__data = __import__('mmengine').Config.fromfile('{{ fileDirname }}/../datasets/camvid_180x240.py')
 
 model = dict(
     data_preprocessor=dict(size=__data.crop_size),

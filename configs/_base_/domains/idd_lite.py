@@ -1,10 +1,9 @@
 # IDD Lite, 7 classes, trained on crops of 112×160, as one of several domains: for a CPU.
 # Names that begin with `__` stay in this file.
-# (import_module, because mmengine would take `import mmengine` for a lazy-import config)
-from importlib import import_module
+# (no import statement: mmengine would take it for a lazy-import config)
 
 __file = '{{ fileDirname }}/../datasets/idd_lite.py'
-__data = import_module('mmengine').Config.fromfile(__file)
+__data = __import__('mmengine').Config.fromfile(__file)
 
 model = dict(
     data_preprocessor=dict(size=__data.crop_size),
