@@ -17,7 +17,7 @@ try:
     from . import datasets, engine, models, preflight
     from .config.load import register_packages
     from .engine.safe_loading import register_safe_loaders
-except RuntimeError as error:
+except (RuntimeError, ModuleNotFoundError) as error:
     explanation = explain_import_failure(error)
     if explanation is None:
         raise

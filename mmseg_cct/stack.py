@@ -101,7 +101,12 @@ def compilation_test() -> Callable[[], bool]:
 
 
 def explain_import_failure(error: BaseException) -> str | None:
-    """Names the command that fixes a failed import of torchvision; None for other errors."""
+    """Says how to fix a failed import of torchvision or mmcv; None for other errors."""
+    if 'mmcv._ext' in str(error):  # MMSegmentation 1.2.2 imports them, whatever the model
+        return (
+            'mmseg_cct: mmcv was built without its operators, which mmsegmentation needs; run: '
+            "pip install --force-reinstall mmcv==2.1.0 with OpenMMLab's wheels (docs/install.md)"
+        )
     if _TORCHVISION_FAILURE not in str(error):
         return None
     return _torchvision_line('its compiled operators do not load with this torch build')

@@ -128,6 +128,8 @@ def test_torchvision_operators_that_do_not_load_are_explained(installed):
     line = explain_import_failure(RuntimeError('operator torchvision::nms does not exist'))
     assert 'torchvision 0.28.0 does not match torch 2.13.0+cpu' in line
     assert line.endswith('torchvision --index-url https://download.pytorch.org/whl/cpu')
+    line = explain_import_failure(ModuleNotFoundError("No module named 'mmcv._ext'"))
+    assert 'mmcv was built without its operators' in line
     assert explain_import_failure(RuntimeError('something else')) is None
 
 
