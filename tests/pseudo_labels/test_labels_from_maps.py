@@ -44,12 +44,6 @@ def test_labels_grow_to_the_edge_of_the_object(scene, crf):
         assert (after[:, :30] == 3).all() and (after[:, 30:] == rest).all()
 
 
-def test_an_isolated_label_gives_way_to_its_surroundings(scene, crf):
-    image, maps = scene
-    maps[:, :, :30] = maps[:, 20, 50] = 1.0
-    assert refined_labels(image, maps, (3,), 0, DEFAULT, crf)[20, 50] == 0
-
-
 def test_between_the_two_cuts_a_pixel_is_ignored(crf):
     # A grey image: the CRF has no edge to go to, and 0.2 is object at θ_bg, rest at θ_fg.
     maps = np.full((1, 20, 20), 0.2, np.float32)
@@ -117,8 +111,3 @@ def test_labels_of_a_hand_made_map():
         labels = labels_from_maps(MAPS, (7, 3), background, DEFAULT)
         assert labels.tolist() == [[low, low, 255], [7, 3, 255]]
         assert labels.dtype == np.uint8
-
-
-def test_a_score_at_a_threshold_is_between_the_two():
-    maps = np.array([[[0.05, 0.30]]], np.float32)
-    assert labels_from_maps(maps, (7,), 0, DEFAULT).tolist() == [[255, 255]]

@@ -28,17 +28,11 @@ def test_reads_images_classes_and_defaults(weak):
         (dict(scale=2), r'pseudo_labels: unknown scale; expected images, segmentation, and'),
         (dict(background='sky'), r"background: 'sky' is not a class .*ground, thing, other"),
         (dict(scales=(0.0, 1.0)), r'labels\.scales=\(0\.0, 1\.0\): expected a list of positive'),
-        (dict(scales=()), r'pseudo_labels\.scales=\(\): expected a list of positive numbers'),
         (dict(input_size=224), r'labels\.input_size=224: expected width and height, or None'),
         (dict(thresholds=dict(object=0.2)), r'thresholds\.object: unknown; expected background'),
-        (dict(thresholds=dict(foreground='a')), r"foreground='a': expected a number in \[0, 1\]"),
         (dict(thresholds=dict(background=0.5)), r'expected 0 <= background <= foreground'),
         (dict(crf=dict(sxy=1)), r'crf\.sxy: unknown; expected gaussian_sxy'),
-        (dict(crf=dict(gaussian_sxy=0)), r'\.crf\.gaussian_sxy=0: expected a finite number from'),
-        (dict(crf=dict(bilateral_srgb=1e-9)), r'bilateral_srgb=1e-09: expected a finite number f'),
         (dict(crf=dict(gt_prob=1)), r'labels\.crf\.gt_prob=1: expected a number in \(0, 1\)'),
-        (dict(crf=dict(iterations=2.5)), r'labels\.crf\.iterations=2\.5: expected a whole number'),
-        (dict(crf=dict(iterations=0)), r'labels\.crf\.iterations=0: expected a whole number from'),
     ],
 )
 def test_a_wrong_value_is_named(weak, change, message):

@@ -1,7 +1,6 @@
 import json
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -43,15 +42,6 @@ def test_writes_what_thresholds_make_of_the_maps(weak):
     assert not Path(weak.out, 'before_crf').exists()
 
 
-def test_the_size_of_a_batch_does_not_matter(weak):
-    make(weak, batch_size=1)
-    single = {name: labels_of(weak, name) for name in weak.names}
-    weak.out += '_batches'
-    make(weak, batch_size=3)
-    for name in weak.names:
-        assert np.array_equal(single[name], labels_of(weak, name))
-
-
 def test_a_second_run_does_only_what_is_missing(weak):
     make(weak)
     Path(weak.out, 'labels/more/c.png').unlink()
@@ -64,39 +54,6 @@ def test_a_second_run_does_only_what_is_missing(weak):
     assert (summary.written, summary.skipped) == (3, 1)
     assert Path(weak.out, 'labels/a.png').stat().st_mtime_ns == kept
     assert make(weak).skipped == 4
-
-
-def test_a_killed_run_leaves_no_half_file(weak, monkeypatch):
-    def stop(source, target):
-        if Path(target).name == 'b.png':
-            raise KeyboardInterrupt
-        real(source, target)
-
-    real = os.replace
-    monkeypatch.setattr('os.replace', stop)
-    with pytest.raises(KeyboardInterrupt):
-        make(weak)
-    monkeypatch.undo()
-    assert [path.name for path in Path(weak.out).rglob('*.png')] == ['a.png']
-    assert make(weak).written == 3
-
-
-def test_a_corrupt_image_is_reported_and_the_rest_goes_on(weak):
-    (weak.images / 'b.jpg').write_bytes((weak.images / 'b.jpg').read_bytes()[:200])
-    summary = make(weak)
-    assert (summary.written, len(summary.failed)) == (3, 1)
-    assert summary.failed[0].startswith(f'{weak.images}/b.jpg: cannot be read (')
-    assert not Path(weak.out, 'labels/b.png').exists()
-
-
-def test_a_killed_worker_is_one_line(weak, monkeypatch):
-    def submit(*args):
-        raise writer.BrokenProcessPool
-
-    broken = SimpleNamespace(submit=submit, shutdown=lambda **_: None)
-    monkeypatch.setattr(writer, '_start_workers', lambda workers: broken)
-    with pytest.raises(UserError, match=r'--workers 3: a worker process was killed'):
-        make(weak, workers=3)
 
 
 def test_batches_are_of_one_size_and_bounded(weak, monkeypatch):

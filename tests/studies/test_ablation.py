@@ -12,7 +12,6 @@ from mmseg_cct.studies.ablation import (
     PAPER_NAMES,
     grid_methods,
     ordered_methods,
-    plot_comparison,
     plot_perturbations,
     run_study,
     write_ablation,
@@ -150,22 +149,6 @@ def test_the_bars_by_perturbation_and_k(out):
     (legend,) = first.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ['baseline', 'K=2', 'K=10']
     assert first.get_xlim() == second.get_xlim()
-
-
-def test_ones_own_perturbation_goes_by_its_name_before_full(tmp_path, put_result):
-    for group in ('full', 'my_blur', 'vat'):
-        put_result(tmp_path, f'{group}_k2', 'config', 0, 40.0)
-    results = collect(tmp_path)
-    assert ordered_methods(results) == ['vat_k2', 'my_blur_k2', 'full_k2']
-    assert ticks(*plot_perturbations(results).axes) == ['I-VAT', 'my_blur', 'CCT full']
-    assert ticks(*plot_comparison(results).axes) == ['CCT full, K=2']
-
-
-def test_the_bars_of_whole_methods(out):
-    (axes,) = plot_comparison(collect(out)).axes
-    assert ticks(axes) == ['supervised', 'CCT full, K=2', 'kl']
-    assert heights(axes) == [[32.0, 41.0], [50.0]]
-    assert axes.get_ylim()[0] < 30
 
 
 def test_all_is_written(out):

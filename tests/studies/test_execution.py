@@ -106,12 +106,6 @@ def test_a_failed_run_is_named_and_the_others_go_on(fake_tools, make_run, capsys
     assert 'Traceback' in bad.log.read_text()
 
 
-def test_a_training_that_ends_early_is_no_success(fake_tools, make_run):
-    (fake_tools / 'train.py').write_text('print("bye")')
-    (failure,) = execute([make_run('a')], fake_tools, [{}])
-    assert 'train FAILED' in failure and failure.endswith(': bye')
-
-
 def test_runs_share_the_slots_one_at_a_time(fake_tools, make_run):
     four = [make_run(name, seconds=0.3) for name in 'abcd']
     slots = [dict(CUDA_VISIBLE_DEVICES='0'), dict(CUDA_VISIBLE_DEVICES='3')]

@@ -5,7 +5,6 @@ import io
 import shutil
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 from PIL import Image
@@ -53,15 +52,6 @@ def test_a_batch_holds_images_predictions_and_pages(batch_of, photos, tmp_path, 
     assert {row[1]: row[0] for row in rows if row[-1]} == {
         str(photos / image.name): str(image.rank) for image in batch.images
     }
-
-
-def test_images_of_other_bits_are_loaded_as_the_training_does(batch_of, photos):
-    for path in photos.rglob('*.png'):
-        cv2.imwrite(str(path), cv2.imread(str(path)).astype(np.uint16) * 16)
-    loader = dict(type='LoadChannels', value_range=(0, 4095))
-    pipeline = [loader, dict(type='PackSegInputs')]
-    (image,) = batch_of(number=1, cfg_options={'test_pipeline': pipeline}).images
-    assert 60 < image.photo.mean() < 200
 
 
 def test_a_finished_batch_is_not_written_over(batch_of, tmp_path):
@@ -128,11 +118,6 @@ def test_mistakes_are_named(batch_of, photos, options, images, match):
 def test_the_page_shows_the_disagreement_that_ranks(batch_of):
     for image in batch_of(seed=3).images:
         assert image.disagreement.mean() == pytest.approx(image.score, rel=1e-4)
-
-
-def test_images_are_linked_on_demand(batch_of, photos, tmp_path):
-    for image in batch_of(link=True).images:
-        assert (tmp_path / 'out/images' / image.name).readlink() == photos / image.name
 
 
 def test_images_none_of_which_can_be_read_are_told(batch_of, photos):

@@ -14,7 +14,7 @@ from mmseg_cct.config.shipped import METHODS_HELP
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import write_ablation
-from mmseg_cct.studies.study import lists_of, prepare_study, study_config
+from mmseg_cct.studies.study import lists_of, prepare_study
 
 OPTIONS = {'train_cfg.max_iters': 7, 'model.backbone.init_cfg': None}
 KEPT = {f'default_hooks.checkpoint.{key}' for key in ('max_keep_ckpts', 'save_best')}
@@ -204,13 +204,6 @@ def test_a_mistake_is_told_before_anything_is_written(own, tmp_path, said):
         with pytest.raises(UserError, match=re.escape(said)):
             start()
     assert not out.exists()
-
-
-def test_any_other_metric_beside_miou_is_taken(own):
-    metrics = (
-        "[dict(type='DepthMetric'), dict(type='ClassIoUMetric', iou_metrics=['mDice', 'mIoU'])]"
-    )
-    study_config(own(f'_base_ = {{base!r}}\ntest_evaluator = {metrics}'), {})
 
 
 def test_without_lists_each_seed_draws_its_nested_labels(tmp_path, project_root, monkeypatch):

@@ -72,12 +72,6 @@ def test_labels_of_other_classes_than_the_classifiers(weak, refused, classes, me
     assert not Path(weak.out).exists()
 
 
-def test_a_mask_of_another_size_than_its_image(weak, refused):
-    Image.new('L', (5, 4)).save(weak.masks / 'b.png')
-    said = refused(*arguments(weak, weak.out, '--no-crf'))
-    assert f'error: {weak.masks}/b.png: 5×4 pixels' in said
-
-
 @pytest.mark.slow
 @without_cuda
 def test_workers_and_two_processes_write_what_this_one_writes(weak, tmp_path, capsys):

@@ -2,8 +2,7 @@
 
 import io
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -24,24 +23,13 @@ _CHARACTER, _LINE, _HANDLE = 0.065, 0.17, 0.5
 
 
 def png_bytes(figure: Figure, dpi: float = 100) -> bytes:
-    """Renders a figure as the content of a PNG file."""
+    """Renders a figure as the content of a PNG file; text between two `$` is no maths."""
     buffer = io.BytesIO()
-    with literal_text(figure):
-        figure.savefig(buffer, format='png', dpi=dpi)
-    return buffer.getvalue()
-
-
-@contextmanager
-def literal_text(figure: Figure) -> Iterator[None]:
-    """Makes a figure's text literal, whatever the names of files, classes and runs contain.
-
-    matplotlib would parse text between two `$` as maths, and fails on bytes that are not UTF-8.
-    """
     for text in figure.findobj(Text):
         text.set_parse_math(False)
-        text.set_text(text.get_text().encode(errors='backslashreplace').decode())
     with rc_context({'text.parse_math': False}):  # for tick labels, which are made when drawn
-        yield
+        figure.savefig(buffer, format='png', dpi=dpi)
+    return buffer.getvalue()
 
 
 def picture_grid(rows: Mapping[str, Sequence[np.ndarray | None]], aspect: float) -> Figure:

@@ -1,7 +1,5 @@
 """Legends that a figure does not cut off, and names that it does not parse."""
 
-import os
-
 import matplotlib
 import numpy as np
 import pytest
@@ -48,13 +46,6 @@ def test_dollars_are_characters(name):
     assert {text.get_text() for text in drawn} == {name, 'b'}
     assert not any(text.get_parse_math() for text in drawn)
     assert matplotlib.rcParams['text.parse_math']
-
-
-def test_the_name_of_a_latin_1_file_is_drawn_with_an_escape():
-    figure = Figure()
-    figure.suptitle(os.fsdecode(b'caf\xe9.png'))
-    assert png_bytes(figure).startswith(b'\x89PNG')
-    assert figure.get_suptitle() == r'caf\udce9.png'
 
 
 def test_a_picture_of_one_column_is_shown_in_a_bounded_place():

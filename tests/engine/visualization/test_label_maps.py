@@ -34,11 +34,6 @@ def test_the_background_keeps_the_photos_pixels(name):
     assert blend(image, labels, ['sky', 'car'], COLOURS, 1).tolist() == [[[200, 0, 0], [0, 200, 0]]]
 
 
-def test_names_stand_side_by_side_where_there_is_room():
-    heights = [len(legend_picture(['a', 'b', 'c'], COLOURS, width)) for width in (40, 640)]
-    assert heights[0] > heights[1]
-
-
 def test_ignored_pixels_are_in_the_legend_where_asked():
     assert [patch.get_label() for patch in class_legend(['a'], COLOURS, True)] == ['a', 'ignored']
     assert [patch.get_label() for patch in class_legend(['a'], COLOURS)] == ['a']
