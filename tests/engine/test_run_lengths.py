@@ -20,6 +20,8 @@ from mmseg_cct.engine.hooks import RampUpHook
 from mmseg_cct.engine.hooks.resume_hook import follow_config, rewind_to_step
 from mmseg_cct.engine.schedules import SCHEDULES
 
+settings.register_profile('any machine', deadline=None)
+settings.load_profile('any machine')
 LENGTHS = st.integers(1, 10**6)
 FEW = st.integers(1, 60)
 
@@ -76,7 +78,7 @@ def checkpoint_of(run, iteration):
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(FEW, FEW, FEW, st.data())
 def test_a_resume_has_the_rates_of_a_run_of_the_new_length(warm_up, old, new, data):
     done = data.draw(st.integers(1, min(old, new) + warm_up), 'iterations done')
