@@ -6,10 +6,8 @@ well: if other jobs run, it is the steadier of the two, especially with one thre
 spin while they wait for each other). Ratios are taken within each turn; tables give their median
 and, in brackets, their quartiles.
 
-Quiet: by /proc/stat, a core is busy whenever it is not idle. Any busy time on the cores that this
-process may use (`taskset`) which is not its own belongs to other processes or to the host of a
-virtual machine. If these leave fewer cores than there are threads, a benchmark refuses to start and
-repeats a turn. On a system without these figures, every machine counts as quiet.
+Quiet: the load of the last minute has to leave a core for each thread, or a benchmark refuses
+to start.
 
 Peak memory of a step: what it needs on top of what exists when it begins (inputs and parameters).
 On a GPU it is the allocator's own count. On a CPU it is counted in resident pages: freed heap is
@@ -30,7 +28,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,9 +44,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 MIN_TURNS = 3
 
-# Tolerated seconds of others: those of the system itself in each second, and a clock tick.
-TOLERANCE = 0.15
-TICK = 0.02
+TOLERANCE = 0.5  # cores that the system itself and this process's start may have used
 ADVICE = 'expected a quiet machine, fewer --threads, or --allow-busy, which marks the figures'
 
 
@@ -131,90 +127,19 @@ def machine(device: str) -> dict[str, str]:
 
 
 # ---------------------------------------------------------------------------------- quiet cores
-class Reading(NamedTuple):
-    """Clocks at one moment, in seconds: wall, busy time of the cores (or None), our CPU time."""
-
-    wall: float
-    busy: float | None
-    own: float
-
-
-class Watch:
-    """Watches the cores that this process may use, and measures with some threads.
-
-    With `allow_busy`, figures taken beside other processes are printed, with a mark.
-    """
-
-    def __init__(self, threads: int, allow_busy: bool) -> None:
-        self.threads = threads
-        self.allow_busy = allow_busy
-        self.noisy = False
-        self.cores = _own_cores()
-
-    def read(self) -> Reading:
-        """Reads the clocks."""
-        return Reading(time.perf_counter(), _busy_seconds(self.cores), time.process_time())
-
-    def disturbance(self, since: Reading) -> float:
-        """Mean number of cores that others kept busy; 0 if they left enough or nothing tells."""
-        now = self.read()
-        if now.busy is None or since.busy is None:
-            return 0.0
-        wall = max(now.wall - since.wall, 1e-9)
-        others = (now.busy - since.busy - (now.own - since.own)) / wall
-        room = max(len(self.cores) - self.threads, 0)
-        return others if others > room + TOLERANCE + TICK / wall else 0.0
-
-    def refuse(self, why: str) -> None:
-        """Ends the program, or marks every figure from now on if that is allowed."""
-        if not self.allow_busy:
-            raise SystemExit(f'error: {why}; {ADVICE}')
-        if not self.noisy:
-            say(f'{why}: every figure is marked with ~')
-        self.noisy = True
+_noisy = False  # whether every figure gets a mark
 
 
 def require_quiet(threads: int, allow_busy: bool) -> None:
-    """Watches the cores while idle, and ends the program if others leave too few.
-
-    With `allow_busy` it goes on, with every figure marked.
-    """
-    global _watch
-    _watch = Watch(threads, allow_busy)
-    cores = len(_watch.cores)
-    if cores < threads:
-        _watch.refuse(f'--threads {threads}: this process may use {cores} cores')
-    since = _watch.read()
-    time.sleep(1)
-    if others := _watch.disturbance(since):
-        _watch.refuse(
-            f'other processes keep {others:.1f} of the {cores} cores busy that this one may use, '
-            f'and it needs {threads}'
-        )
-
-
-def _own_cores() -> frozenset[int]:
-    if hasattr(os, 'sched_getaffinity'):
-        return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))
-
-
-def _busy_seconds(cores: frozenset[int]) -> float | None:
-    try:
-        lines = Path('/proc/stat').read_text(encoding='ascii').splitlines()
-    except OSError:
-        return None
-    ticks = 0
-    for line in lines:
-        name, *values = line.split()
-        if name[3:].isdigit() and int(name[3:]) in cores:
-            # user nice system idle iowait irq softirq steal; guests are counted in user already
-            ticks += sum(map(int, values[:3])) + sum(map(int, values[5:8]))
-    return ticks / os.sysconf('SC_CLK_TCK')
-
-
-# The watch of this process; `require_quiet` sets it.
-_watch = Watch(threads=1, allow_busy=True)
+    """Ends the program if others leave too few cores; with `allow_busy` it marks the figures."""
+    global _noisy
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    _noisy = load > max(cores - threads, 0) + TOLERANCE
+    if _noisy:
+        why = f'a load of {load:.1f} on {cores} cores, and it needs {threads}'
+        if not allow_busy:
+            raise SystemExit(f'error: {why}; {ADVICE}')
+        say(f'{why}: every figure is marked with ~')
 
 
 # ---------------------------------------------------------------------------------- tables
@@ -269,7 +194,7 @@ def time_cells(title: str, times: Times, base: Times, over: str) -> list[Cell]:
 
 
 def _marked(figure: str) -> str:
-    return f'~{figure}' if _watch.noisy else figure
+    return f'~{figure}' if _noisy else figure
 
 
 # ---------------------------------------------------------------------------------- time
@@ -291,23 +216,15 @@ def alternate(
     `max` of the former, `cpu`, the median of the latter, and `first` (the first call, which
     compiles). `warm_up` is how many runs after the first one are not counted.
 
-    Raises:
-        SystemExit: Other processes disturb too many turns.
     """
     first = {name: _reading(step, device)[0] for name, step in steps.items()}
     for step in steps.values():
         for _ in range(warm_up):
             step()
     readings: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
-    begin, turns, discarded = time.perf_counter(), 0, 0
+    begin, turns = time.perf_counter(), 0
     while turns < repeats and (turns < MIN_TURNS or time.perf_counter() - begin < limit):
-        start = _watch.read()
         turn = {name: _reading(step, device) for name, step in steps.items()}
-        if _watch.disturbance(start):
-            discarded += 1
-            if not _watch.allow_busy and discarded <= max(repeats, MIN_TURNS):
-                continue
-            _watch.refuse(f'other processes disturbed {discarded} turns')
         turns += 1
         for name, reading in turn.items():
             readings[name].append(reading)

@@ -1,6 +1,7 @@
 """The benchmarks at sizes that take a second, and the counts that their tables rest on."""
 
 import json
+import os
 import sys
 from argparse import Namespace
 from types import ModuleType
@@ -12,8 +13,6 @@ import pytest
 import torch
 import train_step
 from _public_code import load_public_code
-
-busy_seconds = _measure._busy_seconds
 
 TINY = [
     '--no-compile', '--threads', '1', '--repeats', '1', '--decoders', '7', '--classes', '3',
@@ -28,9 +27,8 @@ def at_once(monkeypatch):
     """Stops benchmarks from watching the machine for a second, and from setting threads."""
     monkeypatch.setattr(torch, 'set_num_threads', lambda _: None)
     monkeypatch.setattr(cv2, 'setNumThreads', lambda _: None)
-    monkeypatch.setattr(_measure, '_busy_seconds', lambda _: None)
-    monkeypatch.setattr(_measure.time, 'sleep', lambda _: None)
-    monkeypatch.setattr(_measure, '_watch', _measure.Watch(threads=1, allow_busy=False))
+    monkeypatch.setattr('os.getloadavg', lambda: (0.0, 0.0, 0.0))
+    monkeypatch.setattr(_measure, '_noisy', False)
 
 
 def run(module, monkeypatch, *arguments):
@@ -108,58 +106,15 @@ def test_ratios_are_those_of_the_turns():
     assert _measure.paired_ratio(slow, slow) == '1×'
 
 
-class Machine:
-    """Clocks of a machine whose cores others keep busy."""
-
-    def __init__(self, monkeypatch, cores, others):
-        self.wall, self.cores, self.others = 100.0, cores, others
-        monkeypatch.setattr(_measure, '_own_cores', lambda: frozenset(range(cores)))
-        monkeypatch.setattr(_measure, '_busy_seconds', lambda _: 5.0 + self.others * self.wall)
-        monkeypatch.setattr(_measure.time, 'perf_counter', lambda: self.wall)
-        monkeypatch.setattr(_measure.time, 'process_time', lambda: 3.0)
-        monkeypatch.setattr(_measure.time, 'sleep', self.sleep)
-
-    def sleep(self, seconds):
-        self.wall += seconds
-
-
-@pytest.mark.parametrize('others, threads', [(0.1, 4), (2.0, 2)])
-def test_load_that_fits_beside_the_threads_is_no_matter(monkeypatch, others, threads):
-    Machine(monkeypatch, 4, others)
-    _measure.require_quiet(threads, allow_busy=False)
-    assert not _measure._watch.noisy
-
-
-@pytest.mark.parametrize('others, threads', [(0.5, 4), (2.5, 2)])
-def test_a_figure_on_a_busy_machine_is_refused(monkeypatch, others, threads):
-    Machine(monkeypatch, 4, others)
-    with pytest.raises(SystemExit, match=f'keep {others} of the 4 cores busy') as refused:
-        _measure.require_quiet(threads, allow_busy=False)
-    assert '\n' not in str(refused.value)
-
-
-def test_figures_of_a_busy_machine_are_marked_where_they_are_allowed(monkeypatch):
-    Machine(monkeypatch, 4, 4.0)
-    _measure.require_quiet(1, allow_busy=True)
+def test_a_figure_on_a_busy_machine_is_refused_or_marked(monkeypatch):
+    cores = len(os.sched_getaffinity(0))
+    _measure.require_quiet(cores, allow_busy=False)
+    assert _measure.seconds(0.5) == '500 ms'
+    monkeypatch.setattr('os.getloadavg', lambda: (1.0 * cores, 0.0, 0.0))
+    with pytest.raises(SystemExit, match='and it needs'):
+        _measure.require_quiet(cores, allow_busy=False)
+    _measure.require_quiet(cores, allow_busy=True)
     assert _measure.seconds(0.5) == '~500 ms'
-
-
-def test_turns_that_others_disturb_are_taken_again(monkeypatch):
-    machine = Machine(monkeypatch, 1, 0.0)
-    _measure.require_quiet(1, allow_busy=False)
-    turns = []
-
-    def step():
-        machine.wall += 1.0
-        turns.append(len(turns))
-        monkeypatch.setattr(
-            _measure, '_busy_seconds', lambda _: 200.0 if len(turns) == 3 else 100.0
-        )
-
-    times = _measure.alternate(dict(a=step), repeats=4, device='cpu', warm_up=0)
-    # the first call; then the turn that ends in the disturbance, the one that begins in it, four
-    assert len(times['a']['times']) == 4
-    assert len(turns) == 6
 
 
 def test_peak_memory_of_a_step_is_what_it_allocates():
