@@ -1,10 +1,12 @@
 """Data set of a folder of images and a folder of masks."""
 
 import os
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
@@ -160,6 +162,16 @@ class FolderDataset(BaseSegDataset):
                 raise UserError(images[name], f'no mask for this image of {self.ann_file}', mask)
             infos.append(info)
         return infos
+
+    def _serialize_data(self) -> tuple[np.ndarray, np.ndarray]:
+        """Serializes as mmengine does, one info at a time: a million take half of the memory."""
+        content, ends = bytearray(), []
+        for index, info in enumerate(self.data_list):
+            content += pickle.dumps(info, protocol=4)
+            ends.append(len(content))
+            self.data_list[index] = None
+        self.data_list.clear()
+        return np.frombuffer(content, np.uint8), np.array(ends, np.int64)
 
     def _find_images(self) -> dict[str, str]:
         root = self.data_prefix['img_path']
