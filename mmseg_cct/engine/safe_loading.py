@@ -212,6 +212,18 @@ def load_from_http(filename: str, map_location: Any = None) -> Any:
     # The others wait here, and none goes on if a machine has no file.
     if failures := [*filter(None, all_gather_object(failure))]:
         raise UserError(failures[0])
+    return _from_cache(url, filename, map_location)
+
+
+def load_alone(filename: str) -> Any:
+    """Loads a checkpoint in this process, while others may wait for it elsewhere."""
+    if (url := address_of(filename)) is None:
+        return CheckpointLoader.load_checkpoint(filename, 'cpu', logger='silent')
+    download(url, filename)
+    return _from_cache(url, filename, 'cpu')
+
+
+def _from_cache(url: str, filename: str, map_location: Any) -> Any:
     content = load_data(cached_file(url), filename, map_location)
     # Older classifiers keep their backbone's weights under a prefix.
     strip = mmengine_checkpoint._process_mmcls_checkpoint

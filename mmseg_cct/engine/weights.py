@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import Any
 
 import torch
-from mmengine.runner.checkpoint import CheckpointLoader
 from mmseg.models import SwinTransformer
 from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.config.walk import forget_initial_weights
+from mmseg_cct.engine.safe_loading import load_alone
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import MultiDomainCCTSegmentor, TimmViT
 from mmseg_cct.utils.text import error_line
@@ -143,7 +143,7 @@ def _of_file_and_module(
     module: Mapping[str, Any], checkpoint: str, prefix: str = ''
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Returns a file's weights below a prefix, a module's, and a prefix that the module lacks."""
-    content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
+    content = load_alone(checkpoint)
     content = content if isinstance(content, Mapping) else {}
     parts = (content.get(key) for key in ('state_dict', 'model'))
     state = next((part for part in parts if isinstance(part, Mapping) and part), content)

@@ -1,5 +1,7 @@
 """Pretrained weights are fetched first, and fit the module that loads them."""
 
+import os
+
 import pytest
 import torch
 from mmengine.runner.checkpoint import CheckpointLoader
@@ -42,6 +44,19 @@ def test_weights_that_fit_pass(weights):
     with_more = weights(lambda state: {**state, 'fc.weight': torch.ones(10, 32)})
     check_pretrained_weights(network(with_more))
     check_pretrained_weights(dict(backbone=dict(NETWORK)))
+
+
+def test_an_address_is_compared_by_one_process_alone(weights, tmp_path, monkeypatch):
+    """The others wait for its verdict, so it must not wait for them."""
+
+    def gather(_):
+        raise AssertionError('waits for the others')
+
+    monkeypatch.setattr('mmseg_cct.engine.safe_loading.all_gather_object', gather)
+    monkeypatch.setattr(torch.hub, 'get_dir', lambda: str(tmp_path))
+    (tmp_path / 'checkpoints').mkdir()
+    os.rename(weights(), tmp_path / 'checkpoints/w.pth')
+    check_pretrained_weights(network('https://x.org/w.pth'))
 
 
 def test_weights_of_another_network_are_refused(weights):
