@@ -130,12 +130,10 @@ def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str
         overlay = dict(module.get('pretrained_cfg_overlay') or {}, file=checkpoint)
         built = MODELS.build({**module, 'pretrained_cfg_overlay': overlay})
         found = import_module('timm.models').load_state_dict(checkpoint, weights_only=True)
-    except UserError:  # from `TimmViT`, which skips none
-        raise
     except Exception as error:  # timm and torch raise nearly anything on non-checkpoints
         name = module['model_name']
         raise UserError(f'{where} does not fit {name}', error_line(error, 160)) from error
-    if not isinstance(built, TimmViT):
+    if not isinstance(built, TimmViT):  # which skips none
         _require_half(found, built.timm_model.state_dict(), where, module['model_name'])
 
 

@@ -157,7 +157,7 @@ class PerturbedDecoderBank(BaseModule):
             self.up = nn.ModuleList(
                 _StackedSubPixelConv(self.num_decoders, *level, kernel_init) for level in widths
             )
-        self.register_load_state_dict_post_hook(_excuse_missing)
+        self.register_load_state_dict_post_hook(_allow_missing_bank)
 
     @property
     def slices(self) -> dict[str, slice]:
@@ -329,7 +329,7 @@ class PerturbedDecoderBank(BaseModule):
         projected = features.new_empty((*self.proj.shape[:2], n, s), dtype=dtype)
         for name, chosen in self.slices.items():
             part = self.perturbations[name].project(self.group(chosen), context)
-            projected = _Place.apply(projected, part.transpose(1, 2), chosen)
+            projected = _ScatterInto.apply(projected, part.transpose(1, 2), chosen)
         return projected.flatten(2)
 
     def _details(
@@ -382,7 +382,7 @@ class _StackedSubPixelConv(nn.Module):
         icnr_(self.weight, self.bias, kernel_init)
 
 
-class _Place(torch.autograd.Function):
+class _ScatterInto(torch.autograd.Function):
     """Writes the decoders of one perturbation into the tensor of all decoders.
 
     Concatenation would hold every part twice; a plain assignment would copy the gradient of all
@@ -428,7 +428,7 @@ def _draw_positions(z: Tensor, fraction: float) -> Tensor | None:
     return None if chosen == total else torch.randperm(total, device=z.device)[:chosen]
 
 
-def _excuse_missing(bank: PerturbedDecoderBank, incompatible_keys: Any) -> None:
+def _allow_missing_bank(bank: PerturbedDecoderBank, incompatible_keys: Any) -> None:
     """Accepts a checkpoint without auxiliary decoders, such as a published one."""
     first, *others = bank.state_dict()
     missing = incompatible_keys.missing_keys

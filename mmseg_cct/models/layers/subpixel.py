@@ -101,9 +101,8 @@ def level_channels(stride: int, num_classes: int, channels: int | None) -> list[
             other.
     """
     levels = num_levels(stride)
-    width = channels
-    if channels is None:
-        width = min(num_classes, 64) if levels else num_classes
+    default = min(num_classes, 64) if levels else num_classes
+    width = default if channels is None else channels
     if width < 1:
         raise UserError(f'channels={channels}', '', '1 or more, or None for num_classes')
     if not levels and width != num_classes:

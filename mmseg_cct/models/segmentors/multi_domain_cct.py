@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from mmseg_cct.config.domains import domain_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.data_preprocessors import MultiDomainPreprocessor, domain_of
+from mmseg_cct.models.perturbations import DetectedObjects
 
 from .cct import CCTSegmentor
 from .teacher import TakesTeacher
@@ -197,6 +198,8 @@ class _DomainSegmentor(CCTSegmentor):
         inputs: dict[str, Tensor],
         features: dict[str, Sequence[Tensor]],
         data_samples: dict[str, list[SegDataSample]],
+        target: Tensor | None = None,
+        objects: DetectedObjects | None = None,
     ) -> dict[str, Tensor]:
         """Computes L like `CCTSegmentor`; without auxiliary decoders only L_s."""
         if not self.with_auxiliary_head:
@@ -207,4 +210,4 @@ class _DomainSegmentor(CCTSegmentor):
                 'the auxiliary decoders need unlabelled images',
                 'a SemiSegDataset with both, or model.auxiliary_head=None',
             )
-        return super().loss_by_feat(inputs, features, data_samples)
+        return super().loss_by_feat(inputs, features, data_samples, target, objects)

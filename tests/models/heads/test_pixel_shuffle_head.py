@@ -93,18 +93,6 @@ def test_upsampling_starts_from_the_identity_by_default_and_stays_at_init_weight
         head.init_weights()
 
 
-def test_a_size_that_is_no_multiple_of_the_stride_is_warned_of_once(messages):
-    head = make_head(stride=8)
-    z = torch.rand(1, D, 2, 3)
-    for height in (16, 12, 12):
-        head.loss_by_feat(head((z,)), samples(torch.zeros(1, height, 24, dtype=torch.long)))
-    (warning,) = messages
-    assert warning.startswith(
-        'model.decode_head: predictions of 16×24 are resized to their inputs '
-        'of 12×24; expected inputs'
-    )
-
-
 def test_accuracy_is_mmsegs():
     torch.manual_seed(0)
     logits, label = torch.randn(2, 3, 4, 5), torch.randint(3, (2, 4, 5))

@@ -8,6 +8,7 @@ from mmseg_cct.models.layers.chunking import split_positions
 from mmseg_cct.models.layers.subpixel import (
     from_subpixel_layout,
     icnr_,
+    level_channels,
     num_levels,
     subpixel_chunks,
     to_subpixel_layout,
@@ -95,3 +96,11 @@ def test_chunks_are_cuts_of_the_whole_layout(size, some, stride):
     assert len(chunks) == len(expected)
     for chunk, part in zip(chunks, expected):
         assert torch.equal(chunk, part)
+
+
+@pytest.mark.parametrize(
+    ('stride', 'num_classes', 'levels'),
+    [(4, 3, [(3, 3), (3, 3)]), (4, 500, [(64, 64), (64, 500)]), (1, 500, [])],
+)
+def test_hundreds_of_classes_get_no_more_than_64_channels(stride, num_classes, levels):
+    assert level_channels(stride, num_classes, None) == levels

@@ -125,19 +125,6 @@ def test_its_threshold_rises_from_chance(share):
     torch.testing.assert_close(loss(seg_logits, label), naive(seg_logits, label, threshold))
 
 
-def test_share_of_the_labelled_pixels_that_count():
-    seg_logits, label = make_inputs()
-    loss = MODELS.build(dict(type='BootstrappedCrossEntropy', threshold=0.5))
-    share = loss.share_of_hard_pixels(seg_logits.requires_grad_(), label)
-    valid = label != 255
-    probability = seg_logits.softmax(1).gather(1, label.masked_fill(~valid, 0)[:, None])[:, 0]
-    expected = (probability[valid] < 0.5).float().mean()
-    assert 0 < expected < 1 and share == expected and not share.requires_grad
-    assert loss.share_of_hard_pixels(seg_logits, torch.full_like(label, 255)) == 0
-    label[label == 255] = 77
-    assert loss.share_of_hard_pixels(seg_logits, label, ignore_index=77) == expected
-
-
 @pytest.mark.parametrize('case', ['all ignored', 'all known', 'threshold 0'])
 def test_no_counting_pixel_gives_zero_and_no_gradient(case):
     seg_logits, label = make_inputs()

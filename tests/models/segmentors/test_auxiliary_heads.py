@@ -70,14 +70,6 @@ def test_the_segmentors_own_names_win():
     assert torch.equal(both['supervised_heads.0.conv_seg.bias'], expected)
 
 
-def test_without_a_bank_heads_of_mmseg_train_beside_strong_views():
-    """FixMatch and UniMatch on DeepLabV3+ and UPerNet."""
-    strong = dict(type='ConfidentCrossEntropy', threshold=0.0)
-    model = make_model([fcn()], 'FixMatchSegmentor', loss_strong=strong)
-    losses = model(**make_batch(model, ('labeled', 'unlabeled', 'unlabeled_strong_0')), mode='loss')
-    assert {'decode.loss_ce', 'aux_0.loss_ce', 'strong.loss'} == {n for n in losses if 'loss' in n}
-
-
 @pytest.mark.parametrize('kind', ['MeanTeacherSegmentor', 'InputVATSegmentor'])
 @pytest.mark.parametrize('heads', [fcn(), [fcn()]], ids=['one', 'list'])
 def test_consistency_on_images_trains_mmsegs_heads(kind, heads):

@@ -6,7 +6,6 @@ import pytest
 import tiny
 import torch
 import torch.nn.functional as F
-from ddp_training import assert_same_under_ddp
 from mmengine.structures import PixelData
 
 from mmseg_cct.errors import UserError
@@ -150,14 +149,6 @@ def test_the_search_is_in_float32_under_mixed_precision():
     assert seen == [torch.bfloat16, torch.float32, torch.float32, torch.bfloat16]
     losses['aux.loss'].backward()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
-
-
-def test_trains_under_ddp(tmp_path):
-    def step(model, wrapper):
-        losses = model(**tiny.pair_batch(N), mode='loss')
-        wrapper.update_params(sum(value for key, value in losses.items() if 'loss' in key))
-
-    assert_same_under_ddp(make_vat(), make_vat(), step, tmp_path)
 
 
 def test_dropout_and_the_heads_statistics_leave_the_target_clean(monkeypatch):

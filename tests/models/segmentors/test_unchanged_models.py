@@ -173,21 +173,6 @@ def test_in_training_the_layers_that_fuse_normalise_by_the_batch_without_dropout
     assert all(module.training for module in model.modules())
 
 
-def test_auxiliary_heads_of_mmseg_learn_from_labelled_images_beside_the_bank():
-    model = make_model('PSPHead', beside=[FCN])
-    batch = tiny.pair_batch(N, SIZE)
-    twin = copy.deepcopy(model)
-    losses = model(**batch, mode='loss')
-    expected = twin.supervised_heads[0].loss(
-        twin.extract_feat(batch['inputs']['labeled']), batch['data_samples']['labeled'], None
-    )
-    torch.testing.assert_close(losses['aux_0.loss_ce'], expected['loss_ce'])
-    losses['aux.loss'].backward()
-    assert all(p.grad is None for p in model.supervised_heads.parameters())
-    twin.parse_losses(twin(**batch, mode='loss'))[0].backward()
-    assert all(p.grad is not None for p in twin.parameters())
-
-
 def test_other_auxiliary_heads_than_one_bank_are_refused():
     config = tiny.model_config()
     config['auxiliary_head'] = [FCN]
