@@ -137,15 +137,18 @@ def subpixel_chunks(
     into h·w, taken from every image; None for all. The buffer holds about one chunk or, with
     `positions`, one image.
     """
-    slabs = pixels.split(1)
-    if positions is None:
+    # as many whole images at once as a chunk holds, or rows of one
+    per_image = pixels[0, 0].numel() // stride**2 if positions is None else len(positions)
+    slabs = pixels.split(max(size // per_image, 1))
+    if positions is None and size < per_image:
         rows = max(size * stride // pixels.shape[-1], 1)
         slabs = [slab for image in slabs for slab in image.split(rows * stride, 2)]
     pieces, missing = [], size
     for slab in slabs:
-        ordered = to_subpixel_layout(slab, stride).squeeze(3)
+        ordered = to_subpixel_layout(slab, stride)
         if positions is not None:
             ordered = ordered[..., positions]
+        ordered = ordered.flatten(3)
         while ordered.shape[-1]:
             pieces.append(ordered[..., :missing])
             ordered = ordered[..., missing:]
