@@ -77,7 +77,7 @@ def compile_for(arch: int, kind: str, precision: str, config: triton.Config) -> 
     with tempfile.NamedTemporaryFile(suffix='.cubin') as file:
         Path(file.name).write_bytes(built.asm['cubin'])
         usage, sass = (_cuobjdump(option, file.name) for option in ('-res-usage', '-sass'))
-    registers, spills = (int(re.search(rf'{key}:(\d+)', usage)[1]) for key in ('REG', 'STACK'))
+    registers, spills = (int(re.findall(rf'{key}:(\d+)', usage)[0]) for key in ('REG', 'STACK'))
     return dict(
         registers=registers, spills=spills, shared=built.metadata.shared, loop=inner_loop(sass)
     )
@@ -188,11 +188,11 @@ def main() -> None:
             gpu.shared * 1024 // (used['shared'] + 1024),
         )
         least = bounds(gpu, kind[:4], precision, config, used['loop'])
-        longest = max(least, key=least.get)
+        longest, what = max((milliseconds, what) for what, milliseconds in least.items())
         print(
             f'| {gpu.name} (sm_{arch}) | {kind} | {tile} | {used["registers"]}, {used["spills"]} B '
             f'| {used["shared"] / 1024:.0f} KiB | {resident * config.num_warps} of {gpu.warps} '
-            f'| {least[longest]:.1f} ms ({longest}) |',
+            f'| {longest:.1f} ms ({what}) |',
             flush=True,
         )
     print(f'\nOperations of the branch: {operations(False)}, with the kernel {operations(True)}')

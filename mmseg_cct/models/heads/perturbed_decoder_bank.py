@@ -74,8 +74,8 @@ class PerturbedDecoderBank(BaseModule):
             memory.
         memory_budget: Size of the largest temporary tensor in bytes; None picks it by device.
         compile: 'auto' runs the decoders by a native kernel on a CPU, if there is a compiler and
-            the kernel has the losses, and by `torch.compile` on a GPU; True always uses
-            `torch.compile`, False uses neither.
+            the kernel has the losses, and on a GPU by a Triton kernel or `torch.compile`,
+            whichever is faster in the first step; True always uses `torch.compile`, False none.
         final_activation: Whether the decoders end in a ReLU, as in the public code.
         kernel_init: Initialisation of the sub-pixel convolutions, as in `PixelShuffleHead`.
         log_terms: Whether to log L_u of each perturbation, the agreement with the main prediction

@@ -34,8 +34,9 @@ class Chunking:
     """Chunk size and compilation.
 
     `memory_budget` is the size of the largest temporary in bytes; None picks it by device.
-    `compile` is 'auto' for `native_chain` on a CPU and `torch.compile` on a GPU, each where it is
-    possible; True for `torch.compile` always, False for neither.
+    `compile` is 'auto' for `native_chain` on a CPU and the faster of `triton_chain` and
+    `torch.compile` on a GPU, each where it is possible; True for `torch.compile` always, False for
+    none of them.
     """
 
     def __init__(self, memory_budget: int | None = None, compile: bool | str = 'auto') -> None:
