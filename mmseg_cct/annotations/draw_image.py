@@ -59,9 +59,7 @@ class Drawer(NamedTuple):
         if not annotated.is_relative and is_stored and shown != stored:
             frame, read_as = stored, 'read as stored, and turned'
 
-        parts = self._read(annotated)
-        if size != frame:
-            parts = [scaled(part, size, frame) for part in parts]
+        parts = self._read(annotated, size, frame)
         if not self.fill_boxes:  # in pixels, because boxes may miss what they bound by a few
             bounding = set(map(id, bounding_boxes(parts)))
             parts = [part for part in parts if id(part) not in bounding]
@@ -89,8 +87,10 @@ class Drawer(NamedTuple):
         self._tell('shapes without a pixel in the image, not drawn', annotated, lost)
         return drawing.mask if frame == shown else turned(drawing.mask, orientation)
 
-    def _read(self, annotated: AnnotatedImage) -> list[Shape | LeftOut]:
-        """Reads what is drawn, within the memory of an image."""
+    def _read(
+        self, annotated: AnnotatedImage, size: tuple[int, int], frame: tuple[int, int]
+    ) -> list[Shape | LeftOut]:
+        """Reads what is drawn, in pixels of the frame and within the memory of an image."""
         parts: list[Shape | LeftOut] = []
         pixels = crowds = 0
         for part in annotated.parts:
@@ -99,13 +99,13 @@ class Drawer(NamedTuple):
                 continue
             if isinstance(part, LeftOut) and part.is_box and self.fill_boxes:
                 part = Shape(part.label, [part.points], z=part.z, is_box=True, group=part.group)
-            if isinstance(part, Shape):
-                if part.is_crowd and not self.draw_crowds:
-                    crowds, part = crowds + 1, replace(part, label=None)
-                pixels += 0 if part.mask is None else part.mask.size
+            if isinstance(part, Shape) and part.is_crowd and not self.draw_crowds:
+                crowds, part = crowds + 1, replace(part, label=None)
+            parts.append(part if size == frame else scaled(part, size, frame))
+            mask = getattr(parts[-1], 'mask', None)
+            pixels += 0 if mask is None else mask.size
             if pixels > _MOST:
                 raise UserError('masks', f'{pixels} pixels and more', f'at most {_MOST} an image')
-            parts.append(part)
         self._tell('regions with iscrowd, ignored; --crowds draw draws them', annotated, crowds)
         return parts
 
