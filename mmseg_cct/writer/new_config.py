@@ -135,7 +135,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     schedule = 'adamw_small' if choices.from_scratch else backbone.schedule
 
     # 4. The text, in the order in which one reads a config
-    folder = dict(image_dir=f'{data}/images', mask_dir=f'{data}/masks', classes=Code('classes'))
+    folder = dict(**_places(Path(data)), classes=Code('classes'))
     if choices.mask_suffix != '.png':
         folder['mask_suffix'] = choices.mask_suffix
     lines = [
@@ -208,8 +208,12 @@ def _folder(subset: str, pipeline: str, **lists: Path | None) -> Code:
 def _validated(data: str, val_list: Path | None) -> Code:
     if val_list:
         return _folder('labeled', 'test_pipeline', ann_file=val_list)
-    place = f'image_dir={f"{data}/val/images"!r}, mask_dir={f"{data}/val/masks"!r}'
-    return Code(f"dict(folder, {place}, subset='labeled', pipeline=test_pipeline)")
+    places = ', '.join(f'{key}={value!r}' for key, value in _places(Path(data, 'val')).items())
+    return Code(f"dict(folder, {places}, subset='labeled', pipeline=test_pipeline)")
+
+
+def _places(root: Path) -> dict[str, str]:
+    return dict(image_dir=(root / 'images').as_posix(), mask_dir=(root / 'masks').as_posix())
 
 
 def _backbone(
