@@ -195,7 +195,8 @@ def _settings(run: Run) -> dict[str, Any]:
         'crop': crop and '×'.join(str(side) for side in reversed(crop)),
         'seed': at(run.config, 'randomness.seed'),
         'median seconds per iteration': f'{np.median(times):.2f}' if times else None,
-        'labels': labels and labels.labeled,
+        # below their common folder: another machine may have it elsewhere
+        'labels': labels and (sorted(labels.files) or labels.labeled),
     }
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import html
+import itertools
 import json
 from dataclasses import asdict
 
@@ -101,10 +102,14 @@ def test_runs_that_cannot_be_compared_are_said_to_be_first(compared, changed, tm
     ],
 )
 def test_what_makes_a_comparison_unfair(key, change, said):
+    disks = itertools.count()
+
     def settings_of(config, iterations, labeled):
         run = Run(Config(config), '', 'a')
         run.content, run.scalars = dict(meta=dict(iter=iterations)), [dict(step=1, lr=1, time=0.5)]
-        run.labels = Labels(labeled, 5)
+        # each on a disk of its own
+        paths = [f'/disk{next(disks)}/{name}' for name in labeled]
+        run.labels = Labels(paths, 5, {name: [1, 1] for name in labeled})
         return _settings(run)
 
     config = dict(
