@@ -63,17 +63,17 @@ class Drawer(NamedTuple):
         if not self.fill_boxes:  # in pixels, because boxes may miss what they bound by a few
             bounding = set(map(id, bounding_boxes(parts)))
             parts = [part for part in parts if id(part) not in bounding]
-            self._tell('boxes that bound shapes, not drawn', annotated, len(bounding))
+            self._report('boxes that bound shapes, not drawn', annotated, len(bounding))
         shapes = [part for part in parts if isinstance(part, Shape)]
         left_out = [part for part in parts if isinstance(part, LeftOut)]
         fate = 'ignored within its extent' if shapes else 'unlabelled'
         for part in left_out:
             more = '; --boxes fill draws it' if part.is_box and not self.fill_boxes else ''
-            self._tell(f'{part.kind}, {fate}{more}', annotated)
+            self._report(f'{part.kind}, {fate}{more}', annotated)
         if not (shapes or (self.empty and annotated.is_done and not left_out)):
             return None
         if orientation > 1:
-            self._tell(f'photos turned by EXIF, {read_as}', annotated)
+            self._report(f'photos turned by EXIF, {read_as}', annotated)
 
         drawing = rasterize(
             shapes, frame, self._ids(shapes), self.undrawn, [part.extent for part in left_out]
@@ -84,7 +84,7 @@ class Drawer(NamedTuple):
             expected = f'x before y, in pixels of the image of {frame[0]}×{frame[1]}'
             raise UserError('annotation', found, expected)
         lost = int(drawing.is_lost.sum())
-        self._tell('shapes without a pixel in the image, not drawn', annotated, lost)
+        self._report('shapes without a pixel in the image, not drawn', annotated, lost)
         return drawing.mask if frame == shown else turned(drawing.mask, orientation)
 
     def _read(
@@ -95,7 +95,7 @@ class Drawer(NamedTuple):
         pixels = crowds = 0
         for part in annotated.parts:
             if isinstance(part, Note):
-                self._tell(part.what, annotated, part.number)
+                self._report(part.what, annotated, part.number)
                 continue
             if isinstance(part, LeftOut) and part.is_box and self.fill_boxes:
                 part = Shape(part.label, [part.points], z=part.z, is_box=True, group=part.group)
@@ -106,10 +106,10 @@ class Drawer(NamedTuple):
             pixels += 0 if mask is None else mask.size
             if pixels > _MOST:
                 raise UserError('masks', f'{pixels} pixels and more', f'at most {_MOST} an image')
-        self._tell('regions with iscrowd, ignored; --crowds draw draws them', annotated, crowds)
+        self._report('regions with iscrowd, ignored; --crowds draw draws them', annotated, crowds)
         return parts
 
-    def _tell(self, what: str, annotated: AnnotatedImage, number: int = 1) -> None:
+    def _report(self, what: str, annotated: AnnotatedImage, number: int = 1) -> None:
         if number:
             self.told[what][annotated.name] += number
 

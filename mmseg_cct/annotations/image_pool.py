@@ -81,14 +81,14 @@ class ImagePool:
         file = self._files[name]
         return self._export.read(file) if isinstance(file, str) else file
 
-    def bring(self, copy: bool) -> int:
+    def link(self, copy: bool) -> int:
         """Links or copies all images into the data folder; returns how many were new there."""
-        brought = 0
+        linked = 0
         for name in self._files if self._is_new else ():
             target = self._target(name)
             if target.exists():
                 continue
-            brought += 1
+            linked += 1
             target.parent.mkdir(parents=True, exist_ok=True)
             content = self[name]
             if isinstance(content, bytes):
@@ -98,7 +98,7 @@ class ImagePool:
                     shutil.copy2(content, part)
             else:
                 target.symlink_to(content.resolve())
-        return brought
+        return linked
 
     def _target(self, name: str) -> Path:
         return self.folder / f'{name}{PurePosixPath(str(self._files[name])).suffix}'

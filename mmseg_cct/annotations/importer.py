@@ -193,7 +193,7 @@ def import_masks(
             write_table(home, done.table)
             for name, mask in chain([first], drawn):
                 written.write(name, mask)
-            done.images = pool.bring(copy) if done.masks else 0
+            done.images = pool.link(copy) if done.masks else 0
     for name in done.missing:
         done.told['annotated images without a file'][name] += 1
     if not done.masks and done.missing:

@@ -94,7 +94,7 @@ def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
         nonlocal position
         position += number
         if position > len(bits):
-            raise UserError('brush', 'the end of the RLE amid a run', 'the rest')
+            raise UserError('truncated brush RLE')
         return int(''.join(map(str, bits[position - number : position].tolist())), 2)
 
     total, word = read(32), read(5) + 1
@@ -112,7 +112,7 @@ def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
             end = position + 8 * (until - done)
             words = np.packbits(bits[position:end])
             if end > len(bits) or until > total:
-                raise UserError('brush', 'the end of the RLE amid a run', 'the rest')
+                raise UserError('truncated brush RLE')
             values[done:until], position = words, end
         done = until
     return values.reshape(height, width, 4)[..., 3] > 0

@@ -44,9 +44,8 @@ def test_what_is_not_drawn_may_be_ignored_and_masks_have_the_colours_of_the_tabl
     assert palette[-3:] == [255, 255, 255]  # ignored
 
 
-@pytest.mark.parametrize('export', exports.EXPORTS)
-def test_classes_are_renamed_merged_and_ignored_by_later_imports_too(tmp_path, photos, export):
-    source, out, without = export(tmp_path), tmp_path / 'out', tmp_path / 'without'
+def test_classes_are_renamed_merged_and_ignored_by_later_imports_too(tmp_path, photos):
+    source, out, without = exports.cvat(tmp_path), tmp_path / 'out', tmp_path / 'without'
     options = dict(images=photos, rest='background')
     with pytest.raises(UserError, match=r"--rename: 'cat'; expected a class of the export: .*road"):
         import_masks(source, out, **options, rename={'cat': 'dog'})
@@ -211,12 +210,6 @@ def test_two_imports_at_once_never_share_a_table(tmp_path, photos):
         import_masks(first, out, images=photos, rest='background', progress=meanwhile)
 
 
-def test_a_mask_may_hold_ignored_pixels_alone(tmp_path, photos):
-    file = labelme(tmp_path / 'x.json', '__ignore__', imagePath='a/1.jpg')
-    assert import_masks(file, tmp_path / 'out', images=photos, rest='ignore').new == 1
-    assert (ids(tmp_path / 'out', 'a/1') == 255).all()
-
-
 def test_a_class_named_like_pixels_without_a_label_is_asked_about(tmp_path, photos):
     file, out = labelme(tmp_path / 'x.json', 'Un-labelled', imagePath='a/1.jpg'), tmp_path / 'out'
     options = dict(images=photos, rest='background')
@@ -229,15 +222,6 @@ def test_a_class_named_like_pixels_without_a_label_is_asked_about(tmp_path, phot
     kept = tmp_path / 'kept'
     import_masks(file, kept, **options, rename={'Un-labelled': 'Un-labelled'})
     assert (ids(kept, 'a/1') == 1).sum() == 64 and import_masks(file, kept).unchanged == 1
-
-
-def test_a_class_that_earlier_masks_do_not_know_is_told(tmp_path, photos):
-    out, file = tmp_path / 'out', labelme(tmp_path / 'x.json', imagePath='a/1.jpg')
-    assert 'new classes' not in import_masks(file, out, images=photos, rest='ignore').describe()
-    labelme(file, imagePath='b/1.jpg')
-    told = import_masks(file, out, rest='background').describe()
-    warning = 'new classes background (id 1): the 1 masks of earlier imports do not know them'
-    assert f'warning: {warning}' in told
 
 
 def test_masks_beside_photos_are_no_photos(tmp_path):

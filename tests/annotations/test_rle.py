@@ -36,23 +36,22 @@ def test_compressed_runs_are_those_of_pycocotools():
 
 
 @pytest.mark.parametrize(
-    ('call', 'message'),
+    ('call', 'key'),
     [
-        (lambda: rle.mask_of_runs([3, 3], (5, 7), 'C'), 'RLE: 6 pixels; expected 5×7'),
-        (lambda: rle.mask_of_runs([-1, 36], (5, 7), 'C'), 'runs that are no numbers'),
-        (lambda: rle.mask_of_runs([2**63 - 1, 36], (5, 7), 'C'), 'RLE: .* pixels; expected 5×7'),
-        (lambda: rle.mask_of_runs([1.5, 33.5], (5, 7), 'C'), 'runs that are no numbers'),
-        (lambda: rle.mask_of_runs([35], (10**9, 10**9), 'C'), 'size: .*; expected pixels, at most'),
-        (lambda: rle.mask_of_runs([35], (-5, -7), 'C'), 'size: -5×-7; expected pixels'),
-        (lambda: rle.mask_of_runs([35], ('5', 7), 'C'), 'size: 5×7; expected pixels'),
-        (lambda: rle.coco_counts('a€'), "character 'â'; expected COCO's alphabet"),
-        (lambda: rle.coco_counts('o' * 99), "RLE: character 'o'"),
-        (lambda: rle.brush_alpha(brush(MASK), (5, 8)), '140 values of 8 bits; expected 5×8'),
-        (lambda: rle.brush_alpha(brush(MASK)[:40], (5, 7)), 'the end of the RLE amid a run'),
-        (lambda: rle.brush_alpha([0], (5, 7)), 'the end of the RLE amid a run'),
-        (lambda: rle.brush_alpha(brush(MASK), (10**9, 1)), 'size: .*; expected pixels, at most'),
+        (lambda: rle.mask_of_runs([3, 3], (5, 7), 'C'), 'RLE'),
+        (lambda: rle.mask_of_runs([-1, 36], (5, 7), 'C'), 'RLE'),
+        (lambda: rle.mask_of_runs([2**63 - 1, 36], (5, 7), 'C'), 'RLE'),
+        (lambda: rle.mask_of_runs([1.5, 33.5], (5, 7), 'C'), 'RLE'),
+        (lambda: rle.mask_of_runs([35], (10**9, 10**9), 'C'), 'size'),
+        (lambda: rle.mask_of_runs([35], (-5, -7), 'C'), 'size'),
+        (lambda: rle.coco_counts('a€'), 'RLE'),
+        (lambda: rle.coco_counts('o' * 99), 'RLE'),
+        (lambda: rle.brush_alpha(brush(MASK), (5, 8)), 'brush'),
+        (lambda: rle.brush_alpha(brush(MASK)[:40], (5, 7)), 'truncated brush RLE'),
+        (lambda: rle.brush_alpha(brush(MASK), (10**9, 1)), 'size'),
     ],
 )
-def test_damaged_runs_are_refused(call, message):
-    with pytest.raises(UserError, match=message):
+def test_damaged_runs_are_refused(call, key):
+    with pytest.raises(UserError) as raised:
         call()
+    assert raised.value.problems[0].key == key
