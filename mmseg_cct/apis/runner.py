@@ -177,7 +177,7 @@ def console_filter(record: logging.LogRecord) -> bool:
     Of a training's tables of IoU by class that is the last one.
     """
     line = str(record.msg)
-    if line.startswith('\n+--') and '| Class |' in line:
+    if line.startswith('\n+--') and ' Class ' in line:
         progress = MessageHub.get_current_instance().runtime_info
         return progress.get('iter', 0) + 1 >= progress.get('max_iters', 0)
     return not line.startswith(_FOR_THE_FILE)

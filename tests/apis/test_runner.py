@@ -101,5 +101,5 @@ def test_the_screen_is_spared_what_is_for_the_file(line, shown):
 def test_of_the_tables_of_classes_the_screen_has_the_last(iteration, shown):
     hub = MessageHub.get_instance(f'tables{iteration}')  # the current one
     hub.update_info_dict(dict(iter=iteration, max_iters=10))
-    record = logging.makeLogRecord(dict(msg='\n+-------+\n| Class |  IoU  |\n+-------+'))
+    record = logging.makeLogRecord(dict(msg='\n+-------+\n|   Class    |  IoU  |\n+-------+'))
     assert console_filter(record) == shown
