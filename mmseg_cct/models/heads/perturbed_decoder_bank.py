@@ -80,7 +80,8 @@ class PerturbedDecoderBank(BaseModule):
         kernel_init: Initialisation of the sub-pixel convolutions, as in `PixelShuffleHead`.
         log_terms: Whether to log L_u of each perturbation, the agreement with the main prediction
             and the share of pixels that count.
-        in_index: Index of z in the outputs of the neck, or of the backbone if there is no neck.
+        in_index: Index of z in the outputs of the neck, or of the backbone if there is no neck;
+            without effect if there is an `in_layer`.
         in_layer: Layer of the main decoder whose input is z instead: `'conv_seg'` gives the fused
             features that an MMSeg head classifies.
         init_cfg: Initialisation of the weights; by default as in the main decoder.
@@ -121,9 +122,6 @@ class PerturbedDecoderBank(BaseModule):
         init_cfg: dict | list | None = None,
     ) -> None:
         super().__init__(init_cfg)
-        if in_layer is not None and in_index != -1:
-            expected = f'none beside in_layer={in_layer!r}, which names another z'
-            raise UserError(f'model.auxiliary_head.in_index={in_index}', '', expected)
         widths = level_channels(stride, num_classes, channels)
         self.stride = stride
         self.num_classes = num_classes
@@ -359,15 +357,15 @@ class PerturbedDecoderBank(BaseModule):
         return self._context_ids(classes)
 
     def _context_ids(self, classes: Sequence[str] | None) -> list[int]:
-        """Resolves the context classes to ids by the class names."""
-        ids = []
+        """Resolves the context classes to ids by the class names, if the samples carry them."""
+        names = list(classes or ())
         for name in self.context_classes:
-            class_id = _id_of(name, classes) if isinstance(name, str) else name
-            if not 0 <= class_id < self.num_classes:
-                expected = f'names or ids from 0 to {self.num_classes - 1}'
-                raise UserError('model.auxiliary_head.context_classes', name, expected)
-            ids.append(class_id)
-        return ids
+            if name not in names and name not in range(self.num_classes):
+                ids = f'ids from 0 to {self.num_classes - 1}'
+                expected = nearest(str(name), names, f'class names or {ids}' if names else ids)
+                key = 'model.auxiliary_head.context_classes'
+                raise UserError(key, f'no class {name!r}', expected)
+        return [names.index(n) if isinstance(n, str) else n for n in self.context_classes]
 
 
 class _StackedSubPixelConv(nn.Module):
@@ -401,16 +399,6 @@ class _ScatterInto(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         """Passes on the gradient of all rows; that of the part is a view of it."""
         return grad, grad[ctx.chosen].to(ctx.dtype), None
-
-
-def _id_of(name: str, classes: Sequence[str] | None) -> int:
-    key = 'model.auxiliary_head.context_classes'
-    if classes is None:
-        found = f'{name!r} is a name, and the unlabelled samples carry no `classes`'
-        raise UserError(key, found, 'a SemiSegDataset, or class ids')
-    if name not in classes:
-        raise UserError(key, f'no class {name!r}', nearest(name, classes))
-    return classes.index(name)
 
 
 def _resized(seg_logits: Tensor, size: tuple[int, int]) -> Tensor:
