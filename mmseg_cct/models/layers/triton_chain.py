@@ -174,24 +174,25 @@ class TritonChain:
             launch, config = last_level, {'T': 64}
         elif torch.are_deterministic_algorithms_enabled():  # the fastest may differ by run
             launch, config = last_level, CONFIGS[0].all_kwargs()
-        launch[decoders, parts](
-            *(x, weight.contiguous(), bias.contiguous(), probabilities),
-            main_logits.argmax(0).int(),
-            *(unused if m is None else m for m in (soft, hard, labels)),
-            torch.stack([factor.float() for factor in factors]),
-            *(grad, weights, biases, values, agreeing, columns),
-            B=width,
-            C=rows // 4,
-            BP=max(triton.next_power_of_2(width), 16),
-            CP=max(triton.next_power_of_2(rows // 4), 16),
-            RELU_IN=bool(before.weights),
-            RELU=chain.final_activation,
-            SOFT=soft is not None,
-            KL=self.kl,
-            HARD=hard is not None,
-            PRECISION='tf32x3' if exact else 'tf32',
-            **config,
-        )
+        with torch.cuda.device_of(x):  # Triton launches on the current device
+            launch[decoders, parts](
+                *(x, weight.contiguous(), bias.contiguous(), probabilities),
+                main_logits.argmax(0).int(),
+                *(unused if m is None else m for m in (soft, hard, labels)),
+                torch.stack([factor.float() for factor in factors]),
+                *(grad, weights, biases, values, agreeing, columns),
+                B=width,
+                C=rows // 4,
+                BP=max(triton.next_power_of_2(width), 16),
+                CP=max(triton.next_power_of_2(rows // 4), 16),
+                RELU_IN=bool(before.weights),
+                RELU=chain.final_activation,
+                SOFT=soft is not None,
+                KL=self.kl,
+                HARD=hard is not None,
+                PRECISION='tf32x3' if exact else 'tf32',
+                **config,
+            )
         grad, grad_weights, grad_biases = decode_backward(outputs, before, grad)
         grad_weights.append(weights.sum(0).to(weight.dtype))
         grad_biases.append(biases.sum(0).to(bias.dtype))
