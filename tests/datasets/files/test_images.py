@@ -160,12 +160,6 @@ def image(request, tmp_path):
     return path
 
 
-def test_only_header_and_end_are_read(image, monkeypatch):
-    assert image_size(str(image), None, decode=True) == (24, 16)
-    monkeypatch.setattr(images, 'decode_image', None)  # nothing may be decoded
-    assert image_size(str(image), None, decode=False) == (24, 16)
-
-
 def test_a_truncated_image_with_a_good_header_and_bytes_after_the_end(image):
     data = image.read_bytes()
     image.write_bytes(data[:-100])
