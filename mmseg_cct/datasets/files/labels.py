@@ -37,9 +37,7 @@ def check_classes(classes: Any) -> None:
     """Checks that `classes` are 2 to 255 different names; with one class the loss would be 0."""
     check_names(classes, 'classes')
     if len(classes) < 2:
-        raise UserError(
-            f'classes={tuple(classes)}', '', 'two names or more, that of the background too'
-        )
+        raise UserError('classes', 'at least two class names are needed, background included')
     if len(classes) > 255:
         shown = ', '.join(classes[:4])
         found = f'{len(classes)} names'

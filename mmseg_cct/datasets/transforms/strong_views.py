@@ -152,9 +152,7 @@ class StrongViews(BaseTransform):
             UserError: If the image is not packed yet.
         """
         if 'inputs' not in results:
-            raise UserError(
-                'unlabeled.pipeline', 'StrongViews before PackSegInputs', 'it at the end'
-            )
+            raise UserError('unlabeled.pipeline', 'StrongViews must come last')
         image = np.ascontiguousarray(results['inputs'].numpy().transpose(1, 2, 0))
         filled = None
         if 'valid_mask' in results['data_samples']:

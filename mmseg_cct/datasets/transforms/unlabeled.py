@@ -151,9 +151,7 @@ class PackPseudoLabels(PackSegInputs):
             UserError: If no pseudo labels were loaded.
         """
         if FIELD not in results:
-            raise UserError(
-                'unlabeled.pipeline', 'PackPseudoLabels without LoadPseudoLabels', 'both'
-            )
+            raise UserError('unlabeled.pipeline', 'PackPseudoLabels needs LoadPseudoLabels')
         labels = from_numpy(results.pop(FIELD).astype(np.int64))[None]
         packed = super().transform(results)
         sample = packed['data_samples']

@@ -23,7 +23,7 @@ def test_the_background_has_several_spellings():
         ('background', "classes='background': expected the class names"),
         ((), 'expected the class names'),
         (3, 'classes=3: expected the class names'),
-        (('crack',), r"classes=\('crack',\): expected two names or more, that of the b"),
+        (('crack',), r'classes: at least two class names are needed, background included'),
         (
             list(map(str, range(256))),
             r'classes=\(0, 1, 2, 3, \.\.\.\): 256 names; expected at most 255: MMSeg reads',

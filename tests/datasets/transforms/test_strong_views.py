@@ -146,7 +146,7 @@ def test_values_out_of_range_are_named(arguments, message):
 
 
 def test_comes_after_packing(image):
-    with pytest.raises(UserError, match='StrongViews before PackSegInputs; expected it at the end'):
+    with pytest.raises(UserError, match='StrongViews must come last'):
         StrongViews()(dict(img=image))
 
 

@@ -178,5 +178,5 @@ def test_what_cannot_be_labels_stops_before_training(tree, labels, ids, options,
 def test_labels_are_loaded_and_packed_as_such(tree):
     with pytest.raises(UserError, match=r'gives a ground truth; .* PackPseudoLabels after'):
         build(tree, loading(tree), dict(type='PackSegInputs'))[DRAW]
-    with pytest.raises(UserError, match=r'PackPseudoLabels without LoadPseudoLabels'):
+    with pytest.raises(UserError, match=r'PackPseudoLabels needs LoadPseudoLabels'):
         build(tree, PACK_LABELS)[DRAW]
