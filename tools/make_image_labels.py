@@ -15,7 +15,6 @@ Examples:
 import argparse
 import inspect
 from collections import Counter
-from pathlib import Path
 
 from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
 from mmseg_cct.cli.start import running
@@ -114,7 +113,7 @@ def _reduces_zero_label(kind: type) -> bool:
     return False
 
 
-def _listed(file: str, images: dict[str, Path], folder: str) -> dict[str, Path]:
+def _listed(file: str, images: dict[str, str], folder: str) -> dict[str, str]:
     from mmseg_cct.datasets.files.image_files import find_listed, read_list
 
     found = {}

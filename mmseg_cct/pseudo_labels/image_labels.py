@@ -24,7 +24,7 @@ ImageLabels = dict[str, list[int]]
 
 
 def labels_from_table(
-    table: str | os.PathLike, images: Mapping[str, Path], classes: Sequence[str]
+    table: str | os.PathLike, images: Mapping[str, str], classes: Sequence[str]
 ) -> ImageLabels:
     """Reads image-level labels from a CSV file: ascending class ids by image name.
 
