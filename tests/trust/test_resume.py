@@ -45,7 +45,8 @@ def test_killed_and_resumed_is_the_uninterrupted_run(cct, trained):
     def train(in_a_write):
         if in_a_write:
             checkpoints.AtomicLocalBackend.put = put_half  # this process has no other use for it
-        cct.train(resume='auto', options={'train_cfg.max_iters': MAX_ITERS})
+        resume = 'auto' if work.is_dir() else None
+        cct.train(resume=resume, options={'train_cfg.max_iters': MAX_ITERS})
 
     context = multiprocessing.get_context('fork')  # quick: everything is imported
     for after in (1, None, 4):  # logged iterations before the kill; None: in the first write
