@@ -18,11 +18,10 @@ COMMANDS = {
     ('ablation', 'out'): 'tiny.py --methods cct --out',
     ('add_cct', 'out'): 'tiny.py --unlabeled data/images --force --out',
     ('analyze_clusters', 'out'): 'tiny.py x.pth --out',
-    ('config', 'out'): 'tiny.py --overwrite --out',
-    ('convert_checkpoint', 'target'): 'public.pth --overwrite',
+    ('config', 'out'): 'tiny.py --out',
+    ('convert_checkpoint', 'target'): 'public.pth',
     ('import_masks', 'out'): 'a.json --rest background --overwrite --images data/images --out',
-    ('make_image_labels', 'out'): f'--masks data/masks --images data/images {CLASSES} '
-    '--overwrite --out',
+    ('make_image_labels', 'out'): f'--masks data/masks --images data/images {CLASSES} --out',
     ('make_pseudo_labels', 'out'): 'weak/cam.py weak/cam.pth --workers 0 --no-crf --out',
     ('make_splits', 'out'): '--images data/images -n 2 --force --out',
     ('new_config', 'out'): f'data {CLASSES} --from-scratch --force --out',
@@ -95,10 +94,7 @@ def test_nothing_that_was_there_is_lost(tool, option, inputs, trained, capfd):
     before = contents(root)
     for target in TARGETS:
         arguments = COMMANDS[tool, option].split()
-        if option == 'target':
-            arguments.insert(arguments.index('--overwrite'), target)
-        else:
-            arguments.append(target)
+        arguments.append(target)
         code = inputs.tool(tool, *arguments)
         after = contents(root)
         told = capfd.readouterr().err
