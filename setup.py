@@ -19,7 +19,7 @@ REPOSITORY = 'https://github.com/mmseg-cct/mmseg-cct'
 # mmpretrain imports torchvision and does not declare it.
 MMPRETRAIN = ['onedl-mmpretrain>=1.3.6,<1.4', 'torchvision']
 # mkdocs 2 has no plugins, which mkdocstrings is.
-DOCS = ['latex2mathml', 'mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
+DOCS = ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
 # TIFFs of other channels than OpenCV reads; the second decompresses them
 TIFF = ['tifffile', 'imagecodecs']
 # to write ONNX files, and to run them once
@@ -34,7 +34,7 @@ def index_page() -> str:
     """
     text = (ROOT / 'README.md').read_text(encoding='utf-8')
     text = re.sub(r'(!\[[^\]]*\]\()(?!https?:)', rf'\1{REPOSITORY}/raw/main/', text)
-    return re.sub(r'((?<!!)\[[^\]]+\]\()(?!https?:|#)', rf'\1{REPOSITORY}/blob/main/', text)
+    return re.sub(r'\]\((?!https?:|#)', f']({REPOSITORY}/blob/main/', text)
 
 
 # What was built before would bring files back that are gone since.

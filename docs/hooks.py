@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import griffe
-from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
@@ -48,10 +47,9 @@ FUNCTIONS = {
     ),
 }
 LINK = re.compile(r'\]\((?!https?:|#)([^)]+)\)')
-DISPLAYED = re.compile(r'^\$\$\n(.*?)\n\$\$$', re.MULTILINE | re.DOTALL)
 # A symbol of the paper, in text and between the tags of HTML.
 SYMBOL = re.compile(r'(?<![\w.])([Lλωθ])_(u|s|w|pw|f|adv|fg|bg)\b')
-VERBATIM = re.compile(r'(<(title|pre|code|svg|script|math)\b.*?</\2>|<[^>]*>)', re.DOTALL)
+VERBATIM = re.compile(r'(<(title|pre|code|svg|script)\b.*?</\2>|<[^>]*>)', re.DOTALL)
 CELL = re.compile(r'<td.*?</td>', re.DOTALL)
 CODE = re.compile(r'<code>([^<]*[ -][^<]*)</code>')
 NAME = re.compile(r'(<(pre|a|h\d)\b.*?</\2>)|<code>([A-Za-z_]\w+)</code>', re.DOTALL)
@@ -161,13 +159,12 @@ def overview() -> str:
     return '\n\n'.join(lines) + '\n'
 
 
-def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Turns displayed formulas into MathML, which needs no script; puts the reference first."""
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> None:
+    """Ranks the pages in the search."""
     # a question finds the guide, then the reference, then a study
     boost = dict.fromkeys(('faq.md', 'tutorial.md', 'own_data.md', 'trust.md'), 3)
     boost |= {'configuration.md': 2}
     page.meta['search'] = {'boost': boost.get(page.file.src_uri, 1), **page.meta.get('search', {})}
-    return DISPLAYED.sub(lambda found: convert(found[1], display='block'), markdown)
 
 
 def whole_words(code: re.Match) -> str:
