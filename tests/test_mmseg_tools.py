@@ -103,7 +103,6 @@ def test_resume_goes_on_from_the_newest_whole_checkpoint(trained, folder, mmseg_
     )
     log = log_of(work)
     assert 'iter_6.pth: not a whole checkpoint' in log and 'resumed epoch: 0, iter: 4' in log
-    assert 'differs from the checkpoint: train_cfg.max_iters 4 -> 8' in log
     assert (work / 'iter_8.pth').is_file()
     with pytest.raises(UserError, match=r'iter_8\.pth: .* not fit the model'):
         mmseg_tool(
