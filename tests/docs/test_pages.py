@@ -111,7 +111,7 @@ def test_files_and_trials_of_the_recipes_run(pages, project_root, tmp_path, monk
         elif language == 'python':
             trials.append(code)
     (tmp_path / 'my_cct' / '__init__.py').touch()
-    assert len(trials) == 4
+    assert len(trials) == 3
     names: dict[str, object] = {}
     for code in trials:  # one after the other: later ones go on with what earlier ones made
         exec(compile(code, 'docs/recipes.md', 'exec'), names)
