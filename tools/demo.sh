@@ -56,6 +56,12 @@ progress() {  # the lines of a log that say how far it is, in short
 
 SECONDS=0
 mkdir -p "$out"
+# Two demos at once would remove each other's runs.
+if ! mkdir "$out/.running" 2>/dev/null; then
+    echo "error: $out: another demo is running here (after a crash: rmdir $out/.running)" >&2
+    exit 1
+fi
+trap 'rmdir "$out/.running"' EXIT
 train supervised 'supervised baseline'
 train cct 'CCT'
 python -W ignore tools/report.py supervised="$out/supervised" CCT="$out/cct" --out "$out/report"
