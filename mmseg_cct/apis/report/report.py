@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -153,7 +152,7 @@ def _compare(
         if key != 'labels'
     ]
     return Report(
-        title=f'{" and ".join(evaluations)} on {_name_of(runs[0].config)}',
+        title=f'{" and ".join(evaluations)} on {data_set_name(runs[0].config)}',
         date=date.today().isoformat(),
         version=__version__,
         commands=commands,
@@ -213,12 +212,13 @@ def _unequal(settings: Sequence[Mapping[str, Any]]) -> str:
     return ', '.join(found)
 
 
-def _name_of(config: Config) -> str:
+def data_set_name(config: Config) -> str:
     """Names the data set of a config by its folder, or by its class."""
     _, settings = next(iter(leaf_sets(config.test_dataloader.dataset)))
     folder = settings.get('data_root') or settings.get('image_dir') or ''
-    name = os.path.basename(os.path.normpath(folder)) if folder else settings['type']
-    return str(name)
+    # of data/cracks/val/images, the second name tells most
+    names = [name for name in Path(folder).parts if name not in ('images', 'val')]
+    return names[-1] if names else str(settings['type'])
 
 
 def _length(dataset: dict) -> int:

@@ -19,6 +19,7 @@ from mmseg_cct.apis.report.report import (
     _settings,
     _shown,
     _unequal,
+    data_set_name,
     hardest,
     write_report,
 )
@@ -27,6 +28,20 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.labeled_record import Labels
 from mmseg_cct.utils.processes import locked_folder
 from mmseg_cct.utils.templates import Table, render
+
+
+@pytest.mark.parametrize(
+    ('settings', 'name'),
+    [
+        (dict(image_dir='data/cracks/val/images'), 'cracks'),
+        (dict(image_dir='cracks'), 'cracks'),
+        (dict(data_root='data/camvid', image_dir='images'), 'camvid'),
+        ({}, 'ShapesDataset'),
+    ],
+)
+def test_a_data_set_is_named_by_its_folder(settings, name):
+    dataset = dict(type='ShapesDataset', **settings)
+    assert data_set_name(Config(dict(test_dataloader=dict(dataset=dataset)))) == name
 
 
 def test_report_of_two_trainings(compared, tmp_path, checkpoints_read):
