@@ -1,9 +1,7 @@
 """One line in place of a library's traceback where the parts of a config do not fit together."""
 
 import copy
-import itertools
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -26,12 +24,6 @@ def config_errors_as_one_line(
     """Names the config and what a library says, which names the component, in one line."""
     place = getattr(config, 'filename', None) or 'the config'
     return library_errors_as_one_line(place, fails, 'settings that fit together')
-
-
-def first_image_guards(config: Any) -> Iterator[AbstractContextManager]:
-    """Guards only the first image of a loop: a mistake in the config shows there."""
-    yield config_errors_as_one_line(config, 'fails at the first image')
-    yield from itertools.repeat(nullcontext())
 
 
 def require_buildable(config: Config) -> None:
