@@ -24,7 +24,7 @@ from mmseg_cct.config.compose import find_bank, merged, training_sets
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import PLAIN, method_names
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.segmentors.cct import listed
+from mmseg_cct.models.segmentors.cct import as_list
 from mmseg_cct.preflight.failures import require_buildable
 
 CCT = [name for name in ALL if name.startswith('cct/')]
@@ -39,7 +39,7 @@ TRAIN_SETS = dict(voc=10582, cityscapes=2975, camvid=367, idd=1403, sun=5285)
 def heads_and_bank(model):
     """Tells MMSeg's auxiliary heads from the auxiliary decoders, if there are any."""
     bank = find_bank(dict(model=model))
-    return [each for each in listed(model.auxiliary_head) if each is not bank], bank
+    return [each for each in as_list(model.auxiliary_head) if each is not bank], bank
 
 
 def load(name, method=PLAIN):
@@ -108,7 +108,7 @@ def test_classes_strides_and_sizes_agree(name):
         classes = classes_of(pairs.labeled)
         for dataset in (pairs.unlabeled, *evaluated):
             assert classes_of(dataset) == classes
-        for head in [model.decode_head, *listed(model.auxiliary_head)]:
+        for head in [model.decode_head, *as_list(model.auxiliary_head)]:
             assert head.num_classes == len(classes)
         main, (_, bank) = model.decode_head, heads_and_bank(model)
         layer = bank.get('in_layer')
@@ -267,7 +267,7 @@ def test_the_baseline_has_no_unlabelled_images_and_mmsegs_own_heads(name):
     config, cct = parse(name, 'supervised'), parse(name)
     assert config.model.type == ('EncoderDecoder' if name != DOMAINS else 'MultiDomainCCTSegmentor')
     heads, _ = heads_and_bank(cct.model)
-    assert listed(config.model.auxiliary_head) == heads
+    assert as_list(config.model.auxiliary_head) == heads
     assert config.model.decode_head == cct.model.decode_head
     assert all(part.unlabeled is None for part in training_sets(config))
     assert not {'RampUpHook', 'TeacherHook'} & set(hook_types(config))
@@ -350,7 +350,7 @@ def random_batch(classes, num_views=0, is_baseline=False, **meta):
 def expected_losses(config):
     model = config.model
     heads, bank = heads_and_bank(model)
-    main = listed(model.decode_head.get('loss_decode'))
+    main = as_list(model.decode_head.get('loss_decode'))
     is_abce = any(loss.type == 'BootstrappedCrossEntropy' for loss in main)
     return {
         'decode.loss_abce' if is_abce else 'decode.loss_ce',

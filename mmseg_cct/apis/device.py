@@ -9,7 +9,7 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.registry import DATASETS, DefaultScope
 
-from mmseg_cct.config.walk import at, settings_of
+from mmseg_cct.config.walk import get_by_key, settings_of
 from mmseg_cct.datasets import MultiDomainDataset, SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
@@ -65,16 +65,16 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         UserError: The launcher needs GPUs, or settings exclude each other on several processes.
     """
     config.launcher = launcher
-    strategy = at(config, 'strategy.type')
+    strategy = get_by_key(config, 'strategy.type')
     if strategy not in (None, 'SingleDeviceStrategy', 'DDPStrategy'):
         found = 'gathers parameters in forward alone, and segmentors call methods of their heads'
         raise UserError(f'strategy.type={strategy}', found, 'no runner_type: Runner trains by DDP')
     wrapper = config.get('optim_wrapper') or {}
     # What makes a backbone, also one in a MultiChannelBackbone, compute its activations again.
     own = ('model.backbone.with_cp', 'model.backbone.backbone.with_cp')
-    key = next((key for key in (*own, 'activation_checkpointing') if at(config, key)), None)
+    key = next((key for key in (*own, 'activation_checkpointing') if get_by_key(config, key)), None)
     if launcher != 'none' and key:
-        _let_ddp_checkpoint(config, f'{key}={at(config, key)}')
+        _let_ddp_checkpoint(config, f'{key}={get_by_key(config, key)}')
     if get_device() != 'cpu':
         # batches reach a GPU sooner from pinned memory
         loader = config.get('train_dataloader')
@@ -102,7 +102,7 @@ def fit_workers(config: Config, chosen: Collection[str] = (), trains: bool = Tru
     run that `trains` says so.
     """
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
-        is_seeded = is_a(at(config, 'train_dataloader.dataset'), DATASETS, *_SEEDED)
+        is_seeded = is_a(get_by_key(config, 'train_dataloader.dataset'), DATASETS, *_SEEDED)
     cores = cores_of_process()
     most = max(cores // 2 if get_device() == 'cpu' else cores, 1)
     for split in ('train', 'val', 'test'):
@@ -146,7 +146,7 @@ def _revert_sync_bn(config: Config) -> None:
 def _let_ddp_checkpoint(config: Config, setting: str) -> None:
     # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step.
     # DDP accepts that only with a static graph, as it is here, and then reduces in every step.
-    if at(config, 'optim_wrapper.accumulative_counts', 1) > 1:
+    if get_by_key(config, 'optim_wrapper.accumulative_counts', 1) > 1:
         found = f'more than 1 with {setting}'
         expected = 'only one of the two, as DDP cannot do both'
         raise UserError('optim_wrapper.accumulative_counts', found, expected)

@@ -12,7 +12,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
-from mmseg_cct.config.walk import at, forget_initial_weights
+from mmseg_cct.config.walk import forget_initial_weights, get_by_key
 from mmseg_cct.engine.checkpoints import checkpoint_bytes
 from mmseg_cct.engine.prediction import predicts_as_encoder_decoder
 from mmseg_cct.engine.weights import is_training_only, weights
@@ -51,7 +51,7 @@ def publish(run: Run, target: str, domain: str | None = None, overwrite: bool = 
         UserError: The checkpoint is one of the public code, the domain is unknown, or the file
             exists with other contents.
     """
-    if at(run.config, 'model.type') is None:
+    if get_by_key(run.config, 'model.type') is None:
         raise UserError(run.config.filename, 'no model', 'the config of a training')
     require_domain(run.config, domain)
     if is_public(run.content['state_dict']):

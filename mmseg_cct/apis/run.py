@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 from mmseg_cct.config.domains import pipeline_for_tests, require_domain, require_one_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import find_run
-from mmseg_cct.config.walk import at, forget_initial_weights
+from mmseg_cct.config.walk import forget_initial_weights, get_by_key
 from mmseg_cct.datasets.files.palette import class_colours
 from mmseg_cct.engine.checkpoints import (
     checkpoint_bytes,
@@ -85,7 +85,7 @@ class Run:
         if checkpoint is None and Path(place).is_file():
             checkpoint = place
         if checkpoint is None:
-            template = at(config, 'default_hooks.checkpoint.filename_tmpl')
+            template = get_by_key(config, 'default_hooks.checkpoint.filename_tmpl')
             checkpoint = newest_checkpoint(str(place), template)
         if checkpoint is None:
             raise UserError(place, 'no checkpoint in it')
@@ -187,7 +187,7 @@ class Run:
 
 
 def _warn_of_other_tests(config: Config) -> None:
-    tested = at(config, 'test_dataloader.dataset.pipeline')
+    tested = get_by_key(config, 'test_dataloader.dataset.pipeline')
     # how an image is loaded, labelled and packed does not matter: drawn scenes have no files
     seen, tests = (
         without_annotations(steps or [])[1:-1] for steps in (config.test_pipeline, tested)

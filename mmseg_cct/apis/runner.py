@@ -18,7 +18,7 @@ from mmengine.logging import MessageHub, MMLogger
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from mmseg_cct.config.walk import at, settings_of
+from mmseg_cct.config.walk import get_by_key, settings_of
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.errors import Interrupted, UserError
@@ -101,7 +101,8 @@ def _run(config: Config, what: str) -> Any:
     resumed, start = config.get('resume', False), config.get('load_from')
     own_group = config.launcher != 'none' and get_device() == 'cpu'
     if own_group:
-        seconds = at(config, 'env_cfg.dist_cfg.timeout')  # as mmengine does for its own group
+        # as mmengine does for its own group
+        seconds = get_by_key(config, 'env_cfg.dist_cfg.timeout')
         options = {} if seconds is None else dict(timeout=timedelta(seconds=seconds))
         torch.distributed.init_process_group('gloo', **options)
     first = _FirstBatch()

@@ -9,7 +9,7 @@ from mmengine.registry import METRICS, DefaultScope
 from mmseg.evaluation import CityscapesMetric, IoUMetric
 
 from mmseg_cct.config.load import default_work_dir, protect
-from mmseg_cct.config.walk import at, listed
+from mmseg_cct.config.walk import as_list, get_by_key
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.metrics import MultiDomainIoUMetric
 from mmseg_cct.errors import UserError
@@ -81,8 +81,8 @@ def prepare_test(
 
 def test(config: Config) -> dict[str, float]:
     """Tests with a config of `prepare_test`; returns the metrics by name."""
-    folders = {one.get('output_dir') for one in listed(config.test_evaluator)}
-    folders.add(at(config, 'visualizer.save_dir'))
+    folders = {one.get('output_dir') for one in as_list(config.test_evaluator)}
+    folders.add(get_by_key(config, 'visualizer.save_dir'))
     return run_config(config, 'test', filter(None, folders))
 
 
@@ -112,7 +112,7 @@ def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_tim
         found = 'MMSegmentation draws on 8-bit RGB alone, and the pipeline begins with LoadChannels'
         expected = 'tools/predict.py, which draws on all'
         raise UserError('--show-dir, --show', found, expected)
-    own = at(config, 'default_hooks.visualization') or {}
+    own = get_by_key(config, 'default_hooks.visualization') or {}
     hook = {'type': 'SegVisualizationHook', **own, 'draw': True, 'interval': 1}
     config.default_hooks = config.get('default_hooks') or {}
     config.default_hooks.visualization = dict(hook, show=show, wait_time=wait_time)
@@ -123,7 +123,7 @@ def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_tim
 def _write_predictions(config: Config, out: str) -> None:
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         writers = [
-            one for one in listed(config.test_evaluator) if is_a(one, METRICS, *_PNG_WRITERS)
+            one for one in as_list(config.test_evaluator) if is_a(one, METRICS, *_PNG_WRITERS)
         ]
         for evaluator in writers:
             evaluator.output_dir = out

@@ -9,7 +9,7 @@ from mmengine.config import Config
 
 from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.shipped import next_round
-from mmseg_cct.config.walk import at
+from mmseg_cct.config.walk import get_by_key
 from mmseg_cct.engine.checkpoints import (
     find_resumable,
     newest_checkpoint,
@@ -71,7 +71,7 @@ def prepare_training(
     if amp:
         enable_amp(config)
     if auto_scale_lr:
-        if at(config, 'auto_scale_lr.base_batch_size') is None:
+        if get_by_key(config, 'auto_scale_lr.base_batch_size') is None:
             found = f'{config_file} has no auto_scale_lr.base_batch_size'
             expected = 'the batch size, of all processes together, that its learning rate is for'
             raise UserError('--auto-scale-lr', found, expected)
@@ -79,7 +79,7 @@ def prepare_training(
     if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks
         resume = config.get('load_from') or 'auto'
         config.resume = False
-    template = at(config, 'default_hooks.checkpoint.filename_tmpl')
+    template = get_by_key(config, 'default_hooks.checkpoint.filename_tmpl')
     newest = newest_checkpoint(config.work_dir, template)
     if newest is None:
         require_files_kept(config, _WRITTEN)
@@ -115,7 +115,7 @@ def train(config: Config) -> None:
 def _resume(config: Config, resume: str, template: str | None) -> None:
     """Makes a training go on, as mmengine does: `ResumeHook` finds the newest checkpoint."""
     config.load_from, config.resume = None if resume == 'auto' else resume, True
-    if at(config, 'randomness.seed') is None:
+    if get_by_key(config, 'randomness.seed') is None:
         # mmengine restores a seed that it drew only after the samplers have taken a new one
         checkpoint = config.load_from or find_resumable(config.work_dir, template)
         if checkpoint is not None:

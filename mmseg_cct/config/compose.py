@@ -18,7 +18,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import nearest, one_line
 
 from .shipped import METHODS, PLAIN, SCOPE, method_names
-from .walk import listed, settings_of
+from .walk import as_list, settings_of
 
 _BANK, _BASELINE = 'PerturbedDecoderBank', 'EncoderDecoder'
 _HEADS = ('decode_head', 'auxiliary_head')
@@ -177,7 +177,7 @@ def _merge_bank(config: Config, bank: ConfigDict | None, own: Any) -> None:
 
 def find_bank(config: Config) -> ConfigDict | None:
     """Finds the auxiliary decoders, which may be in a list of heads: the object, not a copy."""
-    for head in filter(None, listed((config.get('model') or {}).get('auxiliary_head'))):
+    for head in filter(None, as_list((config.get('model') or {}).get('auxiliary_head'))):
         kind = head.get('type')
         kind = MODELS.get(kind) if isinstance(kind, str) else kind
         if any(each.__name__ == _BANK for each in getattr(kind, '__mro__', ())):

@@ -8,12 +8,12 @@ from mmengine.config import Config
 from mmseg_cct.errors import UserError
 
 from .compose import merged
-from .walk import at
+from .walk import get_by_key
 
 
 def require_domain(config: Config, domain: str | None) -> None:
     """Checks that the model has this domain, or that it has no domains if this is None."""
-    domains, name = at(config, 'model.domains'), _name(config)
+    domains, name = get_by_key(config, 'model.domains'), _name(config)
     if domains is None and domain is not None:
         raise UserError(f'--domain {domain}', f'{name} has no domains', 'none')
     if domains is not None and domain not in domains:
@@ -31,7 +31,7 @@ def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
     """Finds the pipeline of the test set, or of a domain's test set; it is not copied."""
     require_domain(config, domain)
     key = 'test_dataloader.dataset' + (f'.domains.{domain}' if domain else '')
-    pipeline = at(config, f'{key}.pipeline')
+    pipeline = get_by_key(config, f'{key}.pipeline')
     if not pipeline:
         raise UserError(_name(config), f'no {key}.pipeline', 'one')
     return pipeline

@@ -23,7 +23,7 @@ from mmseg_cct.utils.ranges import (
 )
 from mmseg_cct.utils.text import is_unicode
 
-from .walk import at, settings_of
+from .walk import get_by_key, settings_of
 
 
 def _pair(expected: str) -> Range:
@@ -115,7 +115,7 @@ def value_problems(config: Any) -> Iterator[Problem]:
         limit = next((LIMITS[pattern] for pattern in LIMITS if fnmatchcase(key, pattern)), None)
         if limit and (problem := limit.problem(key, value)):
             yield problem
-    test = at(config, 'model.test_cfg') or {}
+    test = get_by_key(config, 'model.test_cfg') or {}
     for name in ('crop_size', 'stride'):
         if test.get('mode') == 'slide' and test.get(name) is None:
             yield Problem(f'model.test_cfg.{name}', 'missing', 'one for mode="slide"')

@@ -18,7 +18,7 @@ from mmseg_cct.utils.text import close_names, error_line, one_line
 from .compose import forget_own_scope, merge_method, remove_hooks, set_labels
 from .limits import check_values
 from .shipped import CONFIGS, PLAIN, SCOPE, composed_name, find_config, method_names
-from .walk import at, listed
+from .walk import as_list, get_by_key
 
 # Names for the last iteration in mmengine's schedulers, their arguments and their states.
 SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
@@ -66,7 +66,7 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     stem = Path(file).stem
     if (name := composed_name(stem, method, labels)) != stem:
         object.__setattr__(config, '_filename', f'{name}.py')
-    old_max_iters = at(config, 'train_cfg.max_iters')
+    old_max_iters = get_by_key(config, 'train_cfg.max_iters')
     merge_options(config, file, options)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         move_scheduler_ends(config, old_max_iters)
@@ -112,19 +112,19 @@ def default_work_dir(config: Config) -> str:
 
 def _check_domains(config: Config) -> None:
     """Checks now that model, data and sampler fit: the first validation may be hours away."""
-    known = at(config, 'model.domains')
+    known = get_by_key(config, 'model.domains')
     if known is None:
         return
     for split in ('train', 'val', 'test'):
         key = f'{split}_dataloader'
-        domains = at(config, f'{key}.dataset.domains') or {}
+        domains = get_by_key(config, f'{key}.dataset.domains') or {}
         for name in domains:
             if name not in known:
                 found = 'no such domain in the model'
                 expected = f'one of {", ".join(known)}'
                 raise UserError(f'{key}.dataset.domains.{name}', found, expected)
-        batch_size = at(config, f'{key}.batch_size')
-        own_size = at(config, f'{key}.sampler.batch_size', batch_size)
+        batch_size = get_by_key(config, f'{key}.batch_size')
+        own_size = get_by_key(config, f'{key}.sampler.batch_size', batch_size)
         if own_size != batch_size:
             raise UserError(
                 f'{key}.sampler.batch_size={own_size}', '', f'{batch_size}, as in {key}'
@@ -160,9 +160,10 @@ def merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
             found = f'sets a variable, which {file} has read already'
             raise UserError(f'--cfg-options {key}', found, 'the setting that it fills')
         # mmengine's word for replacing a dict
-        if at(config, key, _ABSENT) is _ABSENT and not key.endswith('._delete_'):
+        if get_by_key(config, key, _ABSENT) is _ABSENT and not key.endswith('._delete_'):
             outer, _, name = key.rpartition('.')
-            near = close_names(name, [*(at(config, outer) or {})] if outer else [*config], 0.8)
+            siblings = (get_by_key(config, outer) or {}) if outer else config
+            near = close_names(name, [*siblings], 0.8)
             hint = f'; did you mean {near[0]}?' if near else ''
             warn(f'--cfg-options {key}: a new key, the config has none of this name{hint}')
     try:
@@ -173,12 +174,12 @@ def merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
 
 def schedulers(config: Config) -> list[Any]:
     """Lists the settings of a config's schedulers, which may be one or a list."""
-    return listed(config.get('param_scheduler') or None)
+    return as_list(config.get('param_scheduler') or None)
 
 
 def move_scheduler_ends(config: Config, old_max_iters: int | None) -> None:
     """Moves the end of every scheduler that ended with the training to its new end."""
-    new_max_iters = at(config, 'train_cfg.max_iters')
+    new_max_iters = get_by_key(config, 'train_cfg.max_iters')
     for scheduler in schedulers(config):
         if scheduler.get('by_epoch', True) or old_max_iters is None:
             continue

@@ -20,7 +20,7 @@ def settings_of(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
         yield from settings_of(value, f'{key}.{name}' if key else str(name))
 
 
-def at(part: Any, key: str, default: Any = None) -> Any:
+def get_by_key(part: Any, key: str, default: Any = None) -> Any:
     """Finds a setting by its dotted key; returns `default` if it is missing."""
     for name in key.split('.'):
         if isinstance(part, (list, tuple)) and name.isdigit() and int(name) < len(part):
@@ -32,7 +32,7 @@ def at(part: Any, key: str, default: Any = None) -> Any:
     return part
 
 
-def listed(part: Any) -> list[Any]:
+def as_list(part: Any) -> list[Any]:
     """Lists the parts of a setting that may be one, several or None; they are not copied."""
     return [] if part is None else list(part) if isinstance(part, (list, tuple)) else [part]
 

@@ -11,7 +11,7 @@ from mmengine.registry import HOOKS, METRICS, MODELS, PARAM_SCHEDULERS, TRANSFOR
 from mmengine.visualization import Visualizer
 
 from mmseg_cct.config.load import schedulers
-from mmseg_cct.config.walk import at, forget_initial_weights, listed, settings_of
+from mmseg_cct.config.walk import as_list, forget_initial_weights, get_by_key, settings_of
 from mmseg_cct.utils.library_errors import library_errors_as_one_line
 from mmseg_cct.utils.log import only_warnings
 
@@ -45,8 +45,10 @@ def require_buildable(config: Config) -> None:
             hook.pop('priority', None)  # the runner's
             HOOKS.build(hook)
         for split in ('train', 'val', 'test'):
-            for key, part in settings_of(at(config, f'{split}_dataloader.dataset'), 'dataset'):
+            for key, part in settings_of(
+                get_by_key(config, f'{split}_dataloader.dataset'), 'dataset'
+            ):
                 for step in part if key.endswith('.pipeline') else ():
                     TRANSFORMS.build(step)
-            for metric in listed(config.get(f'{split}_evaluator') or None):
+            for metric in as_list(config.get(f'{split}_evaluator') or None):
                 METRICS.build(metric)

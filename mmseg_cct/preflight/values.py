@@ -11,7 +11,7 @@ from mmengine.runner import EpochBasedTrainLoop
 from mmseg.models import SegDataPreProcessor
 
 from mmseg_cct.config.load import schedulers
-from mmseg_cct.config.walk import at
+from mmseg_cct.config.walk import get_by_key
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.samplers import EndlessSampler
 from mmseg_cct.engine.hooks import DurableCheckpointHook, RampUpHook, TeacherHook
@@ -30,13 +30,13 @@ def training_problems(config: Any) -> Iterator[Problem]:
 def _pair_problems(config: Any) -> Iterator[Problem]:
     """Checks that model and preprocessor take pairs, and that there are some."""
     key = 'train_dataloader.dataset'
-    dataset = at(config, key) or {}
+    dataset = get_by_key(config, key) or {}
     if not is_a(dataset, DATASETS, SemiSegDataset):
         return
     if dataset.get('unlabeled') is None:
         return
     ratio = dataset.get('labeled_per_unlabeled', 1)
-    batch_size = at(config, 'train_dataloader.batch_size')
+    batch_size = get_by_key(config, 'train_dataloader.batch_size')
     if isinstance(ratio, int) and isinstance(batch_size, int) and ratio > batch_size:
         found = f'no unlabelled image in a batch of {batch_size}'
         expected = f'at most {batch_size}, or a larger train_dataloader.batch_size'
@@ -48,7 +48,7 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
         expected = f'a model that does, such as CCTSegmentor, or {key}.unlabeled=None'
         yield Problem(f'model.type={model.get("type")!r}', found, expected)
         return
-    kind = class_of(at(model, 'data_preprocessor'), MODELS)
+    kind = class_of(get_by_key(model, 'data_preprocessor'), MODELS)
     if getattr(kind, 'forward', None) is SegDataPreProcessor.forward:
         found = f'model.data_preprocessor.type is {kind.__name__}, which takes no pairs'
         expected = 'BranchPreprocessor, or no unlabelled set'
@@ -98,7 +98,7 @@ def _epoch_problems(config: Any) -> Iterator[Problem]:
     loop = config['train_cfg']
     if is_a(loop, LOOPS, EpochBasedTrainLoop) or loop.get('by_epoch', False):
         key = 'train_dataloader.sampler'
-        sampler = at(config, key)
+        sampler = get_by_key(config, key)
         if is_a(sampler, DATA_SAMPLERS, EndlessSampler, InfiniteSampler):
             found = f'counts epochs, and {key} {sampler["type"]} has no end'
             expected = 'type="IterBasedTrainLoop" with max_iters'
@@ -110,7 +110,7 @@ def _epoch_problems(config: Any) -> Iterator[Problem]:
         if part.get('by_epoch', True) and not waits:
             key = f'param_scheduler.{index}.by_epoch'
             yield Problem(key, f'{counts} it would never step', 'by_epoch=False')
-    hook = at(config, 'default_hooks.checkpoint') or {}
+    hook = get_by_key(config, 'default_hooks.checkpoint') or {}
     # mmengine's default is never; that of a DurableCheckpointHook, whenever it validates
     interval = None if is_a(hook, HOOKS, DurableCheckpointHook) else -1
     if hook.get('by_epoch', True) and hook.get('interval', interval) != -1:

@@ -9,7 +9,7 @@ from typing import Any
 from mmseg.registry import DATASETS
 
 from mmseg_cct.apis.run import Run
-from mmseg_cct.config.walk import at, leaf_sets
+from mmseg_cct.config.walk import get_by_key, leaf_sets
 from mmseg_cct.datasets.files.image_files import find_images, resolve_list
 from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.datasets.leaves import leaf_datasets
@@ -36,7 +36,7 @@ def images_in(folder: str) -> Listed:
 def images_of(run: Run, key: str) -> Listed:
     """Lists the images of a set of a run's config; empty if there is none."""
     parent, _, branch = key.rpartition('.')
-    outer = at(run.config, parent) or {}
+    outer = get_by_key(run.config, parent) or {}
     settings = branch_settings(outer, branch) if isinstance(outer, Mapping) else outer
     if settings is None:
         return {}

@@ -17,7 +17,7 @@ from mmseg.registry import DATASETS
 from mmseg_cct.config.compose import read_method, training_sets
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.shipped import PLAIN
-from mmseg_cct.config.walk import at, changed_settings, leaves, listed
+from mmseg_cct.config.walk import as_list, changed_settings, get_by_key, leaves
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import Problem, UserError, raise_problems
@@ -49,11 +49,11 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
     raise_problems(
         Problem(base, f'no {key}', expected)
         for key, expected in _EXPECTED.items()
-        if (not has_labels if key == _LABELED else at(config, key) is None)
+        if (not has_labels if key == _LABELED else get_by_key(config, key) is None)
     )
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         raise_problems(training_problems(config))
-    if not any(map(_gives_miou, listed(config.test_evaluator))):
+    if not any(map(_gives_miou, as_list(config.test_evaluator))):
         raise UserError(
             base,
             'test_evaluator: gives no mIoU, which a study collects',

@@ -14,7 +14,7 @@ from mmseg.registry import DATASETS, MODELS
 
 from mmseg_cct.config.load import load_config, protections, read_config
 from mmseg_cct.config.shipped import next_commands
-from mmseg_cct.config.walk import at, leaf_sets, listed, settings_of
+from mmseg_cct.config.walk import as_list, get_by_key, leaf_sets, settings_of
 from mmseg_cct.datasets.files.image_files import find_images
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
@@ -185,7 +185,7 @@ def _find(name: str, target: Path) -> tuple[Path, Any]:
 
 def _require_a_head_of_pixels(path: Path) -> None:
     """Rejects heads that classify masks, before the packages that they need are imported."""
-    name = at(read_config(path, import_custom_modules=False), 'model.decode_head.type')
+    name = get_by_key(read_config(path, import_custom_modules=False), 'model.decode_head.type')
     kind = MODELS.get(name) if isinstance(name, str) else None
     if isinstance(kind, type) and not issubclass(kind, BaseDecodeHead):
         key, found = f'model.decode_head.type={name!r}', 'classifies masks or images, not pixels'
@@ -196,14 +196,17 @@ def _require_plain(config: Config, name: str) -> None:
     for key, value in settings_of(config):
         if key.endswith('.type') and callable(value):
             raise UserError(name, f'{key} is {value!r}', 'names as types, no classes')
-    kind, preprocessor = at(config, 'model.type'), at(config, 'model.data_preprocessor.type')
+    kind, preprocessor = (
+        get_by_key(config, 'model.type'),
+        get_by_key(config, 'model.data_preprocessor.type'),
+    )
     if kind not in ('EncoderDecoder', 'mmseg.EncoderDecoder'):
         raise UserError(name, f'model.type={kind!r}', 'EncoderDecoder, which CCT extends')
     if preprocessor not in _PREPROCESSORS:
         found = f'model.data_preprocessor.type={preprocessor!r}'
         raise UserError(name, found, 'SegDataPreProcessor, which CCT extends')
     for key in _PARTS:
-        if not at(config, key):
+        if not get_by_key(config, key):
             raise UserError(name, f'no {key}', 'a config for training an EncoderDecoder')
 
 
@@ -228,5 +231,5 @@ def _rules_of_heads(config: Config) -> dict[str, Any]:
 
 
 def _imports(config: Config) -> list[str]:
-    imports = listed((config.get('custom_imports') or {}).get('imports'))
+    imports = as_list((config.get('custom_imports') or {}).get('imports'))
     return [*imports, *({'mmseg_cct.plugin'} - set(imports))]

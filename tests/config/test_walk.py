@@ -1,7 +1,7 @@
 import pytest
 from mmengine.config import Config
 
-from mmseg_cct.config.walk import changed_settings, forget_initial_weights, listed, settings_of
+from mmseg_cct.config.walk import as_list, changed_settings, forget_initial_weights, settings_of
 
 PART = dict(a=1, b=[dict(c=2), 'text'], d=dict(e=None))
 
@@ -48,5 +48,5 @@ def test_no_module_keeps_the_weights_that_it_would_start_from():
     [(None, []), (PART, [PART]), ([], []), ([PART, None], [PART, None]), ((1,), [1])],
 )
 def test_one_part_several_or_none_are_listed_without_a_copy(part, parts):
-    assert listed(part) == parts
-    assert all(own is given for own, given in zip(listed(part), parts))
+    assert as_list(part) == parts
+    assert all(own is given for own, given in zip(as_list(part), parts))

@@ -8,7 +8,7 @@ from components import registered
 
 from mmseg_cct.config.compose import method_names
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.walk import at
+from mmseg_cct.config.walk import get_by_key
 
 
 def rows(text):
@@ -32,7 +32,7 @@ def test_the_papers_symbols_are_where_the_page_says(page):
     table = rows(page.partition("## The paper's symbols")[2].partition('\n## ')[0])
     assert len(table) > 15
     for _, _, key, value in table:
-        found = at(config, key.strip('`'))
+        found = get_by_key(config, key.strip('`'))
         assert found is not None, key
         if value.startswith('`'):
             assert found == ast.literal_eval(value.strip('`')), key

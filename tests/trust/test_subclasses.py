@@ -6,7 +6,7 @@ from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.registry import DATA_SAMPLERS, DATASETS, MODELS, TRANSFORMS
 
 from mmseg_cct.apis.predictor import without_annotations
-from mmseg_cct.config.walk import at
+from mmseg_cct.config.walk import get_by_key
 from mmseg_cct.datasets import FolderDataset, PairSampler, SemiSegDataset
 from mmseg_cct.engine.hooks import RampUpHook
 from mmseg_cct.models import (
@@ -59,7 +59,7 @@ def test_subclasses_train_the_same(cct, method, kept):
     expected = logged(cct, 'plain', method)
     for registry, component, key in COMPONENTS:
         if key not in kept:  # a method names its segmentor
-            at(cct.config, key)['type'] = registered(registry, component)
+            get_by_key(cct.config, key)['type'] = registered(registry, component)
     cct.write()
     assert logged(cct, 'mine', method) == expected
 

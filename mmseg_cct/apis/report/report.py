@@ -15,7 +15,7 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
 from mmseg_cct.config.shipped import command_line
-from mmseg_cct.config.walk import at, leaf_sets
+from mmseg_cct.config.walk import get_by_key, leaf_sets
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.files.palette import chosen_colours
 from mmseg_cct.datasets.leaves import data_folders
@@ -178,21 +178,21 @@ def _compare(
 
 def _settings(run: Run) -> dict[str, Any]:
     """Returns the settings of a run that show whether a comparison with it is fair."""
-    dataset = at(run.config, 'train_dataloader.dataset') or {}
+    dataset = get_by_key(run.config, 'train_dataloader.dataset') or {}
     numbers = {
         'labelled images': branch_settings(dataset, 'labeled') or dataset,
         'unlabelled images': branch_settings(dataset, 'unlabeled'),
     }
     labels = run.labels  # more masks may be there by now
     recorded = labels and dict(zip(numbers, (len(labels.labeled), labels.unlabeled)))
-    crop = at(run.config, 'model.data_preprocessor.size')
+    crop = get_by_key(run.config, 'model.data_preprocessor.size')
     times = [values['time'] for values in run.scalars if 'time' in values and 'lr' in values]
     return {
         **(recorded or {key: _length(part) if part else 0 for key, part in numbers.items()}),
         'iterations': (run.content.get('meta') or {}).get('iter'),
-        'batch size': at(run.config, 'train_dataloader.batch_size'),
+        'batch size': get_by_key(run.config, 'train_dataloader.batch_size'),
         'crop': crop and '×'.join(str(side) for side in reversed(crop)),
-        'seed': at(run.config, 'randomness.seed'),
+        'seed': get_by_key(run.config, 'randomness.seed'),
         'median seconds per iteration': f'{np.median(times):.2f}' if times else None,
         # below their common folder: another machine may have it elsewhere
         'labels': labels and (sorted(labels.files) or labels.labeled),

@@ -6,7 +6,7 @@ from mmengine.runner import Runner
 from mmseg.registry import MODELS
 
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.walk import at, forget_initial_weights
+from mmseg_cct.config.walk import forget_initial_weights, get_by_key
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.weights import require_matching_weights, weights
@@ -44,11 +44,13 @@ class FixedTeacherHook(Hook):
         """Builds the teacher, loads it and gives it to the model."""
         config = load_config(self.config, {})
         # other classes or colours fit in shape, and would teach nonsense
-        classes = at(content := read_checkpoint(self.checkpoint), 'meta.dataset_meta.classes')
+        classes = get_by_key(
+            content := read_checkpoint(self.checkpoint), 'meta.dataset_meta.classes'
+        )
         facts = [('classes', classes, runner.train_dataloader.dataset.metainfo['classes'])]
         for key in ('mean', 'std', 'bgr_to_rgb'):
             key = f'model.data_preprocessor.{key}'
-            facts.append((key, at(config, key), at(runner.cfg, key)))
+            facts.append((key, get_by_key(config, key), get_by_key(runner.cfg, key)))
         for key, its, own in facts:
             if its != own and list(its or ()) != list(own or ()):
                 raise UserError(f'{self.checkpoint}: {key}', its, f'{own}, as the student has')

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mmseg_cct.config.shipped import commands_after_training, method_names
-from mmseg_cct.config.walk import at
+from mmseg_cct.config.walk import get_by_key
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.findings import class_iou, findings, validation_findings
 from mmseg_cct.engine.models import unwrap_model
@@ -154,12 +154,15 @@ def _method(runner: Runner) -> str | None:
 
 def _next_commands(runner: Runner) -> Sequence[str]:
     """Commands for the segmentor that was trained."""
-    if newest_checkpoint(runner.work_dir) is None or at(runner.cfg, 'test_dataloader') is None:
+    if (
+        newest_checkpoint(runner.work_dir) is None
+        or get_by_key(runner.cfg, 'test_dataloader') is None
+    ):
         return ()
     model = unwrap_model(runner.model)
     if not isinstance(model, BaseSegmentor):
         return ()
-    domain = next(iter(at(runner.cfg, 'model.domains') or ()), None)
+    domain = next(iter(get_by_key(runner.cfg, 'model.domains') or ()), None)
     name = _method(runner) or Path(runner.work_dir).resolve().name
     return commands_after_training(Path(runner.work_dir), name, domain)
 

@@ -11,7 +11,7 @@ from mmseg.structures import SegDataSample
 from mmseg.utils import add_prefix
 from torch import Tensor, nn
 
-from mmseg_cct.config.walk import listed
+from mmseg_cct.config.walk import as_list
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.modes import (
     all_but_batch_norm,
@@ -202,7 +202,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         self.supervised_heads = nn.ModuleList()
         if auxiliary_head is None:  # as at inference
             return
-        heads = [MODELS.build(settings) for settings in listed(auxiliary_head) if settings]
+        heads = [MODELS.build(settings) for settings in as_list(auxiliary_head) if settings]
         self.supervised_heads.extend(h for h in heads if isinstance(h, BaseDecodeHead))
         banks = [head for head in heads if not isinstance(head, BaseDecodeHead)]
         if len(banks) not in self.num_banks:
