@@ -38,6 +38,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--domain', metavar='NAME', help='domain to publish, for a model of several domains'
     )
+    parser.add_argument(
+        '--half', action='store_true', help='keep kernels in float16: half the size, same loading'
+    )
     add_overwrite(parser)
     return parser.parse_intermixed_args()
 
@@ -53,7 +56,7 @@ def main() -> None:
         from mmseg_cct.apis.run import Run
 
         run = Run.open(args.run, args.checkpoint)
-        published = publish(run, args.target, args.domain, args.overwrite)
+        published = publish(run, args.target, args.domain, args.overwrite, args.half)
         file = Path(published.checkpoint)
         print(f'{file}: {file.stat().st_size / 2**20:.1f} MiB')
         if not args.onnx:

@@ -30,7 +30,9 @@ _CONFIG_KEYS = (
 _META_KEYS = ('dataset_meta', 'epoch', 'iter', 'mmengine_version')
 
 
-def publish(run: Run, target: str, domain: str | None = None, overwrite: bool = False) -> Run:
+def publish(
+    run: Run, target: str, domain: str | None = None, overwrite: bool = False, half: bool = False
+) -> Run:
     """Writes a checkpoint for inference only, as an `EncoderDecoder` of MMSegmentation.
 
     It lacks auxiliary decoders, optimizer, schedulers, logs and the unaveraged weights that
@@ -43,6 +45,8 @@ def publish(run: Run, target: str, domain: str | None = None, overwrite: bool = 
         target: Where to write; the name gets the hash.
         domain: Which domain to publish, of a model of several.
         overwrite: Whether another file of that name may be replaced.
+        half: Whether to keep kernels and matrices in float16, for half the size. Loading copies
+            them into a network's own float32.
 
     Returns:
         The published network.
@@ -58,6 +62,11 @@ def publish(run: Run, target: str, domain: str | None = None, overwrite: bool = 
         found = "has the public code's names"
         raise UserError(run.checkpoint, found, 'tools/convert_checkpoint.py to convert it first')
     state = _weights(run.content['state_dict'], domain, _segmentor(run.config))
+    if half:
+        # norms stay: a running variance may exceed float16's range, and they are small
+        state = {
+            k: v.half() if v.is_floating_point() and v.dim() > 1 else v for k, v in state.items()
+        }
     config = inference_config(run.config, domain)
     meta = {key: value for key, value in run.content.get('meta', {}).items() if key in _META_KEYS}
     if domain is not None:

@@ -113,6 +113,18 @@ def test_another_file_of_its_name_is_kept_unless_told(trained, published):
     assert again(overwrite=True).checkpoint == str(published) and published.read_bytes() == data
 
 
+def test_half_of_the_bytes_predict_nearly_the_same(trained, published, tmp_path):
+    half = publish(Run.open(trained.work_dir), str(tmp_path / 'half.pth'), half=True)
+    before, after = (
+        torch.load(file, weights_only=False)['state_dict'] for file in (published, half.checkpoint)
+    )
+    for name, value in before.items():
+        assert after[name].dtype == (torch.float16 if value.dim() > 1 else value.dtype)
+        torch.testing.assert_close(after[name].to(value.dtype), value, rtol=1e-3, atol=1e-7)
+    model = half.load_model('cpu')
+    assert all(value.dtype == torch.float32 for value in model.parameters())
+
+
 @pytest.mark.parametrize('read', [None, str, lambda file: load_config(str(file), {})])
 def test_the_inferencer_does_not_complain(trained, published, tmp_path, monkeypatch, capfd, read):
     monkeypatch.chdir(tmp_path)
