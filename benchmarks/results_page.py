@@ -49,7 +49,7 @@ NAMES = {
     'fixmatch-public': '`fixmatch`, joint batch',
     'unimatch': '`unimatch`',
     'unimatch-tau0': '`unimatch-tau0`',
-    'unimatch-public': '`unimatch-public`',
+    'unimatch-public': '`unimatch`, as its code',
     'unimatch-v2': '`unimatch-v2`',
     'self-train': '`self-train`',
     'self-train-r50': '`self-train`, ResNet-50 teacher',

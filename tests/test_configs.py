@@ -240,7 +240,6 @@ def without_unlabeled(config):
     for part in (dataset.get('domains') or {'': dataset}).values():
         part.pop('unlabeled')
         part.pop('strong_views', None)
-        part.pop('partners', None)
     return config
 
 

@@ -52,8 +52,6 @@ class SemiSegDataset(Dataset):
             set's ``ann_file``.
         num_labeled: n, the number of labelled images.
         strong_views: Config of `StrongViews`, which is added at the end of the unlabelled pipeline.
-        partners: Whether a draw has a second unlabelled image, CutMix's partner, with views of its
-            own under `unlabeled_partner`, `unlabeled_partner_strong_0`, ...
         labeled_per_unlabeled: Number of labelled images per unlabelled image in a batch; the other
             draws have no unlabelled image. More than 1 makes a step cheaper.
 
@@ -82,7 +80,6 @@ class SemiSegDataset(Dataset):
         split_dir: str | None = None,
         num_labeled: int | None = None,
         strong_views: dict | None = None,
-        partners: bool = False,
         labeled_per_unlabeled: int = 1,
     ) -> None:
         if num_labeled is not None:
@@ -102,7 +99,6 @@ class SemiSegDataset(Dataset):
             unlabeled = copy.deepcopy(unlabeled)
             for _, leaf in leaf_sets(unlabeled):
                 leaf['pipeline'] = [*leaf.get('pipeline', ()), strong_views]
-        self.partners = partners
         self.labeled_per_unlabeled = labeled_per_unlabeled
         # The labelled set names the classes.
         self.labeled = _build(labeled, 'labeled')
@@ -143,9 +139,7 @@ class SemiSegDataset(Dataset):
             return labeled
         pair = {'labeled': labeled}
         if draw.unlabeled is not None:
-            pair |= self._views('unlabeled', draw.unlabeled, draw.unlabeled_seed)
-        if draw.partner is not None:
-            pair |= self._views('unlabeled_partner', draw.partner, draw.partner_seed)
+            pair |= self._views(draw.unlabeled, draw.unlabeled_seed)
         return {
             key: {name: view[key] for name, view in pair.items()}
             for key in ('inputs', 'data_samples')
@@ -157,7 +151,7 @@ class SemiSegDataset(Dataset):
         # The first draws of a batch have unlabelled images, the others labelled ones alone.
         ratio = 1 if self.unlabeled is None else self.labeled_per_unlabeled
         number = len(draws) // ratio
-        without = [draw._replace(unlabeled=None, partner=None) for draw in draws[number:]]
+        without = [draw._replace(unlabeled=None) for draw in draws[number:]]
         items = [self[draw] for draw in (*draws[:number], *without)]
         # collating needs the same keys in every item
         for item in items[number:]:
@@ -171,17 +165,17 @@ class SemiSegDataset(Dataset):
         item = self._load(branch, place, seed=index)
         return {key: item[key] for key in ('inputs', 'data_samples')}
 
-    def _views(self, name: str, index: int, seed: int) -> dict[str, dict]:
-        """Loads an unlabelled image and its strong views, under `name` and `{name}_strong_0`..."""
+    def _views(self, index: int, seed: int) -> dict[str, dict]:
+        """Loads an unlabelled image and its strong views, by the names in the result."""
         weak = self._load('unlabeled', index, seed)
         if 'gt_sem_seg' in weak['data_samples']:
             expected = 'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels'
             raise UserError('unlabeled.pipeline', 'gives a ground truth', expected)
         strong = {
-            f'{name}_strong_{number}': dict(inputs=view, data_samples=weak['data_samples'].new())
+            f'unlabeled_strong_{number}': dict(inputs=view, data_samples=weak['data_samples'].new())
             for number, view in enumerate(weak.get('strong_views', ()))
         }
-        return {name: weak, **strong}
+        return {'unlabeled': weak, **strong}
 
     def _load(self, branch: str, index: int, seed: int) -> dict:
         dataset = getattr(self, branch)

@@ -56,20 +56,10 @@ def test_strong_views_end_the_unlabelled_pipeline(tree):
         SemiSegDataset(tree.config('labeled'), pairs.unlabeled, strong_views=views)
 
 
-def test_a_partner_has_views_of_its_own(tree):
-    settings = (tree.config('labeled'), tree.config('unlabeled'))
-    pairs = SemiSegDataset(*settings, strong_views=dict(type='StrongViews'), partners=True)
-    inputs = pairs[DRAW._replace(partner=0, partner_seed=3)]['inputs']
-    other = pairs[DRAW._replace(unlabeled=0, unlabeled_seed=3)]['inputs']
-    for name in ('', '_strong_0'):
-        assert _equal(inputs[f'unlabeled_partner{name}'], other[f'unlabeled{name}'])
-    assert _equal(inputs['unlabeled'], pairs[DRAW]['inputs']['unlabeled'])
-
-
 @pytest.mark.parametrize('num_workers', [0, 1])
 def test_a_batch_may_have_fewer_unlabelled_images(tree, num_workers):
     settings = (tree.config('labeled'), tree.config('unlabeled'))
-    views = dict(strong_views=dict(type='StrongViews'), partners=True)
+    views = dict(strong_views=dict(type='StrongViews'))
     whole, fewer = (SemiSegDataset(*settings, **views, labeled_per_unlabeled=k) for k in (1, 2))
     for expected, found in islice(zip(_loader(whole), _loader(fewer, num_workers)), 3):
         for key, branches in found.items():

@@ -10,7 +10,7 @@ from mmseg_cct.errors import UserError
 from .endless_sampler import EndlessSampler
 from .streams import stream_index, stream_seed
 
-_LABELED, _UNLABELED, _PARTNER = 0, 1, 2  # numbers of the streams
+_LABELED, _UNLABELED = 0, 1  # numbers of the streams
 
 
 class PairDraw(NamedTuple):
@@ -20,8 +20,6 @@ class PairDraw(NamedTuple):
     unlabeled: int | None  # None where there is none
     labeled_seed: int
     unlabeled_seed: int
-    partner: int | None = None  # CutMix's, unlabelled; None if it is another image of the batch
-    partner_seed: int = 0
 
 
 def require_draws(draws: Sequence[Any], kind: type, sampler: str, dataset: str) -> None:
@@ -38,7 +36,7 @@ class PairSampler(EndlessSampler):
 
     Two streams run side by side, each an endless chain of fresh permutations of its set. The
     labelled stream is the same with and without an unlabelled set: a supervised baseline trains on
-    the same labelled batches. If the set asks for `partners`, a third stream draws them.
+    the same labelled batches.
 
     Args:
         dataset: The `SemiSegDataset` to draw from.
@@ -76,13 +74,9 @@ class PairSampler(EndlessSampler):
         def index(images: Sized, stream: int) -> int:
             return stream_index(len(images), self.seed, stream, position, self.shuffle)
 
-        pair = PairDraw(
+        return PairDraw(
             labeled=index(labeled, _LABELED),
             unlabeled=None if unlabeled is None else index(unlabeled, _UNLABELED),
             labeled_seed=stream_seed(self.seed, _LABELED, position),
             unlabeled_seed=stream_seed(self.seed, _UNLABELED, position),
         )
-        if unlabeled is None or not getattr(self.dataset, 'partners', False):
-            return pair
-        seed = stream_seed(self.seed, _PARTNER, position)
-        return pair._replace(partner=index(unlabeled, _PARTNER), partner_seed=seed)

@@ -62,16 +62,16 @@ def fill_boxes(boxes: Tensor, size: tuple[int, int]) -> Tensor:
     return inside.unsqueeze(1)
 
 
-def paste(values: Tensor, boxes: Tensor | None, partners: Tensor | None = None) -> Tensor:
-    """Replaces each image's pixels inside its box by those of its partner.
+def paste(values: Tensor, boxes: Tensor | None) -> Tensor:
+    """Replaces the pixels of image i inside its box by those of image N - 1 - i.
 
     `values` are `(N, ..., H, W)`: images, targets, confidences or validity; `boxes` `(N, 1, H, W)`
-    bool, or None for none. The partners are `values.flip(0)`, or the images of another batch.
+    bool, or None for none.
     """
     if boxes is None:
         return values
     mask = boxes.view(len(boxes), *[1] * (values.dim() - 3), *boxes.shape[-2:])
-    return torch.where(mask, values.flip(0) if partners is None else partners, values)
+    return torch.where(mask, values.flip(0), values)
 
 
 @MODELS.register_module()
@@ -80,7 +80,7 @@ class CutMix(nn.Module):
 
     Image, target, confidence and validity of a view are mixed alike: draw once, then `paste` each
     with the same boxes. The partner of image i is the unmixed image N - 1 - i, so a batch of one is
-    never mixed; with `SemiSegDataset(partners=True)` it is an image of another batch.
+    never mixed.
 
     Args:
         prob: Probability that an image gets a box.

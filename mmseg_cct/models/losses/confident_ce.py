@@ -18,14 +18,11 @@ class PseudoTargets:
     target: Tensor  # class ids (N, 1, H, W) or probabilities (N, C, H, W)
     weight: Tensor  # (N, 1, H, W) in [0, 1]; 0 leaves a pixel out
     valid: Tensor  # (N, 1, H, W), 1 at real pixels and 0 at padding
-    partners: 'PseudoTargets | None' = None  # of the images that are pasted, if of another batch
 
     def mix(self, boxes: Tensor | None) -> 'PseudoTargets':
-        """Pastes the partners' targets into the boxes of `CutMix`, as is done with the images."""
-        own = (self.target, self.weight, self.valid)
-        its = self.partners
-        others = (its.target, its.weight, its.valid) if its else (None,) * 3
-        return PseudoTargets(*(paste(mine, boxes, other) for mine, other in zip(own, others)))
+        """Pastes targets in the boxes of `CutMix`, as is done with the images."""
+        parts = (self.target, self.weight, self.valid)
+        return PseudoTargets(*(paste(part, boxes) for part in parts))
 
 
 @MODELS.register_module()

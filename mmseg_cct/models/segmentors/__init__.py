@@ -5,7 +5,7 @@ from .fixmatch import FixMatchSegmentor
 from .input_consistency import InputVATSegmentor, MeanTeacherSegmentor
 from .multi_domain_cct import MultiDomainCCTSegmentor
 from .strong_views import StrongViewSegmentor
-from .unimatch import UniMatchPublicSegmentor, UniMatchSegmentor
+from .unimatch import UniMatchSegmentor
 from .unimatch_v2 import UniMatchV2Segmentor
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     'MeanTeacherSegmentor',
     'MultiDomainCCTSegmentor',
     'StrongViewSegmentor',
-    'UniMatchPublicSegmentor',
     'UniMatchSegmentor',
     'UniMatchV2Segmentor',
 ]

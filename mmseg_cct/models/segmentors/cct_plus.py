@@ -43,5 +43,6 @@ class CCTPlusSegmentor(FixMatchSegmentor):
         losses.update(self.auxiliary_loss(weak.features, target, samples, objects))
 
         # the main decoder on the strong views: their mean
-        losses.update(self.strong_loss(z_strong, boxes, self.pseudo_labels(weak)))
+        pseudo = self.loss_strong.targets(weak.seg_logits, weak.valid)
+        losses.update(self.strong_loss(z_strong, boxes, pseudo))
         return losses

@@ -11,7 +11,7 @@ from torch import Tensor
 from mmseg_cct.models.losses import PseudoTargets
 
 from .cct import CCTSegmentor
-from .strong_views import StrongViewSegmentor, WeakViews
+from .strong_views import StrongViewSegmentor
 
 
 @MODELS.register_module()
@@ -54,14 +54,9 @@ class FixMatchSegmentor(StrongViewSegmentor):
         z_strong = self.encode_strong(views)
 
         # the main decoder on the strong views: their mean
-        losses.update(self.strong_loss(z_strong, boxes, self.pseudo_labels(weak)))
-        return losses
-
-    def pseudo_labels(self, weak: WeakViews) -> PseudoTargets:
-        """Makes targets of ŷ, also of the images to paste if they are a batch of their own."""
         pseudo = self.loss_strong.targets(weak.seg_logits, weak.valid)
-        pseudo.partners = weak.partners and self.pseudo_labels(weak.partners)
-        return pseudo
+        losses.update(self.strong_loss(z_strong, boxes, pseudo))
+        return losses
 
     def strong_loss(
         self,

@@ -13,7 +13,6 @@ from torch import Tensor, cat
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.cutmix import paste
-from mmseg_cct.models.layers.modes import eval_mode
 from mmseg_cct.models.layers.sample_fields import stack_field
 
 from .cct import CCTSegmentor
@@ -27,7 +26,6 @@ class WeakViews:
     features: Sequence[Tensor]  # the student's neck's outputs; empty if it need not see the views
     seg_logits: Tensor  # ŷ, (N, C, H, W), a constant
     samples: Sequence[SegDataSample]
-    partners: 'WeakViews | None' = None  # the images that CutMix pastes, if of another batch
 
     @property
     def valid(self) -> Tensor | None:
@@ -45,18 +43,16 @@ class WeakViews:
         mixed = [SegDataSample(metainfo=sample.metainfo) for sample in self.samples]
         for name in ('valid_mask', 'pseudo_sem_seg'):
             values = stack_field(self.samples, name, size)
-            others = self.partners and stack_field(self.partners.samples, name, size)
-            for sample, value in zip(mixed, () if values is None else paste(values, boxes, others)):
+            for sample, value in zip(mixed, () if values is None else paste(values, boxes)):
                 sample.set_field(PixelData(data=value), name)
-        return paste(self.seg_logits, boxes, self.partners and self.partners.seg_logits), mixed
+        return paste(self.seg_logits, boxes), mixed
 
 
 class StrongViewSegmentor(CCTSegmentor):
     """`CCTSegmentor` that sees strong views of the unlabelled images; a method adds its `loss`.
 
     Images `(N, 3, H, W)` are under 'labeled', 'unlabeled', which are the weak views, and
-    'unlabeled_strong_0', ...; those that CutMix pastes, if they are not from the same batch, under
-    'unlabeled_partner' and 'unlabeled_partner_strong_0', ... The data set has to make the views::
+    'unlabeled_strong_0', ... The data set has to make the views::
 
         train_dataloader = dict(dataset=dict(strong_views=dict(type='StrongViews', num_views=1)))
 
@@ -78,30 +74,14 @@ class StrongViewSegmentor(CCTSegmentor):
         data_samples: dict[str, list[SegDataSample]],
         learns: bool = False,
     ) -> WeakViews:
-        """Predicts ŷ of the weak views, and of the images that CutMix pastes.
-
-        If the student `learns` from the weak views, their features have a gradient.
-        """
+        """Predicts ŷ of the weak views; if the student `learns` from them, z has a gradient."""
         images, features = inputs['unlabeled'], ()
         # a teacher predicts from the images: then the student may leave them out
         if learns or self.teacher is None:
             with torch.set_grad_enabled(learns):
                 features = self.extract_feat(images)
         target = self.resized(self.predict_target(images, features), images.shape[-2:])
-        partners = self.predict_partners(inputs, data_samples)
-        return WeakViews(features, target, data_samples['unlabeled'], partners)
-
-    def predict_partners(
-        self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
-    ) -> WeakViews | None:
-        """Predicts, in eval mode, the images that CutMix pastes if they are a separate batch."""
-        if self.cutmix is None or 'unlabeled_partner' not in inputs:
-            return None
-        images = inputs['unlabeled_partner']
-        with torch.no_grad(), eval_mode(self.modules()):
-            target = (self.teacher or self)._forward(images)
-        target = self.resized(target, images.shape[-2:])
-        return WeakViews((), target, data_samples['unlabeled_partner'])
+        return WeakViews(features, target, data_samples['unlabeled'])
 
     def mix_strong(self, inputs: dict[str, Tensor]) -> tuple[list[Tensor], list[Tensor | None]]:
         """Mixes each strong view by boxes of its own.
@@ -117,9 +97,7 @@ class StrongViewSegmentor(CCTSegmentor):
                 f'{type(self).__name__} needs',
             )
         boxes = [self.cutmix(inputs[name]) if self.cutmix else None for name in names]
-        others = [inputs.get(name.replace('unlabeled', 'unlabeled_partner', 1)) for name in names]
-        views = [paste(inputs[name], *pasted) for name, *pasted in zip(names, boxes, others)]
-        return views, boxes
+        return [paste(inputs[name], mask) for name, mask in zip(names, boxes)], boxes
 
     def encode_strong(self, views: Sequence[Tensor]) -> list[Sequence[Tensor]]:
         """Encodes all strong views as one batch into the neck's outputs for each."""

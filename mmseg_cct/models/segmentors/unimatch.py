@@ -1,18 +1,12 @@
-"""UniMatch, of two strong views and a stream of perturbed features, and as its public code is."""
+"""UniMatch, of two strong views and a stream of perturbed features."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
-from mmseg.utils import add_prefix
-from torch import Tensor, cat, nn
-
-from mmseg_cct.errors import UserError
-from mmseg_cct.models.losses import PseudoTargets
+from torch import Tensor, nn
 
 from .fixmatch import FixMatchSegmentor
-from .strong_views import WeakViews
 
 
 @MODELS.register_module()
@@ -65,79 +59,17 @@ class UniMatchSegmentor(FixMatchSegmentor):
         z_strong = self.encode_strong(views)
 
         # the main decoder on the strong views: their mean
-        pseudo = self.pseudo_labels(weak)
+        pseudo = self.loss_strong.targets(weak.seg_logits, weak.valid)
         losses.update(self.strong_loss(z_strong, boxes, pseudo))
 
         # the main decoder on the weak z without half of its channels: f
         dropped = self.decode_head.forward([self.feature_dropout(z) for z in weak.features])
-        losses.update(self.feature_loss(dropped, pseudo))
-        return losses
-
-    def feature_loss(
-        self, seg_logits: Tensor | Sequence[Tensor], pseudo: PseudoTargets
-    ) -> dict[str, Tensor]:
-        """Computes λ_f f, `feature.loss`, of the prediction without some channels; f is logged."""
-        unweighted = self.loss_of(seg_logits, pseudo)
-        stream = dict(loss=self.feature_weight * unweighted, unweighted=unweighted.detach())
-        return add_prefix(stream, 'feature')
-
-
-@MODELS.register_module()
-class UniMatchPublicSegmentor(UniMatchSegmentor):
-    """UniMatch as its public code runs it: labelled images and weak views are one batch.
-
-    That batch is in train mode and also gives ŷ. To paste from a second batch, as the code does,
-    set `train_dataloader.dataset.partners`. Arguments are those of `UniMatchSegmentor`.
-    """
-
-    def loss(
-        self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
-    ) -> dict[str, Tensor]:
-        """Computes L like `UniMatchSegmentor`."""
-        self.require_training_parts(inputs)
-        # labelled images, weak views and both without half of their channels, as in the code
-        images, weak_images = inputs['labeled'], inputs['unlabeled']
-        if images.shape[1:] != weak_images.shape[1:]:
-            raise UserError(
-                'model.type=UniMatchPublicSegmentor',
-                f'labelled images of {images.shape[-2]}×{images.shape[-1]} and unlabelled ones of '
-                f'{weak_images.shape[-2]}×{weak_images.shape[-1]}',
-                'one crop size',
-            )
-        features = self.extract_feat(cat([images, weak_images]))
-        both = [cat([z, self.feature_dropout(z)]) for z in features]
-        sizes = [len(images), len(weak_images)] * 2
-        labeled, weak_logits, _, dropped = _split(self.decode_head.forward(both), sizes)
-
-        # L_s
-        losses = self.decode_head.loss_by_feat(labeled, data_samples['labeled'])
-        losses = add_prefix(losses, 'decode')
-        of_labeled = [z[: len(images)] for z in features]
-        losses.update(self.losses_of_heads(of_labeled, data_samples['labeled']))
-        losses = scaled(losses, self.supervised_weight)
-
-        # ŷ of the weak views and of the images to paste; strong views; f
-        target = self.resized(weak_logits, weak_images.shape[-2:]).detach()
-        partners = self.predict_partners(inputs, data_samples)
-        weak = WeakViews((), target, data_samples['unlabeled'], partners)
-        pseudo = self.pseudo_labels(weak)
-        views, boxes = self.mix_strong(inputs)
-        losses.update(self.strong_loss(self.encode_strong(views), boxes, pseudo))
-        losses.update(self.feature_loss(dropped, pseudo))
+        unweighted = self.loss_of(dropped, pseudo)
+        losses['feature.loss'] = self.feature_weight * unweighted
+        losses['feature.unweighted'] = unweighted.detach()
         return losses
 
 
 def scaled(losses: dict[str, Tensor], weight: float) -> dict[str, Tensor]:
     """Scales the entries that mmengine sums: keys containing 'loss'."""
     return {name: value * weight if 'loss' in name else value for name, value in losses.items()}
-
-
-def _split(
-    seg_logits: Tensor | list[Tensor] | tuple[Tensor, ...], sizes: list[int]
-) -> Sequence[Tensor | Sequence[Tensor]]:
-    """Splits a batch of logits, or those of each stage of a head like K-Net's."""
-    if isinstance(seg_logits, Tensor):
-        return seg_logits.split(sizes)
-    parts = zip(*(stage.split(sizes) for stage in seg_logits))
-    # a tuple, of a head of several branches, stays one: `last_stage` refuses it
-    return [type(seg_logits)(stages) for stages in parts]

@@ -58,5 +58,6 @@ class UniMatchV2Segmentor(FixMatchSegmentor):
         weak = self.predict_weak(inputs, data_samples)
         views, boxes = self.mix_strong(inputs)
         halves = self.channel_dropout(*self.encode_strong(views))
-        losses.update(self.strong_loss(halves, boxes, self.pseudo_labels(weak)))
+        pseudo = self.loss_strong.targets(weak.seg_logits, weak.valid)
+        losses.update(self.strong_loss(halves, boxes, pseudo))
         return losses

@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import pytest
 from pairs import draws_of, pair_of_sets
 
@@ -16,16 +14,6 @@ def test_draws_never_change():
     ]
     assert draws_of(20) == draws_of(20)
     assert draws_of(20, seed=4) != draws_of(20)
-
-
-def test_partners_are_a_stream_of_their_own():
-    dataset = SimpleNamespace(labeled=range(5), unlabeled=range(7), partners=True)
-    draws = draws_of(700, dataset=dataset)
-    assert [draw._replace(partner=None, partner_seed=0) for draw in draws] == draws_of(700)
-    assert sorted(draw.partner for draw in draws[:7]) == list(range(7))
-    own = sum(draw.partner == draw.unlabeled for draw in draws)
-    assert 60 < own < 140  # a seventh
-    assert len({draw.partner_seed for draw in draws}) == 700
 
 
 @pytest.mark.parametrize('num_unlabeled', [None, 1, 100])

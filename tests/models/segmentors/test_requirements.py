@@ -49,8 +49,7 @@ OF_BRANCHES = dict(
 STRONG = dict(type='ConfidentCrossEntropy', threshold=0.0, loss_weight=1.0)
 UNLABELED_LOSSES = [
     ('FixMatchSegmentor', dict(loss_strong=STRONG), 'strong.loss'),
-    ('UniMatchPublicSegmentor', dict(loss_strong=STRONG), 'strong.loss'),
-    ('UniMatchPublicSegmentor', dict(loss_strong=STRONG), 'feature.loss'),
+    ('UniMatchSegmentor', dict(loss_strong=STRONG), 'feature.loss'),
     ('InputVATSegmentor', dict(loss_consistency=dict(type='KLConsistency')), 'aux.loss'),
     ('MeanTeacherSegmentor', dict(loss_consistency=dict(type='MSEConsistency')), 'aux.loss'),
 ]

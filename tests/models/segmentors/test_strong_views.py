@@ -75,17 +75,6 @@ class WithoutEvenChannels(torch.nn.Module):
         return kept
 
 
-def with_partners(data, num_views=1):
-    """Adds a second batch, narrower than the own one, from which CutMix pastes."""
-    for end in ('', *(f'_strong_{i}' for i in range(num_views))):
-        data['inputs'][f'unlabeled_partner{end}'] = -data['inputs'][f'unlabeled{end}']
-        samples = copy.deepcopy(data['data_samples'][f'unlabeled{end}'])
-        for sample in samples:
-            sample.valid_mask.data[..., 20:] = False
-        data['data_samples'][f'unlabeled_partner{end}'] = samples
-    return data
-
-
 def predict(model, images):
     """Logits at the size of the images, resized as the head does."""
     seg_logits = model.decode_head.forward(model.extract_feat(images))
@@ -95,18 +84,14 @@ def predict(model, images):
 
 def own_and_pasted(data, teacher):
     """Logits and validity of the weak views, and of the images pasted into them."""
-    pairs = []
-    for name in ('unlabeled', 'unlabeled_partner'):
-        if name in data['inputs']:
-            with torch.no_grad():
-                seg_logits = predict(teacher, data['inputs'][name])
-            valid = torch.stack([s.valid_mask.data for s in data['data_samples'][name]])
-            pairs.append((seg_logits, valid))
-    return pairs if pairs[1:] else [pairs[0], [values.flip(0) for values in pairs[0]]]
+    with torch.no_grad():
+        seg_logits = predict(teacher, data['inputs']['unlabeled'])
+    valid = torch.stack([s.valid_mask.data for s in data['data_samples']['unlabeled']])
+    return (seg_logits, valid), (seg_logits.flip(0), valid.flip(0))
 
 
 @pytest.mark.parametrize('num_views', [1, 2])
-@pytest.mark.parametrize('mixed', ['not', 'batch', 'partners'])
+@pytest.mark.parametrize('mixed', [False, True])
 @pytest.mark.parametrize(
     ('head', 'threshold'), [({}, 0.4), (FCN, 0.999), (dict(FCN, align_corners=True), 0.999)]
 )
@@ -114,10 +99,8 @@ def test_the_strong_loss_is_the_cross_entropy_on_mixed_views(num_views, mixed, h
     model = make_model(decode_head=head, loss_strong=dict(STRONG, threshold=threshold))
     teacher = tiny.with_teacher(model)
     data = prepared(model, num_views, size=(32, 24))  # the right quarter is padding
-    if mixed == 'partners':
-        data = with_partners(data, num_views)
     student = copy.deepcopy(model)
-    if mixed != 'not':
+    if mixed:
         model.cutmix = FixedBoxes()
     losses = losses_of(model, data)
 
@@ -126,12 +109,11 @@ def test_the_strong_loss_is_the_cross_entropy_on_mixed_views(num_views, mixed, h
         confidence, labels = seg_logits.softmax(1).max(1, keepdim=True)
         pairs.append((labels, valid * (confidence >= threshold).float(), valid))
     nothing = [torch.zeros(N, 1, *SIZE, dtype=torch.bool)] * 2
-    boxes = nothing if mixed == 'not' else model.cutmix.drawn
+    boxes = model.cutmix.drawn if mixed else nothing
     views, inputs = [], data['inputs']
     for i, box in zip(range(num_views), boxes):
         view = inputs[f'unlabeled_strong_{i}']
-        pasted = inputs.get(f'unlabeled_partner_strong_{i}', view.flip(0))
-        views.append(torch.where(box, pasted, view))
+        views.append(torch.where(box, view.flip(0), view))
     # labelled images first, then the weak and all strong views: the order of the encoder's passes
     student.extract_feat(inputs['labeled'])
     expected = 0
@@ -173,10 +155,12 @@ def test_the_supervised_and_the_auxiliary_losses_are_those_of_cct():
         torch.testing.assert_close(actual[name], expected[name])
 
 
-@pytest.mark.parametrize('kind', ['UniMatchSegmentor', 'UniMatchPublicSegmentor'])
-def test_the_losses_on_labels_are_weighted_by_themselves(kind):
+def test_the_losses_on_labels_are_weighted_by_themselves():
     """Those of the main decoder and of MMSeg's auxiliary heads."""
-    models = [make_model(kind, auxiliary_head=[FCN], supervised_weight=w) for w in (1.0, 0.5)]
+    models = [
+        make_model('UniMatchSegmentor', auxiliary_head=[FCN], supervised_weight=w)
+        for w in (1.0, 0.5)
+    ]
     whole, half = (losses_of(model, prepared(model)) for model in models)
     for name in whole:
         on_labels = name in ('decode.loss_ce', 'aux_0.loss_ce')
@@ -194,8 +178,7 @@ def test_the_auxiliary_losses_never_train_the_main_decoder(kind):
         assert {name.split('.')[0] for name in trained} == {'backbone', 'neck', 'decode_head'}
 
 
-@pytest.mark.parametrize('partners', [False, True])
-def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels(partners):
+def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels():
     bank = dict(tiny.model_config()['auxiliary_head'], loss_weak=dict(type='WeakCrossEntropy'))
     model = make_model('CCTStrongSegmentor', auxiliary_head=bank)
     model.cutmix = FixedBoxes()
@@ -206,8 +189,6 @@ def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels
     labels = torch.randint(0, 3, (N, 1, *SIZE))
     for sample, label in zip(weak, labels):
         sample.pseudo_sem_seg = PixelData(data=label)
-    if partners:
-        data = with_partners(data)
     seen = tiny.calls(model.auxiliary_head, 'loss')
     losses = losses_of(model, data)
     ((_, target, samples, _),) = seen
@@ -218,7 +199,7 @@ def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels
     mixed = torch.where(box, pasted[1], own[1])
     assert torch.equal(valid, mixed) and not torch.equal(valid, own[1])
     actual = torch.stack([sample.pseudo_sem_seg.data for sample in samples])
-    assert torch.equal(actual, torch.where(box, labels if partners else labels.flip(0), labels))
+    assert torch.equal(actual, torch.where(box, labels.flip(0), labels))
     assert losses['aux.weak_ce'] > 0
 
 
@@ -226,7 +207,6 @@ def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels
 RECIPES = dict(
     FixMatchSegmentor=(1, False),
     UniMatchSegmentor=(2, False),
-    UniMatchPublicSegmentor=(2, False),
     UniMatchV2Segmentor=(2, True),
     CCTPlusSegmentor=(1, True),
     CCTStrongSegmentor=(1, True),
@@ -314,57 +294,6 @@ def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(kind, l
     if taught and not learns:  # the student need not see it
         del expected[1]
     assert [features[0].requires_grad for features in passes] == expected
-
-
-def test_unimatchs_public_code_has_one_batch_in_train_mode():
-    """Of labelled images, weak views and copies without channels; MMSeg's heads get the first."""
-    loss = dict(STRONG, threshold=0)
-    model = make_model('UniMatchPublicSegmentor', auxiliary_head=[FCN], loss_strong=loss)
-    model.feature_dropout = WithoutEvenChannels()
-    data = prepared(model)
-    student = copy.deepcopy(model)
-    losses = losses_of(model, data)
-    images = torch.cat([data['inputs']['labeled'], data['inputs']['unlabeled']])
-    (z,) = student.extract_feat(images)
-    seg_logits = student.decode_head.forward([torch.cat([z, WithoutEvenChannels()(z)])])
-    labeled, weak, _, dropped = seg_logits.split(N)
-    samples = data['data_samples']['labeled']
-    truth = torch.cat([sample.gt_sem_seg.data for sample in samples])
-    torch.testing.assert_close(losses['decode.loss_ce'], F.cross_entropy(labeled, truth) / 2)
-    expected = F.cross_entropy(dropped, weak.argmax(1))
-    torch.testing.assert_close(losses['feature.unweighted'], expected.detach())
-    expected = student.supervised_heads[0].loss((z[:N],), samples, None)
-    torch.testing.assert_close(losses['aux_0.loss_ce'], expected['loss_ce'] / 2)
-
-
-def test_one_batch_needs_one_size():
-    model = make_model('UniMatchPublicSegmentor')
-    data = prepared(model)
-    data['inputs']['unlabeled'] = data['inputs']['unlabeled'][..., :16]
-    with pytest.raises(UserError, match=r'labelled images of 32×32 and .* of 32×16'):
-        losses_of(model, data)
-
-
-def test_without_a_teacher_partners_are_predicted_in_eval_mode():
-    model = make_model('FixMatchSegmentor', loss_strong=dict(STRONG, threshold=0))
-    model.cutmix = FixedBoxes()
-    data = with_partners(prepared(model))
-    for sample in data['data_samples']['unlabeled_partner']:
-        sample.valid_mask.data.fill_(True)
-    student = copy.deepcopy(model)
-    losses = losses_of(model, data)
-
-    inputs = data['inputs']
-    student.extract_feat(inputs['labeled'])
-    own = student.predict_target(inputs['unlabeled'], student.extract_feat(inputs['unlabeled']))
-    with torch.no_grad():
-        other = copy.deepcopy(student).eval()(inputs['unlabeled_partner'])
-    (box,) = model.cutmix.drawn
-    labels = torch.where(box, other.argmax(1, keepdim=True), own.argmax(1, keepdim=True))
-    view = torch.where(box, inputs['unlabeled_partner_strong_0'], inputs['unlabeled_strong_0'])
-    prediction = student.decode_head.forward(student.extract_feat(view))
-    expected = F.cross_entropy(prediction, labels.squeeze(1))
-    torch.testing.assert_close(losses['strong.unweighted'], expected.detach())
 
 
 def test_the_feature_stream_drops_whole_channels():
