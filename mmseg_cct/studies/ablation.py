@@ -24,7 +24,6 @@ from mmseg_cct.utils.text import counted
 
 from .results import (
     Result,
-    changed_data,
     collect,
     collect_domains,
     gains_table,
@@ -139,8 +138,6 @@ def run_study(out: Path, execute: Callable[[], Sequence[str]] | None) -> int:
         print('stopped; the same command goes on from here', file=sys.stderr)
         if not out.is_dir():  # before the first run was prepared
             return code
-    if changed := changed_data(out):
-        print(f'warning: {changed}; their results do not compare', file=sys.stderr)
     print(*write_ablation(out), f'wrote {out / "ablation.md"}', sep='\n')
     return code
 

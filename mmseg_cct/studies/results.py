@@ -17,7 +17,6 @@ from scipy.stats import t as student
 from mmseg_cct.apis.run import read_scalars
 from mmseg_cct.engine.visualization.figures import LINE_STYLES, outer_legend
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.labeled_record import Labels, read_labels
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import counted, signed
@@ -67,17 +66,6 @@ def collect_domains(out: Path) -> dict[str, list[Result]]:
                 result = Result(run.method, run.labels, run.seed, value)
                 results.setdefault(domain, []).append(result)
     return results
-
-
-def changed_data(out: Path) -> str:
-    """Names data that changed between two trainings of a study with the same labelled images."""
-    first: dict[tuple[str, ...], Labels] = {}
-    for run in find_runs(out):
-        if (record := read_labels(run.folder / 'train')) is not None:
-            earlier = first.setdefault((*record.labeled, str(bool(record.digest))), record)
-            if changed := earlier.changes(record):
-                return f'{run.folder}: {changed} changed since an earlier run'
-    return ''
 
 
 def label_sets(results: Iterable[Result]) -> list[str]:

@@ -24,6 +24,7 @@ from mmseg_cct.engine.findings import absent_from, findings, foreground_of, vali
 from mmseg_cct.engine.visualization.figures import png_bytes
 from mmseg_cct.engine.visualization.label_maps import paint
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.labeled_record import below_folder
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import Table, data_url, render
@@ -194,8 +195,7 @@ def _settings(run: Run) -> dict[str, Any]:
         'crop': crop and '×'.join(str(side) for side in reversed(crop)),
         'seed': get_by_key(run.config, 'randomness.seed'),
         'median seconds per iteration': f'{np.median(times):.2f}' if times else None,
-        # below their common folder: another machine may have it elsewhere
-        'labels': labels and (sorted(labels.files) or labels.labeled),
+        'labels': labels and below_folder(labels.labeled),  # another machine has them elsewhere
     }
 
 

@@ -122,9 +122,9 @@ def test_what_makes_a_comparison_unfair(key, change, said):
     def settings_of(config, iterations, labeled):
         run = Run(Config(config), '', 'a')
         run.content, run.scalars = dict(meta=dict(iter=iterations)), [dict(step=1, lr=1, time=0.5)]
-        # each on a disk of its own
-        paths = [f'/disk{next(disks)}/{name}' for name in labeled]
-        run.labels = Labels(paths, 5, {name: [1, 1] for name in labeled})
+        disk = next(disks)  # each run has its own
+        paths = [f'/disk{disk}/{name}' for name in labeled]
+        run.labels = Labels(paths, 5)
         return _settings(run)
 
     config = dict(
