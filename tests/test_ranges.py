@@ -28,7 +28,6 @@ RANGES = [
     ('CutMix', 'aspect', [(-1, 2)], 'two values in order, each a positive number'),
     ('DomainDiscriminator', 'scale', [-2e-2], 'a number from 0'),
     ('PerturbedDecoderBank', 'position_fraction', [0, 1.01], r'a number in \(0, 1\]'),
-    ('MeanTeacherSegmentor', 'noise_std', [-0.1], 'a finite number from 0'),
     ('TeacherHook', 'decay', [0, 1], r'a number in \(0, 1\)'),
     ('TeacherHook', 'evaluate', ['both'], 'one of student, teacher'),
     ('RampUpHook', 'schedule', ['expo'], 'one of .*exp, linear'),

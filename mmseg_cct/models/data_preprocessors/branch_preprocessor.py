@@ -32,8 +32,7 @@ class BranchPreprocessor(SegDataPreProcessor):
         **kwargs: Other arguments of `SegDataPreProcessor`.
 
     Raises:
-        UserError: If `mean` and `std` differ in length, the pipeline packed nothing, or images of a
-            branch still differ in size after padding.
+        UserError: If `mean` and `std` differ in length.
     """
 
     def __init__(
@@ -70,23 +69,13 @@ class BranchPreprocessor(SegDataPreProcessor):
         None is skipped; in the result `inputs` is one tensor `(N, 3, H, W)`, or one per branch.
         With `training`, images are padded to the training size and batch augmentations run.
         """
-        if 'inputs' not in data:
-            expected = "PackSegInputs at the end of the data set's pipeline"
-            raise UserError('model.data_preprocessor', 'a batch without inputs', expected)
         if not isinstance(data['inputs'], dict):
             return self._prepare(data, training)
-        # a batch with K labelled images per unlabelled one has no partner for some
-        data = {
-            key: {
-                name: [part for part in parts if part is not None] for name, parts in named.items()
-            }
-            for key, named in data.items()
-        }
-        if training:
-            self._require_stackable(data['inputs'])
         branches = {}
         for name, images in data['inputs'].items():
-            samples = data['data_samples'][name]
+            # with K labelled images per unlabelled one, some have no unlabelled image beside them
+            images = [image for image in images if image is not None]
+            samples = [sample for sample in data['data_samples'][name] if sample is not None]
             if name.startswith('unlabeled'):
                 samples = [_with_valid_mask(*each) for each in zip(images, samples, strict=True)]
             branches[name] = self._prepare(dict(inputs=images, data_samples=samples), training)
@@ -148,20 +137,6 @@ class BranchPreprocessor(SegDataPreProcessor):
         """Pads images, masks, pseudo labels or valid pixels, each with its own value."""
         own = dict(inputs=self.pad_val, valid_mask=False).get(name, self.seg_pad_val)
         return pad(values, padding, value=own) if any(padding) else values
-
-    def _require_stackable(self, branches: dict[str, list[Tensor]]) -> None:
-        """Checks that padding brings the images `(3, H, W)` of each branch to one size."""
-        for name, images in branches.items():
-            least = self.size or (0, 0)
-            sizes = {(max(i.shape[-2], least[0]), max(i.shape[-1], least[1])) for i in images}
-            if self.size_divisor is None and len(sizes) > 1:
-                shown = ' and '.join(f'{h}×{w}' for h, w in sorted(sizes)[:3])
-                raise UserError(
-                    f'train_dataloader.dataset.{name}.pipeline',
-                    f'{name} images of {shown} in one batch',
-                    'one size, as RandomCrop gives, or a model.data_preprocessor.size of at least '
-                    'the largest',
-                )
 
 
 def _with_valid_mask(image: Tensor, sample: SegDataSample) -> SegDataSample:

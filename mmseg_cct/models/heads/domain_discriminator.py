@@ -12,7 +12,7 @@ from mmseg_cct.utils.ranges import number, ranges
 
 
 class _GradientReversal(torch.autograd.Function):
-    """Identity in the forward pass, factor -λ in the backward pass."""
+    """Identity with -λ times the gradient (Ganin & Lempitsky, 2015)."""
 
     @staticmethod
     def forward(ctx, features: Tensor, scale: float) -> Tensor:
@@ -22,11 +22,6 @@ class _GradientReversal(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
         return gradient * -ctx.scale, None
-
-
-def reverse_gradient(features: Tensor, scale: float) -> Tensor:
-    """Gradient reversal layer (Ganin & Lempitsky, 2015): identity with -λ times the gradient."""
-    return _GradientReversal.apply(features, scale)
 
 
 @MODELS.register_module()
@@ -76,19 +71,12 @@ class DomainDiscriminator(BaseModule):
     def loss(self, features: Sequence[Sequence[Tensor]], domain: int) -> dict[str, Tensor]:
         """Computes L_adv, Eq. 7, on images of one domain, given by its index.
 
-        `features` are the neck's outputs for each branch of the batch; z is `(N, D, h, w)`. `loss`
-        is L_adv and `accuracy`, for the log, is in percent; both are means over the positions of
-        all images.
+        `features` are the neck's outputs for each branch; z is `(N, D, h, w)`. `loss` is L_adv and
+        `accuracy`, for the log, is in percent; both are means over the positions of all images.
         """
         # every position of every image is a sample of its own
-        scores = torch.cat(
-            [
-                self(reverse_gradient(outputs[self.in_index], self.scale))
-                .movedim(1, -1)
-                .flatten(0, 2)
-                for outputs in features
-            ]
-        )  # (positions, num_domains)
+        maps = [self(_GradientReversal.apply(z[self.in_index], self.scale)) for z in features]
+        scores = torch.cat([each.movedim(1, -1).flatten(0, 2) for each in maps])
         labels = scores.new_full((len(scores),), domain, dtype=torch.long)
         accuracy = 100 * (scores.argmax(1) == labels).float().mean()
         return dict(loss=F.cross_entropy(scores.float(), labels), accuracy=accuracy)

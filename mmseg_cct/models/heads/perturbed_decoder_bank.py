@@ -30,7 +30,6 @@ from mmseg_cct.models.perturbations import (
     DetectedObjects,
     GuidedCutout,
     PerturbationContext,
-    build_perturbations,
 )
 from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges, require_value
 from mmseg_cct.utils.seed import seeded_random_state
@@ -133,9 +132,8 @@ class PerturbedDecoderBank(BaseModule):
         self.in_layer = in_layer
         self.chunking = Chunking(memory_budget, compile)
 
-        self.perturbations = build_perturbations(
-            PERTURBATIONS if perturbations is None else perturbations
-        )
+        perturbations = PERTURBATIONS if perturbations is None else perturbations
+        self.perturbations = _built_in_order(perturbations)
         self.num_decoders = sum(p.num_decoders for p in self.perturbations.values())
         if not self.num_decoders:
             expected = 'num_decoders >= 1 in at least one of them'
@@ -314,7 +312,12 @@ class PerturbedDecoderBank(BaseModule):
         if objects is not None and objects.seg_logits.shape[-2:] != size:  # a rounded size of z
             objects = None
         seg_logits = _resized(seg_logits, size) if objects is None else objects.seg_logits
-        ids, positions = self._context_ids_of(data_samples), _draw_positions(z, position_fraction)
+        # the same positions in every image; None for all
+        total, positions = z.shape[-2] * z.shape[-1], None
+        number = max(round(position_fraction * total), 1)
+        if number < total:
+            positions = torch.randperm(total, device=z.device)[:number]
+        ids = self._context_ids_of(data_samples)
         return PerturbationContext(z, seg_logits, ids, positions, objects)
 
     def _project_all(self, context: PerturbationContext) -> Tensor:
@@ -409,11 +412,28 @@ def _resized(seg_logits: Tensor, size: tuple[int, int]) -> Tensor:
     return F.interpolate(seg_logits, size, mode='bilinear', align_corners=False)
 
 
-def _draw_positions(z: Tensor, fraction: float) -> Tensor | None:
-    """Draws `(S,)` feature positions, the same in every image; None for all."""
-    total = z.shape[-2] * z.shape[-1]
-    chosen = max(round(fraction * total), 1)
-    return None if chosen == total else torch.randperm(total, device=z.device)[:chosen]
+def _built_in_order(configs: dict[str, dict]) -> nn.ModuleDict:
+    """Builds perturbations, sorted by type in the paper's order, new types last, then by name.
+
+    Raises:
+        UserError: If one has no type, or a name that would count as a loss.
+    """
+    built = []
+    for name, config in configs.items():
+        key = f'model.auxiliary_head.perturbations.{name}'
+        # its L_u is logged under the name, and mmengine sums whatever has "loss" in its own
+        if 'loss' in name:
+            raise UserError(key, 'a name with "loss" in it', 'another name')
+        if 'type' not in config:  # perhaps a misspelt name, merged as a new entry
+            others = [other for other in configs if other != name]
+            raise UserError(key, 'no type', nearest(name, others))
+        built.append((name, MODELS.build(config)))
+    # The rows of a bank's parameters in a checkpoint are in this order. It cannot be that of the
+    # config: mmengine sorts the keys of the configs that it dumps.
+    order = [settings['type'] for settings in PERTURBATIONS.values()]
+    places = {kind: place for place, kind in enumerate(order)}
+    built.sort(key=lambda named: (places.get(type(named[1]).__name__, len(places)), named[0]))
+    return nn.ModuleDict(built)
 
 
 def _allow_missing_bank(bank: PerturbedDecoderBank, incompatible_keys: Any) -> None:

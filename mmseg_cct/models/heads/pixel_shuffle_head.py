@@ -1,6 +1,5 @@
 """Main decoder g: a 1×1 convolution and sub-pixel convolutions up to the image's resolution."""
 
-from functools import cache
 from typing import Any
 
 import torch
@@ -12,18 +11,7 @@ from torch import Tensor, nn
 
 from mmseg_cct.models.layers.subpixel import icnr_, level_channels, require_stride
 from mmseg_cct.models.losses import BootstrappedCrossEntropy
-from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.ranges import require_value
-
-
-@cache
-def _warn_of_resizing(predicted: tuple[int, int], expected: tuple[int, int], stride: int) -> None:
-    """Warns, once per size, that predictions are resized to their inputs."""
-    warn(
-        f'model.decode_head: predictions of {predicted[0]}×{predicted[1]} are resized to their '
-        f'inputs of {expected[0]}×{expected[1]}; expected inputs (data_preprocessor.size) '
-        f'whose sides are multiples of the stride, {stride}'
-    )
 
 
 @torch.no_grad()
@@ -40,20 +28,6 @@ def pixel_accuracy(seg_logits: Tensor, label: Tensor, ignore_index: int) -> Tens
     score = seg_logits.gather(1, label.where(known, 0).unsqueeze(1)).squeeze(1)
     right = known & (score >= seg_logits.amax(1))
     return 100 * right.sum() / labeled.sum().clamp(min=1)
-
-
-class SubPixelConv(nn.Sequential):
-    """1×1 convolution `B → 4C`, ReLU and PixelShuffle(2), ICNR-initialised: doubles the resolution.
-
-    `icnr_` explains `kernel_init`; without `activation` there is no ReLU.
-    """
-
-    def __init__(
-        self, in_channels: int, out_channels: int, activation: bool, kernel_init: str
-    ) -> None:
-        conv = nn.Conv2d(in_channels, 4 * out_channels, kernel_size=1)
-        icnr_(conv.weight, conv.bias, kernel_init)
-        super().__init__(conv, *[nn.ReLU(inplace=True)] * activation, nn.PixelShuffle(2))
 
 
 @MODELS.register_module()
@@ -104,12 +78,15 @@ class PixelShuffleHead(BaseDecodeHead):
         self.channels = widths[0][0] if widths else self.out_channels
         self.conv_seg = nn.Conv2d(in_channels, self.channels, kernel_size=1, bias=False)
         nn.init.kaiming_normal_(self.conv_seg.weight, nonlinearity='relu')
-        self.upsample = nn.Sequential(
-            *[
-                SubPixelConv(*level, final_activation or i < len(widths) - 1, kernel_init)
-                for i, level in enumerate(widths)
-            ]
-        )
+        # each level doubles the resolution
+        levels = []
+        for i, (before, after) in enumerate(widths):
+            conv = nn.Conv2d(before, 4 * after, kernel_size=1)
+            icnr_(conv.weight, conv.bias, kernel_init)
+            is_last = i == len(widths) - 1
+            relu = [] if is_last and not final_activation else [nn.ReLU(inplace=True)]
+            levels.append(nn.Sequential(conv, *relu, nn.PixelShuffle(2)))
+        self.upsample = nn.Sequential(*levels)
 
     def forward(self, inputs: tuple[Tensor, ...]) -> Tensor:
         """Predicts seg_logits `(N, C, s·h, s·w)` from the neck's output z `(N, D, h, w)`."""
@@ -127,8 +104,7 @@ class PixelShuffleHead(BaseDecodeHead):
         label = self._stack_batch_gt(batch_data_samples)
         predicted, expected = tuple(seg_logits.shape[2:]), tuple(label.shape[2:])
         require_stride('model.decode_head', self.stride, predicted, expected)
-        if predicted != expected:
-            _warn_of_resizing(predicted, expected, self.stride)
+        if predicted != expected:  # the backbone has rounded the size of its output
             seg_logits = resize(
                 seg_logits, expected, mode='bilinear', align_corners=self.align_corners
             )

@@ -8,7 +8,7 @@ from mmcv.cnn import ConvModule
 from mmengine.model import BaseModule
 from mmseg.models.decode_heads.psp_head import PPM
 from mmseg.registry import MODELS
-from torch import Tensor, nn
+from torch import Tensor
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ranges import require_value
@@ -30,8 +30,7 @@ class PSPNeck(BaseModule):
         init_cfg: Initialisation of the weights; by default the layers' own.
 
     Raises:
-        UserError: If the backbone gives a tensor instead of a tuple, or not B channels, or a batch
-            has too few images for BatchNorm.
+        UserError: If the backbone gives a tensor instead of a tuple, or not B channels.
 
     Examples:
         >>> neck = PSPNeck(in_channels=64, channels=16)
@@ -79,20 +78,7 @@ class PSPNeck(BaseModule):
         x = features[self.in_index]
         whose = f'the channels of output {self.in_index} of model.backbone'
         require_value('model.neck.in_channels', self.in_channels, x.shape[1], whose)
-        self._check_batch_size(x)
         return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)),)
-
-    def _check_batch_size(self, x: Tensor) -> None:
-        """Rejects a batch in which BatchNorm would see a single value per channel."""
-        if x.shape[0] > 1 or 1 not in self.pool_scales or not self.training:
-            return
-        # SyncBatchNorm is no subclass of BatchNorm2d: it also sees the other processes' images
-        if any(isinstance(m, nn.BatchNorm2d) and m.training for m in self.pyramid.modules()):
-            raise UserError(
-                'train_dataloader.batch_size=1 per branch',
-                'the PSP neck pools to one position and BatchNorm cannot normalise a single value',
-                "at least 2, or model.neck.norm_cfg=dict(type='GN', num_groups=32)",
-            )
 
 
 class _Pyramid(PPM):
@@ -110,11 +96,14 @@ class _Pyramid(PPM):
 
 def _interpolate(x: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     """Bilinear interpolation of `(N, D, h, w)` as two matrix products."""
-
-    def weights(before: int, after: int) -> Tensor:
-        eye = torch.eye(before, dtype=x.dtype, device=x.device).unsqueeze(0)
-        return F.interpolate(eye, size=after, mode='linear', align_corners=align_corners)[0]
-
-    rows, columns = map(weights, x.shape[2:], size)
+    rows, columns = (
+        F.interpolate(  # of the unit vectors: the weights of each new row or column
+            torch.eye(before, dtype=x.dtype, device=x.device).unsqueeze(0),
+            size=after,
+            mode='linear',
+            align_corners=align_corners,
+        )[0]
+        for before, after in zip(x.shape[2:], size)
+    )
     # no `.mT`, which torch's ONNX exporter by tracing does not know
     return (x @ columns).transpose(-1, -2).matmul(rows).transpose(-1, -2)

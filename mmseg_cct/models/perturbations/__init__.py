@@ -1,5 +1,4 @@
 from .base import DetectedObjects, Perturbation, PerturbationContext
-from .build import build_perturbations
 from .feature_noise import FeatureNoise
 from .intermediate_vat import IntermediateVAT
 from .spatial_dropout import SpatialDropout
@@ -17,5 +16,4 @@ __all__ = [
     'PerturbationContext',
     'SpatialDropout',
     'SpatialMask',
-    'build_perturbations',
 ]

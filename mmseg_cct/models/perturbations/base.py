@@ -107,19 +107,14 @@ class PerturbationContext:
 
     @cached_property
     def objects(self) -> DetectedObjects:
-        """The detected objects."""
+        """The detected objects; ties of their scores with the context's are context."""
         return self._objects or DetectedObjects(self.seg_logits, self.context_classes)
-
-    @property
-    def foreground(self) -> Tensor:
-        """`(N, H, W)` bool: the pixels of the detected objects; ties are context."""
-        return self.objects.foreground
 
     @cached_property
     def foreground_at_features(self) -> Tensor:
-        """`(N, h, w)` bool: `foreground` at the first pixel of each position (nearest resizing)."""
+        """`(N, h, w)` bool: the objects at the first pixel of each position (nearest resizing)."""
         stride = self.seg_logits.shape[-1] // self.features.shape[-1]
-        return self.foreground[:, ::stride, ::stride]
+        return self.objects.foreground[:, ::stride, ::stride]
 
     def boxes(self, min_side: float) -> Tensor:
         """Finds the bounding boxes of the detected objects, once for each least side.
@@ -142,7 +137,7 @@ class Perturbation(BaseModule):
     """
 
     @ranges(num_decoders=at_least(0))
-    def __init__(self, num_decoders: int) -> None:
+    def __init__(self, num_decoders: int = 2) -> None:
         super().__init__()
         self.num_decoders = num_decoders
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from mmseg.registry import MODELS
@@ -34,11 +35,7 @@ class FisherProduct:
         biases: Sequence[Tensor],
     ) -> Tensor:
         """Computes the product, `(k, B, p)` like x (`projected`) and the tangent."""
-        chain = Chain(weights, biases, self.final_activation)
-
-        def decoded(x: Tensor) -> Tensor:
-            return decode(x, chain)
-
+        decoded = partial(decode, chain=Chain(weights, biases, self.final_activation))
         _, change = torch.func.jvp(decoded, (projected,), (tangent,))
         seg_logits, pull_back = torch.func.vjp(decoded, projected)
         p = softmax(seg_logits)

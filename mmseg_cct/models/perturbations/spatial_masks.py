@@ -85,31 +85,21 @@ class GuidedCutout(SpatialMask):
         n, _, h, w = context.features.shape
         stride = context.seg_logits.shape[-1] // w
         image, left, top, right, bottom = context.boxes(self.min_box_side).unbind(1)
-        inside_x = self._covered(left, right, w, stride)  # (k, B, w)
-        inside_y = self._covered(top, bottom, h, stride)
-        crops = inside_y.unsqueeze(3) & inside_x.unsqueeze(2)  # (k, B, h, w)
+        inside = []  # (k, B, w) and (k, B, h): positions whose first pixel is in a box's crop
+        for low, high, size in ((left, right, w), (top, bottom, h)):
+            start, end = random_crops(low, high, self.side_ratio, self.num_decoders)
+            pixel = torch.arange(size, device=low.device) * stride
+            inside.append((pixel >= start.unsqueeze(2)) & (pixel < end.unsqueeze(2)))
+        crops = inside[1].unsqueeze(3) & inside[0].unsqueeze(2)  # (k, B, h, w)
         # a position is cut by any crop of its image; counted, as boxes of an image may overlap
         cut = crops.new_zeros((self.num_decoders, n, h, w), dtype=torch.int32)
         cut.index_add_(1, image, crops.to(torch.int32))
         return cut == 0
 
-    def _covered(self, low: Tensor, high: Tensor, size: int, stride: int) -> Tensor:
-        """`(k, B, size)` bool: positions whose first pixel lies in a random crop of each box."""
-        start, end = random_crops(low, high, self.side_ratio, self.num_decoders)
-        pixel = torch.arange(size, device=low.device) * stride
-        return (pixel >= start.unsqueeze(2)) & (pixel < end.unsqueeze(2))
-
 
 @MODELS.register_module()
 class ContextMasking(SpatialMask):
-    """Con-Msk: zeroes the context and keeps the detected objects.
-
-    Args:
-        num_decoders: k, the number of decoders with this perturbation; all see the same mask.
-    """
-
-    def __init__(self, num_decoders: int = 2) -> None:
-        super().__init__(num_decoders)
+    """Con-Msk: zeroes the context and keeps the detected objects, alike in all decoders."""
 
     def mask(self, context: PerturbationContext) -> Tensor:
         return context.foreground_at_features.unsqueeze(0)
@@ -117,14 +107,7 @@ class ContextMasking(SpatialMask):
 
 @MODELS.register_module()
 class ObjectMasking(SpatialMask):
-    """Obj-Msk: zeroes the detected objects and keeps the context.
-
-    Args:
-        num_decoders: k, the number of decoders with this perturbation; all see the same mask.
-    """
-
-    def __init__(self, num_decoders: int = 2) -> None:
-        super().__init__(num_decoders)
+    """Obj-Msk: zeroes the detected objects and keeps the context, alike in all decoders."""
 
     def mask(self, context: PerturbationContext) -> Tensor:
         return ~context.foreground_at_features.unsqueeze(0)

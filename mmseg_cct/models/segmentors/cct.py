@@ -1,6 +1,6 @@
 """Cross-consistency training, Algorithm 1 of the paper."""
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -126,14 +126,6 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         `aux_0.*` and so on.
         """
         losses = self._decode_head_forward_train(features, data_samples)
-        losses.update(self.losses_of_heads(features, data_samples))
-        return losses
-
-    def losses_of_heads(
-        self, features: Sequence[Tensor], data_samples: list[SegDataSample]
-    ) -> dict[str, Tensor]:
-        """Computes the losses of MMSeg's auxiliary heads, under `aux_0.*` and so on."""
-        losses: dict[str, Tensor] = {}
         for index, head in enumerate(self.supervised_heads):
             loss = head.loss(features, data_samples, self.train_cfg)
             losses.update(add_prefix(loss, f'aux_{index}'))
@@ -193,12 +185,9 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             head.forward(features)
         return tuple(inputs)
 
-    def _init_decode_head(self, decode_head: dict) -> None:
-        super()._init_decode_head(decode_head)
-        require_one_output_per_class(self.decode_head)
-
     def _init_auxiliary_head(self, auxiliary_head: dict | list | None) -> None:
         """Builds the auxiliary decoders and, separately, MMSeg's auxiliary heads."""
+        require_one_output_per_class(self.decode_head)
         self.supervised_heads = nn.ModuleList()
         if auxiliary_head is None:  # as at inference
             return
@@ -223,24 +212,18 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         raise UserError('model.auxiliary_head', found, expected)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
-        """Loads weights, also those that have the names of MMSeg's `EncoderDecoder`."""
-        take_names_of_mmseg(state_dict, prefix, self.supervised_heads)
+        """Loads weights, also those that have the names of MMSeg's `EncoderDecoder`.
+
+        It has a single auxiliary head under `auxiliary_head.*`, several under `auxiliary_head.0.*`
+        and so on. The segmentor's own names win.
+        """
+        for index, head in enumerate(self.supervised_heads):
+            for name in head.state_dict():
+                own = f'{prefix}supervised_heads.{index}.{name}'
+                others = [f'{prefix}auxiliary_head.{index}.{name}']
+                if len(self.supervised_heads) == 1:
+                    others.append(f'{prefix}auxiliary_head.{name}')
+                for other in others:
+                    if own not in state_dict and other in state_dict:
+                        state_dict[own] = state_dict.pop(other)
         super()._load_from_state_dict(state_dict, prefix, *args)
-
-
-def take_names_of_mmseg(
-    state: MutableMapping[str, Tensor], prefix: str, heads: nn.ModuleList
-) -> None:
-    """Renames the weights of MMSeg's auxiliary heads to `CCTSegmentor`'s names, in place.
-
-    `EncoderDecoder` has a single head under `auxiliary_head.*`, several under `auxiliary_head.0.*`
-    and so on; `heads` are the segmentor's `supervised_heads`. Weights that already have the
-    segmentor's names stay.
-    """
-    for index, head in enumerate(heads):
-        for name in head.state_dict():
-            own = f'{prefix}supervised_heads.{index}.{name}'
-            alone = [f'{prefix}auxiliary_head.{name}'] if len(heads) == 1 else []
-            for given in (f'{prefix}auxiliary_head.{index}.{name}', *alone):
-                if own not in state and given in state:
-                    state[own] = state.pop(given)

@@ -18,7 +18,6 @@ from torch import Tensor
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.modes import all_but_batch_norm, eval_mode, frozen_running_statistics
 from mmseg_cct.models.layers.sample_fields import stack_field
-from mmseg_cct.utils.ranges import number, ranges
 
 from .requirements import last_stage, require_one_output_per_class, require_pairs
 from .teacher import TakesTeacher
@@ -86,23 +85,16 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
             dict(type='TeacherHook', decay=0.99, evaluate='teacher', batch_statistics=True)
         ]
 
-    The running statistics of the student's main decoder come from labelled images only.
+    As in the paper's comparison, student and teacher see the same images and differ only in their
+    weights. The running statistics of the student's main decoder come from labelled images only.
 
     Args:
         loss_consistency: Config of the distance; the paper's is `MSEConsistency`.
-        noise_std: Standard deviation of the Gaussian noise added to the normalised images, drawn
-            independently for student and teacher. With 0, as in the paper's comparison, the two
-            differ only in their weights.
         **kwargs: Arguments of `EncoderDecoder`.
 
     Raises:
         UserError: If there is no teacher when training starts.
     """
-
-    @ranges(noise_std=number(0))
-    def __init__(self, loss_consistency: dict, noise_std: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(loss_consistency, **kwargs)
-        self.noise_std = noise_std
 
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Returns student logits and teacher probabilities."""
@@ -110,15 +102,10 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
         if self.teacher is None:
             raise UserError('custom_hooks', 'the model has no teacher', 'a TeacherHook')
         with torch.no_grad():
-            probabilities = self.teacher(self._with_noise(images)).float().softmax(1)
+            probabilities = self.teacher(images).float().softmax(1)
         # the main decoder's statistics are those of labelled images, as they are at inference
         with frozen_running_statistics(self.decode_head):
-            return self._forward(self._with_noise(images)), probabilities
-
-    def _with_noise(self, images: Tensor) -> Tensor:
-        if self.noise_std == 0:
-            return images
-        return images + self.noise_std * torch.randn_like(images)
+            return self._forward(images), probabilities
 
 
 @MODELS.register_module()

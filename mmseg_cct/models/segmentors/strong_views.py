@@ -25,12 +25,8 @@ class WeakViews:
 
     features: Sequence[Tensor]  # the student's neck's outputs; empty if it need not see the views
     seg_logits: Tensor  # ŷ, (N, C, H, W), a constant
+    valid: Tensor | None  # the real pixels, (N, 1, H, W) bool; None if there is no padding
     samples: Sequence[SegDataSample]
-
-    @property
-    def valid(self) -> Tensor | None:
-        """The real pixels, `(N, 1, H, W)` bool; None if there is no padding."""
-        return stack_field(self.samples, 'valid_mask', self.seg_logits.shape[-2:])
 
     def mix(self, boxes: Tensor | None) -> tuple[Tensor, Sequence[SegDataSample]]:
         """Mixes ŷ and the samples' real pixels and pseudo labels as a strong view is mixed.
@@ -80,8 +76,10 @@ class StrongViewSegmentor(CCTSegmentor):
         if learns or self.teacher is None:
             with torch.set_grad_enabled(learns):
                 features = self.extract_feat(images)
-        target = self.resized(self.predict_target(images, features), images.shape[-2:])
-        return WeakViews(features, target, data_samples['unlabeled'])
+        size = (images.shape[-2], images.shape[-1])
+        target = self.resized(self.predict_target(images, features), size)
+        samples = data_samples['unlabeled']
+        return WeakViews(features, target, stack_field(samples, 'valid_mask', size), samples)
 
     def mix_strong(self, inputs: dict[str, Tensor]) -> tuple[list[Tensor], list[Tensor | None]]:
         """Mixes each strong view by boxes of its own.

@@ -7,7 +7,6 @@ from mmseg.models import SegDataPreProcessor
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.data_preprocessors import branch_preprocessor
 
 SETTINGS = dict(
@@ -142,14 +141,3 @@ def test_five_channels_are_normalised_in_their_order():
     expected = (images[0] - torch.tensor(mean).view(5, 1, 1)) / torch.tensor(std).view(5, 1, 1)
     actual = run(preprocessor, images, samples, training=False)['inputs']
     torch.testing.assert_close(actual, expected[None])
-
-
-def test_a_batch_that_nothing_packed_is_an_error():
-    with pytest.raises(UserError, match=r'a batch without inputs; expected PackSegInputs'):
-        build()(dict(data_samples=[]))
-
-
-def test_images_of_several_sizes_are_an_error():
-    preprocessor = MODELS.build(dict(type='BranchPreprocessor', **{**SETTINGS, 'size': None}))
-    with pytest.raises(UserError, match=r'labeled images of .*×.* in one batch; expected one size'):
-        run(preprocessor, *(dict(labeled=part) for part in LABELED))

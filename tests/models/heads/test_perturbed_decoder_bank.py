@@ -155,10 +155,18 @@ def test_order_of_the_perturbations_in_a_config_does_not_matter():
     assert_same_results(loss_and_gradients(make_bank(backwards)), loss_and_gradients(make_bank()))
 
 
-@pytest.mark.parametrize('perturbations', [{}, dict(a=dict(type='FeatureDrop', num_decoders=0))])
-def test_no_decoder_is_an_error(perturbations):
-    with pytest.raises(UserError, match=r'perturbations: no decoder is left; expected'):
+@pytest.mark.parametrize(
+    ('perturbations', 'key'),
+    [
+        (dict(a=dict(type='FeatureDrop', num_decoders=0)), ''),
+        (dict(drop=dict(type='FeatureDrop'), drp=dict(num_decoders=0)), '.drp'),  # misspelt
+        (dict(lossy=dict(type='FeatureDrop')), '.lossy'),  # mmengine would sum all it logs
+    ],
+)
+def test_no_decoder_no_type_and_a_name_that_counts_as_a_loss_are_errors(perturbations, key):
+    with pytest.raises(UserError) as error:
         make_bank(perturbations)
+    assert error.value.problems[0].key == f'model.auxiliary_head.perturbations{key}'
 
 
 @pytest.mark.parametrize('name', ['backgroud', C, -1])

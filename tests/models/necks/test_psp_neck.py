@@ -78,31 +78,6 @@ def test_picks_its_feature_by_index_and_has_no_bias_before_a_norm():
     assert all(m.bias is None for m in neck.modules() if isinstance(m, torch.nn.Conv2d))
 
 
-def test_one_image_and_batch_norm_is_an_error_with_both_ways_out():
-    with pytest.raises(UserError, match=r'batch_size=1 .* at least 2, or .*GN'):
-        make_neck()((torch.randn(1, B, H, W),))
-
-
-@pytest.mark.parametrize(
-    ('kwargs', 'in_eval_mode'),
-    [
-        (dict(norm_cfg=dict(type='GN', num_groups=2)), ()),
-        (dict(pool_scales=(2, 3)), ()),
-        # a process of several: one alone falls back to BatchNorm and its one value
-        (dict(norm_cfg=dict(type='SyncBN')), ()),
-        ({}, torch.nn.Module),
-        ({}, torch.nn.BatchNorm2d),
-    ],
-)
-def test_one_image_is_fine_where_no_norm_learns_from_one_value(kwargs, in_eval_mode, monkeypatch):
-    monkeypatch.setattr(torch.nn.SyncBatchNorm, 'forward', lambda self, x: x)
-    neck = make_neck(**kwargs)
-    for module in neck.modules():
-        if isinstance(module, in_eval_mode):
-            module.eval()
-    assert neck((torch.randn(1, B, H, W),))[0].isfinite().all()
-
-
 def test_other_channels_than_the_backbones_are_an_error():
     expected = rf'in_channels={B}: expected {B + 1}, the channels of output -1 of model\.backbone'
     with pytest.raises(UserError, match=expected):

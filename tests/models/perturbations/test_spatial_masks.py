@@ -183,4 +183,4 @@ def test_masks_are_the_nearest_resized_prediction(context_classes, stride):
 
 def test_a_tie_is_context():
     shared = PerturbationContext(torch.ones(1, 1, 1, 1), torch.zeros(1, 3, 1, 1), [2])
-    assert not shared.foreground.any()
+    assert not shared.objects.foreground.any()
