@@ -23,7 +23,12 @@ def parse_args() -> argparse.Namespace:
         help='where to write the metrics and the log (default: test/ in the work directory of the '
         'training, whose own files are never overwritten)',
     )
-    parser.add_argument('--out', metavar='DIR', help='write the predictions as PNGs of class ids')
+    parser.add_argument(
+        '--out',
+        metavar='DIR',
+        help='write the predictions as PNGs of class ids, named after the images without their '
+        'folders; tools/predict.py keeps the folders',
+    )
     parser.add_argument('--show', action='store_true', help='show each prediction in a window')
     parser.add_argument('--show-dir', metavar='DIR', help='write painted predictions')
     parser.add_argument(

@@ -61,13 +61,12 @@ def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
         classes = (getattr(labeled or part, 'metainfo', None) or {}).get('classes') or ()
         ignored = getattr(head, 'ignore_index', None)
         padded = getattr(preprocessor, 'seg_pad_val', None)
-        if classes and ignored is not None and padded is not None and padded != ignored:
-            pads = f'model{place}.data_preprocessor.seg_pad_val={padded}'
-            wanted = f'{ignored}, model{place}.decode_head.ignore_index'
-            if 0 <= padded < len(classes):
-                warn(f'{pads}: padding counts as class {classes[padded]}; expected {wanted}')
-            else:
-                yield Problem(pads, 'padding is neither a class nor ignored', wanted)
+        # a label that is no class is an error of the loss
+        if None not in (ignored, padded) and padded != ignored and 0 <= padded < len(classes):
+            warn(
+                f'model{place}.data_preprocessor.seg_pad_val={padded}: padding counts as class '
+                f'{classes[padded]}; expected {ignored}, the ignored label'
+            )
 
 
 def warn_of_losses_that_count_ignored_pixels(model: Any) -> None:

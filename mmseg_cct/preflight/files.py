@@ -14,16 +14,11 @@ from mmengine import fileio
 from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets.files.images import image_size, is_turned, read_mask
-from mmseg_cct.datasets.files.labels import IGNORE_INDEX, UNKNOWN_IDS, check_mask, judge_labels
-from mmseg_cct.datasets.leaves import (
-    image_loader,
-    infos_of,
-    leaf_datasets,
-    transforms_of,
-)
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask, judge_labels
+from mmseg_cct.datasets.leaves import image_loader, infos_of, leaf_datasets, transforms_of
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.transforms import LoadPseudoLabels
-from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.shares import on_first_process
 from mmseg_cct.utils.text import one_line
@@ -63,8 +58,8 @@ def check_pairs(pairs: SemiSegDataset) -> None:
             # the unlabelled set may have no class names
             num_classes = len(labeled.metainfo['classes'])
             check = functools.partial(_check_unlabeled_image, num_classes=num_classes)
-            problems = itertools.chain(problems, _problems_of_files(check, unlabeled))
-        raise_problems(_alike(problems))
+            problems = itertools.chain(problems, _problems_of_files(check, unlabeled, Counter()))
+        raise_problems(problems)
         leaf = leaf_datasets(labeled)[0]
         mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
         for line in judge_labels(found, leaf.metainfo['classes'], 'labeled', bool(mapped)):
@@ -76,8 +71,6 @@ def check_pairs(pairs: SemiSegDataset) -> None:
 
 def build_evaluation_set(settings: Any, key: str) -> Any:
     """Builds a set at a `key` of the config, and validates its files as before a test."""
-    if settings is None:
-        raise UserError(key, 'missing', 'a labelled data set')
     try:
         dataset = DATASETS.build(copy.deepcopy(settings))
         dataset.full_init()
@@ -104,7 +97,7 @@ def look_at_evaluation_data(dataset: Any, key: str) -> list[str]:
             check = check_pair if has_masks else _check_unlabeled_image
             classes = tuple((getattr(leaf, 'metainfo', None) or {}).get('classes') or ())
             counter = by_classes.setdefault(classes, Counter())
-            raise_problems(_alike(_problems_of_files(check, leaf, counter)))
+            raise_problems(_problems_of_files(check, leaf, counter))
     except UserError as error:
         raise error.within(key) from None
     found = sum(by_classes.values(), Counter())
@@ -123,48 +116,32 @@ def look_at_evaluation_data(dataset: Any, key: str) -> list[str]:
 
 
 def _problems_of_files(
-    check: Callable[..., frozenset[int] | None],
-    dataset: Any,
-    found: Counter[frozenset[int]] | None = None,
+    check: Callable[..., frozenset[int] | None], dataset: Any, found: Counter[frozenset[int]]
 ) -> Iterator[UserError]:
     """Yields the errors that the check raises for files, and counts its results for the others."""
-    found = Counter() if found is None else found
-    for leaf in leaf_datasets(dataset):
 
-        def outcome(info: Mapping[str, Any], leaf: Any = leaf) -> Any:
+    def outcomes(infos: list[Mapping[str, Any]], leaf: Any) -> list[Any]:
+        results: list[Any] = []
+        for info in infos:
             try:
-                return check(info, leaf)
+                results.append(check(info, leaf))
             except UserError as error:
-                return error
+                results.append(error)
+        return results
 
-        def outcomes(infos: list[Mapping[str, Any]]) -> list[Any]:
-            return [outcome(info) for info in infos]
-
+    for leaf in leaf_datasets(dataset):
+        look = functools.partial(outcomes, leaf=leaf)
         files = (info for info in infos_of(leaf) if info.get('img_path') is not None)
         size = _LOT if len(leaf) > _FILES_AT_ONCE else 1
         with ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4)) as pool:
             while some := list(itertools.islice(files, _FILES_AT_ONCE)):
                 lots = [some[first : first + size] for first in range(0, len(some), size)]
                 # in the order of the list
-                for result in itertools.chain.from_iterable(pool.map(outcomes, lots)):
+                for result in itertools.chain.from_iterable(pool.map(look, lots)):
                     if isinstance(result, UserError):
                         yield result
                     elif result is not None:
                         found[result] += 1
-
-
-def _alike(errors: Iterator[UserError]) -> Iterator[Problem]:
-    """Makes one problem of masks that have the same unknown ids, as where a class is missing."""
-    problems = [problem for error in errors for problem in error.problems]
-    masks = Counter(problem[1:] for problem in problems if UNKNOWN_IDS in str(problem.found))
-    for key, found, expected in problems:
-        number = masks[found, expected]
-        if number > 1:
-            masks[found, expected] = -1  # the others are told with this one
-            expected = f'expected {expected}; is a class missing?'
-            yield Problem(f'{key} and {number - 1} more', found, expected)
-        elif number >= 0:
-            yield Problem(key, found, expected)
 
 
 def _check_labeled_image(
@@ -179,14 +156,9 @@ def _check_labeled_image(
     size = image_size(image, backend_args, True, image_loader(dataset))
     if '://' not in mask and not fileio.exists(mask, backend_args):
         raise UserError(image, 'no mask for this labelled image', mask)
-    labels = check_mask_of(info, size, dataset)
     if is_turned(image, backend_args, image_loader(dataset)):
         turned.append(image)
-    if min(size) < 2:
-        found = f'{size[0]}×{size[1]} pixels'
-        expected = '2 or more on each side; MMSeg drops a side of 1 from a mask'
-        raise UserError(mask, found, expected)
-    return labels
+    return check_mask_of(info, size, dataset)
 
 
 def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) -> frozenset[int]:

@@ -18,21 +18,16 @@ from mmseg_cct.errors import Problem, raise_problems
 from mmseg_cct.utils.log import warn
 
 _LOADING_MASKS = mmcv_transforms.LoadAnnotations
-_MIXING_IDS = mmseg_transforms.RandomRotFlip
 _RESIZING = (
     mmcv_transforms.Resize,
     mmcv_transforms.RandomResize,
     mmcv_transforms.RandomChoiceResize,
     mmseg_transforms.ResizeToMultiple,
 )
-_FILLING = (mmcv_transforms.Pad, mmseg_transforms.RandomRotate, _MIXING_IDS)
+_FILLING = (mmcv_transforms.Pad, mmseg_transforms.RandomRotate, mmseg_transforms.RandomRotFlip)
 # MMSeg undoes resizing and flips on a prediction, and none of these
 _NOT_UNDONE = (*_FILLING, mmseg_transforms.RandomCrop, mmcv_transforms.CenterCrop)
 _MOVING = (*_RESIZING, *_NOT_UNDONE, mmcv_transforms.RandomFlip)
-_MIXED = (
-    'RandomRotFlip mixes the ids of a mask and fills it with class 0',
-    'RandomRotate and RandomFlip',
-)
 
 
 def has(dataset: Any, *kinds: type) -> bool:
@@ -63,8 +58,9 @@ def mask_loading_problems(dataset: Any) -> Iterator[Problem]:
             if isinstance(transform, _LOADING_MASKS) and moving:
                 found = f'{moving} before {_name(transform)} moves the image and not its mask'
                 yield Problem('labeled.pipeline', found, f'{_name(transform)} before it')
-            if isinstance(transform, _MIXING_IDS):
-                yield Problem('labeled.pipeline', *_MIXED)
+            if isinstance(transform, mmseg_transforms.RandomRotFlip):  # rotates masks as images
+                found = 'RandomRotFlip mixes the ids of a mask and fills it with class 0'
+                yield Problem('labeled.pipeline', found, 'RandomRotate and RandomFlip')
             moving = moving or (_name(transform) if isinstance(transform, _MOVING) else None)
 
 
@@ -106,8 +102,6 @@ def _unlabeled_problems(dataset: Any) -> Iterator[Problem]:
         if ratio < 1.0:
             found = f'{name}(cat_max_ratio={ratio}) looks at the mask'
             yield Problem(key, found, f'cat_max_ratio=1.0; {none}')
-    if has(dataset, LoadPseudoLabels) and has(dataset, _MIXING_IDS):
-        yield Problem(key, *_MIXED)
     if has(dataset, LoadPseudoLabels) and has(dataset, PackUnlabeledInputs):
         found = 'LoadPseudoLabels with PackUnlabeledInputs'
         yield Problem(key, found, 'PackPseudoLabels at the end')

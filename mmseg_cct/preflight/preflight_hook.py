@@ -9,18 +9,14 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.model import BaseTTAModel
 from mmengine.registry import HOOKS, DefaultScope
-from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
+from mmengine.runner import BaseLoop, Runner
 from mmseg.datasets import BaseSegDataset
-from mmseg.models import SegTTAModel
 
 from mmseg_cct.config.limits import value_problems
 from mmseg_cct.datasets.files.leaks import describe_leaks
 from mmseg_cct.datasets.leaves import image_paths, leaf_datasets
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
-from mmseg_cct.engine.checkpoints import (
-    check_checkpoint,
-    require_training_state,
-)
+from mmseg_cct.engine.checkpoints import check_checkpoint, require_training_state
 from mmseg_cct.engine.findings import absent_from
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.weights import require_initial_weights, require_matching_weights
@@ -37,16 +33,10 @@ from .classes import (
     output_problems,
     warn_of_losses_that_count_ignored_pixels,
 )
-from .files import build_evaluation_set, check_pairs, look_at_evaluation_data
+from .files import check_pairs, look_at_evaluation_data
 from .labeled_record import keep_labeled_images
 from .pretrained import check_pretrained_weights
-from .rehearsal import (
-    batch_problems,
-    file_name_problems,
-    iou_metrics,
-    metric_problems,
-    rehearse_validation,
-)
+from .rehearsal import batch_problems, iou_metrics, rehearse_validation
 from .values import training_problems
 
 Problems = Iterator[Problem | UserError]
@@ -71,29 +61,34 @@ class PreflightHook(Hook):
         self.files = files
 
     def before_train(self, runner: Runner) -> None:
-        """Checks model, data and first batch; problems of the test set are only warned of."""
+        """Checks settings, weights, model and data, and rehearses a validation."""
         absent: list[str] = []  # classes that no validation mask shows
         raise_problems(_setting_problems(runner))
         raise_problems(_model_problems(runner))
         if self.files:
             raise_problems(_file_problems(runner, absent))
-            raise_problems(_batch_problems(runner, 'val_dataloader'))
         keep_labeled_images(runner)
         if runner.val_loop is not None:
+            # each process has batches of its own
+            own = batch_problems(runner.val_dataloader, 'val_dataloader') if self.files else ()
+            raise_problems(chain.from_iterable(gather([*own])))
             rehearse_validation(runner, absent)
         if is_main_process():
             warn_of_losses_that_count_ignored_pixels(_model(runner))
-            if self.files:
-                _warn_of_test_set(runner.cfg)
             say(describe_training(runner))
 
     def before_test(self, runner: Runner) -> None:
         """Checks model, metrics and images."""
         dataset, key = runner.test_dataloader.dataset, 'test_dataloader.dataset'
-        raise_problems(_test_problems(runner))
+        metrics = iou_metrics(getattr(runner.test_evaluator, 'metrics', ()))
+        raise_problems(
+            chain(
+                output_problems(_model(runner), _meta(dataset), key),
+                *(ignore_problems(metric, 'test_evaluator') for metric in metrics),
+            )
+        )
         if self.files:
             raise_problems(_images_problems(dataset, key, []))
-            raise_problems(_batch_problems(runner, 'test_dataloader'))
 
     def after_test_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
@@ -110,12 +105,16 @@ class PreflightHook(Hook):
         check_checkpoint(checkpoint, name, training=resumed)
         if resumed:
             require_training_state(checkpoint, name)
+        saved = (checkpoint.get('meta') or {}).get('dataset_meta')
+        # loops that a run does not need are still settings
         if isinstance(runner._train_loop, BaseLoop):
-            raise_problems(_checkpoint_problems(runner.train_dataloader.dataset, checkpoint))
+            trained = _meta(runner.train_dataloader.dataset)
+            raise_problems(order_problems(trained, saved, 'the checkpoint'))
             if not resumed:
                 require_initial_weights(_model(runner), checkpoint, name)
         elif isinstance(runner._test_loop, BaseLoop):
-            raise_problems(_checkpoint_problems(runner.test_dataloader.dataset, checkpoint))
+            tested = _meta(runner.test_dataloader.dataset)
+            raise_problems(order_problems(tested, saved, 'the checkpoint'))
             # Published checkpoints lack the auxiliary decoders, which testing never runs.
             require_matching_weights(_model(runner), checkpoint, name, training=False)
 
@@ -149,20 +148,6 @@ def _model_problems(runner: Runner) -> Problems:
         yield from mapping_problems(trained, dataset, key)
         for metric in iou_metrics(metrics):
             yield from ignore_problems(metric, 'val_evaluator')
-
-
-def _test_problems(runner: Runner) -> Problems:
-    model, dataset = unwrap_model(runner.model), runner.test_dataloader.dataset
-    metrics = getattr(runner.test_evaluator, 'metrics', ())
-    if isinstance(model, SegTTAModel) and model.module.out_channels == 1:
-        found = 'model.decode_head.out_channels=1, of which MMSeg takes the sigmoid twice'
-        expected = 'no tta_model, or a model with an output for each class'
-        yield Problem('tta_model', found, expected)
-    yield from metric_problems(metrics, 'test_evaluator')
-    yield from file_name_problems(metrics, dataset)
-    yield from output_problems(_model(runner), _meta(dataset), 'test_dataloader.dataset')
-    for metric in iou_metrics(metrics):
-        yield from ignore_problems(metric, 'test_evaluator')
 
 
 def _file_problems(runner: Runner, absent: list[str]) -> Problems:
@@ -209,35 +194,16 @@ def _images_problems(dataset: Any, key: str, absent: list[str]) -> Problems:
         yield error
 
 
-def _batch_problems(runner: Runner, key: str) -> Problems:
-    loop = runner.val_loop if key == 'val_dataloader' else runner.test_loop
-    # each process has batches of its own
-    return chain.from_iterable(
-        gather([] if loop is None else list(batch_problems(loop.dataloader, key)))
-    )
-
-
-def _checkpoint_problems(dataset: Any, checkpoint: dict[str, Any]) -> Problems:
-    saved = (checkpoint.get('meta') or {}).get('dataset_meta')
-    yield from order_problems(_meta(dataset), saved, 'the checkpoint')
-
-
 def describe_training(runner: Runner) -> str:
     """Describes in one line what a run trains on, with numbers to check."""
-    dataset, validation = runner.train_dataloader.dataset, runner.val_loop
-    domains = getattr(dataset, 'domains', None)
-    if domains is None:
-        data = _describe_set(dataset)
-    else:
-        data = '; '.join(f'{name}: {_describe_set(part)}' for name, part in domains.items())
-    by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)
-    length = f'{runner.max_epochs} epochs' if by_epoch else f'{runner.max_iters} iterations'
-    own = runner.train_dataloader.batch_size
-    line = f'Training on {data}; {length}, batch size {own * runner.world_size}'
-    if runner.world_size > 1:
-        line += f' ({own} on each of {runner.world_size} processes)'
-    if validation is not None:
-        line += f'; validating on {len(validation.dataloader.dataset)} images'
+    dataset = runner.train_dataloader.dataset
+    sets = getattr(dataset, 'domains', {None: dataset})
+    each = [f'{name}: {_describe_set(part)}' for name, part in sets.items()]
+    data = '; '.join(each) if None not in sets else _describe_set(dataset)
+    batch_size = runner.train_dataloader.batch_size * runner.world_size
+    line = f'Training on {data}; batch size {batch_size}'
+    if runner.val_loop is not None:
+        line += f'; validating on {len(runner.val_loop.dataloader.dataset)} images'
     return line
 
 
@@ -246,10 +212,8 @@ def _describe_set(dataset: Any) -> str:
     names = f', {len(classes)} classes ({", ".join(map(str, classes))})' if classes else ''
     if not isinstance(dataset, SemiSegDataset):
         return f'{len(dataset)} images{names}'
-    labeled = f'{len(dataset.labeled)} labelled'
-    if dataset.unlabeled is None:
-        return f'{labeled} images{names}'
-    return f'{labeled} and {len(dataset.unlabeled)} unlabelled images{names}'
+    more = '' if dataset.unlabeled is None else f' and {len(dataset.unlabeled)} unlabelled'
+    return f'{len(dataset.labeled)} labelled{more} images{names}'
 
 
 def _model(runner: Runner) -> Any:
@@ -259,14 +223,3 @@ def _model(runner: Runner) -> Any:
 
 def _meta(dataset: Any) -> dict:
     return getattr(dataset, 'metainfo', None) or {}
-
-
-def _warn_of_test_set(config: Any) -> None:
-    """Warns of what tools/test.py will stop at; a training needs no test set."""
-    test = (config.get('test_dataloader') or {}).get('dataset')
-    if not isinstance(test, dict) or test == (config.get('val_dataloader') or {}).get('dataset'):
-        return
-    try:
-        build_evaluation_set(test, 'test_dataloader.dataset')
-    except UserError as error:
-        warn(f'the training goes on, but tools/test.py will stop: {error}')

@@ -1,6 +1,5 @@
 import json
 import os
-import shutil
 
 import numpy as np
 import pytest
@@ -123,16 +122,3 @@ def test_no_thread_of_the_group_outlives_a_distributed_run(trained, here):
     assert done.returncode == 0, done.stderr[-3000:]
     left = done.stdout.partition('left:')[2]
     assert left and 'gloo' not in left
-
-
-def test_out_refuses_images_that_would_share_a_file(cct, trained, capsys):
-    for kind in ('val_images', 'val_masks'):
-        folder = cct.data / kind
-        for part in ('a', 'b'):
-            (folder / part).mkdir()
-            shutil.copy(folder / 'v0.png', folder / part)
-        (folder / 'v0.png').unlink()
-    assert cct.tool('test', 'tiny.py', trained.checkpoint, '--work-dir', 'w', '--out', 'png') == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert any(line.startswith('error: png: ') and 'both become v0.png' in line for line in lines)
-    assert not list((cct.folder / 'png').glob('*.png'))

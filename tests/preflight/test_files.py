@@ -47,11 +47,6 @@ def cut(path, length):
     path.write_bytes(path.read_bytes()[:length])
 
 
-def one_pixel_high(tree):
-    cv2.imwrite(str(tree.image('l1')), np.zeros((1, 24, 3), np.uint8))
-    write_mask(tree, np.zeros((1, 24), np.uint8))
-
-
 def every_id(tree):
     write_mask(tree, np.arange(16 * 24).reshape(16, 24).astype(np.uint8))
 
@@ -59,10 +54,6 @@ def every_id(tree):
 # what is done to the data, the file that is named, and what is said
 TABLE = {
     'ids': (every_id, 'mask', f'label id 3, 4, 5, 6, 7 and more outside the classes; {VOID}'),
-    'a class that many masks show': (
-        lambda tree: fill(tree, 3, 'l1', 'l2'),
-        'mask', r' and 1 more: label id 3 outside the classes; .*; is a class missing\?$',
-    ),
     '16 bits that wrap to a class': (
         lambda tree: fill(tree, 257, dtype=np.uint16), 'mask', 'label id 257 outside the classes',
     ),
@@ -71,7 +62,6 @@ TABLE = {
         lambda tree: write_mask(tree, np.zeros((24, 16), np.uint8)),
         'mask', '16×24 pixels; expected 24×16, the size of its image',
     ),
-    'a side of one pixel': (one_pixel_high, 'mask', '24×1 pixels; expected 2 or more on each side'),
     'colours': (
         lambda tree: write_mask(tree, np.zeros((16, 24, 3), np.uint8)),
         'mask', 'a mask of Pillow mode RGB; expected',
@@ -257,7 +247,5 @@ def test_a_crop_before_the_mask(tree):
 
 
 def test_a_set_that_is_not_there(tree):
-    elsewhere = tree.config('labeled', data_prefix=dict(img_path='none'))
-    for config, said in ((None, 'missing; expected a labelled data set$'), (elsewhere, '.*none')):
-        with pytest.raises(UserError, match=f'^{KEY}: {said}'):
-            build_evaluation_set(config, KEY)
+    with pytest.raises(UserError, match=f'^{KEY}: .*none'):
+        build_evaluation_set(tree.config('labeled', data_prefix=dict(img_path='none')), KEY)

@@ -46,10 +46,6 @@ def test_a_rotation_that_mixes_ids_is_refused(tree):
     pipeline = [load, annotate, dict(type='RandomRotFlip'), *rest]
     with pytest.raises(UserError, match=r'RandomRotFlip mixes the ids .*; expected RandomRotate'):
         _check(tree.config('labeled', pipeline=pipeline))
-    masks = dict(type='LoadPseudoLabels', image_dir='a', label_dir='b')
-    pipeline = [load, masks, dict(type='RandomRotFlip'), dict(type='PackPseudoLabels')]
-    with pytest.raises(UserError, match=r'^unlabeled\.pipeline: RandomRotFlip mixes the ids'):
-        _check(tree.config('labeled'), tree.config('unlabeled', pipeline=pipeline))
 
 
 def test_what_is_marked_or_loaded_is_packed(tree, check):

@@ -20,7 +20,6 @@ _IGNORED_NAMES = (
     *('void', 'ignore', 'ignored', 'unlabelled', 'unlabeled', 'unannotated', 'nolabel'),
     *('dontcare', 'donotcare'),
 )
-UNKNOWN_IDS = 'outside the classes'
 
 
 def is_background(name: str) -> bool:
@@ -106,7 +105,7 @@ def check_mask(
     if unknown:
         more = ' and more' if len(unknown) > 5 else ''
         mapped = ', after label_map or reduce_zero_label' if label_map or reduce_zero_label else ''
-        found = f'label id {", ".join(unknown[:5])}{more} {UNKNOWN_IDS}'
+        found = f'label id {", ".join(unknown[:5])}{more} outside the classes'
         expected = f'0 to {num_classes - 1}, or {IGNORE_INDEX} where ignored{mapped}'
         raise UserError(str(mask), found, expected)
     return label_of
