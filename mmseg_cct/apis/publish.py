@@ -64,9 +64,9 @@ def publish(
     state = _weights(run.content['state_dict'], domain, _segmentor(run.config))
     if half:
         # norms stay: a running variance may exceed float16's range, and they are small
-        state = {
-            k: v.half() if v.is_floating_point() and v.dim() > 1 else v for k, v in state.items()
-        }
+        for name, value in state.items():
+            if value.is_floating_point() and value.dim() > 1:
+                state[name] = value.half()
     config = inference_config(run.config, domain)
     meta = {key: value for key, value in run.content.get('meta', {}).items() if key in _META_KEYS}
     if domain is not None:

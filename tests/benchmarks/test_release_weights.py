@@ -1,0 +1,34 @@
+"""A release's files: what is published is what is tested and hashed."""
+
+import hashlib
+import subprocess
+import sys
+
+import release_weights
+import yaml
+
+
+def test_the_files_of_a_release_and_their_entry(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(subprocess, 'check_output', lambda *_, **__: 'abc\n')  # git may be missing
+    arguments = [
+        trained.work_dir,
+        '--config',
+        'configs/a.py',
+        '--data-set',
+        'Mine',
+        '--url',
+        'x://y',
+    ]
+    monkeypatch.setattr(sys, 'argv', ['release', *map(str, arguments), '--out', str(tmp_path)])
+    release_weights.main()
+    printed = capsys.readouterr().out
+    (entry,) = yaml.safe_load(printed[printed.index('- Name') :])
+    weights, log = (entry[key].removeprefix('x://y/') for key in ('Weights', 'Training Log'))
+    assert weights.startswith(entry['Name']) and entry['Code'] == {'Version': 'abc'}
+    assert 0 < entry['Results'][0]['Metrics']['mIoU'] <= 100
+    sums = {
+        f'{hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}  {name}'
+        for name in (weights, log)
+    }
+    assert sums == set((tmp_path / 'SHA256SUMS').read_text().splitlines())
+    assert str(trained.folder) not in (tmp_path / log).read_text()
