@@ -32,8 +32,6 @@ RANGES = [
     ('TeacherHook', 'evaluate', ['both'], 'one of student, teacher'),
     ('RampUpHook', 'schedule', ['expo'], 'one of .*exp, linear'),
     ('RampUpHook', 'fraction', [40], 'a number'),
-    ('UnlabeledVisualizationHook', 'interval', [0], 'a whole number from 1'),
-    ('UnlabeledVisualizationHook', 'num_images', [0], 'a whole number from 1'),
 ]
 REQUIRED = dict(
     DomainDiscriminator=dict(in_channels=4),

@@ -54,11 +54,9 @@ def main() -> int:
     with running(args):
         from mmseg_cct.apis.device import default_device
         from mmseg_cct.config.load import load_config
-        from mmseg_cct.engine.checkpoints import require_checkpoint
         from mmseg_cct.pseudo_labels import make_pseudo_labels
         from mmseg_cct.utils.shares import connected
 
-        require_checkpoint(args.checkpoint)
         config = load_config(args.config, args.cfg_options)
         with connected(args.launcher) as rank:
             counts = make_pseudo_labels(

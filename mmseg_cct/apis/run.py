@@ -19,14 +19,8 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import find_run
 from mmseg_cct.config.walk import forget_initial_weights, get_by_key
 from mmseg_cct.datasets.files.palette import class_colours
-from mmseg_cct.engine.checkpoints import (
-    checkpoint_bytes,
-    newest_checkpoint,
-    read_checkpoint,
-    require_checkpoint,
-    weights,
-)
-from mmseg_cct.engine.weights import require_matching_weights
+from mmseg_cct.engine.checkpoints import checkpoint_bytes, newest_checkpoint, read_checkpoint
+from mmseg_cct.engine.weights import require_matching_weights, weights
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.failures import config_errors_as_one_line
@@ -89,7 +83,6 @@ class Run:
             checkpoint = newest_checkpoint(str(place), template)
         if checkpoint is None:
             raise UserError(place, 'no checkpoint in it')
-        require_checkpoint(str(checkpoint))
         return cls(config, str(checkpoint), name or Path(checkpoint).absolute().parent.name)
 
     @property

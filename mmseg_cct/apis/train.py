@@ -10,12 +10,7 @@ from mmengine.config import Config
 from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.shipped import next_round
 from mmseg_cct.config.walk import get_by_key
-from mmseg_cct.engine.checkpoints import (
-    find_resumable,
-    newest_checkpoint,
-    read_checkpoint,
-    require_checkpoint,
-)
+from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint, read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.labeled_record import LABELS
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
@@ -94,8 +89,6 @@ def prepare_training(
         if resume == 'auto' and not os.path.isdir(config.work_dir):
             raise UserError(f'--work-dir {config.work_dir}', 'no such folder, so none to resume')
         _resume(config, resume, template)
-    if config.get('load_from'):
-        require_checkpoint(config.load_from)
     # under one name, a process's second run would write into the files of its first
     (config.get('visualizer') or {}).pop('name', None)
     fetch_pretrained_weights(config.model)

@@ -18,9 +18,6 @@ from mmseg_cct.utils.log import warn
 
 from .safe_loading import find_damage
 
-# State that a resume needs, apart from the weights.
-_TRAINING_STATE = ('meta', 'optimizer', 'message_hub')
-
 
 @register_backend('atomic_local')
 class AtomicLocalBackend(LocalBackend):
@@ -32,12 +29,6 @@ class AtomicLocalBackend(LocalBackend):
     def put(self, obj: bytes, filepath: str | Path) -> None:
         """Writes a temporary file beside the path, waits for the disk, and renames it."""
         write_atomic(filepath, obj)
-
-
-def require_checkpoint(checkpoint: str) -> None:
-    """Checks that a checkpoint file is there; URLs are left to mmengine."""
-    if '://' not in checkpoint and not os.path.isfile(checkpoint):
-        raise UserError(checkpoint, 'no such checkpoint file')
 
 
 def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
@@ -52,10 +43,10 @@ def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
 
 
 def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> None:
-    """Checks that a checkpoint holds weights, dense and finite, and names of classes, if any.
+    """Checks that a checkpoint holds weights, which are finite tensors.
 
-    If a `training` goes on from it, BatchNorm's averages may be non-finite: those in the checkpoint
-    from before a non-finite loss have already seen that batch.
+    If a `training` goes on from it, it must hold that state too, but BatchNorm's averages may be
+    non-finite: those in the checkpoint from before a non-finite loss have already seen that batch.
     """
     state = weights(content) if isinstance(content, Mapping) else {}
     if not state:
@@ -65,20 +56,8 @@ def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> N
             found = f'its weight {name} is of type {type(value).__name__}'
             raise UserError(checkpoint, found, 'a tensor')
     require_finite_weights(state, checkpoint, training)
-    meta = content.get('meta') or {}
-    data = meta.get('dataset_meta') if isinstance(meta, Mapping) else meta
-    if not isinstance(data, Mapping | None) or not _are_names((data or {}).get('classes') or ()):
-        raise UserError(checkpoint, 'its meta is none of a training', 'names of classes in it')
-
-
-def _are_names(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
-
-
-def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
-    """Checks that a checkpoint has the state that a resume needs."""
-    missing = [key for key in _TRAINING_STATE if key not in content]
-    if missing:
+    missing = [key for key in ('meta', 'optimizer', 'message_hub') if key not in content]
+    if training and missing:
         raise UserError(
             '--resume',
             f'{checkpoint} has no {", ".join(missing)}',
@@ -102,7 +81,7 @@ def find_resumable(work_dir: str, template: str | None = None) -> str | None:
     Starts with the one that `last_checkpoint` names. `template` is the hook's `filename_tmpl`.
     """
     for checkpoint in newest_first(work_dir, template):
-        damage = None if '://' in checkpoint else find_damage(checkpoint)
+        damage = find_damage(checkpoint)
         if damage is None:
             return checkpoint
         warn(f'{checkpoint}: {damage}; trying the checkpoint before it')
@@ -112,16 +91,15 @@ def find_resumable(work_dir: str, template: str | None = None) -> str | None:
 def newest_first(work_dir: str, template: str | None = None) -> Iterator[str]:
     """Yields the checkpoints in a work directory, intact or not, newest first."""
     named = Path(work_dir, 'last_checkpoint')
-    last = named.read_text(errors='replace').strip() if named.is_file() else None
+    last = named.read_text(errors='replace').strip() if named.is_file() else ''
     # The work directory may have been copied or moved, or given by another relative path: use its
     # own file, not the original's.
-    if last:
-        own = os.path.join(work_dir, os.path.basename(last))
-        last = own if os.path.exists(own) else last
-    # An earlier training may have left files with higher numbers: only those below the named count.
-    below = _number(last, template) if last else None
-    if last:
+    own = os.path.join(work_dir, os.path.basename(last))
+    last = own if os.path.isfile(own) else last
+    if os.path.isfile(last):
         yield last
+    # An earlier training may have left files with higher numbers: only those below the named count.
+    below = _number(last, template)
     numbered = sorted(
         (number, str(path))
         for path in Path(work_dir).glob('*.pth')

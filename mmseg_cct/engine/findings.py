@@ -13,39 +13,6 @@ _RISE = 1.0  # points of mIoU in the last third that call for a longer training
 _FALL = 3.0  # points of mIoU below the best validation; single ones differ by up to two
 _CURVE = 3  # validations that make a curve
 _NAMED = 8  # classes that a line names
-_PREFIX = 'IoU.'
-
-
-def class_iou(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Finds the IoU by class, in percent, among the metrics of a validation (`ClassIoUMetric`)."""
-    return {
-        name.removeprefix(_PREFIX): value
-        for name, value in metrics.items()
-        if name.startswith(_PREFIX)
-    }
-
-
-def late_rise(miou: Sequence[float]) -> float | None:
-    """Returns by how many points the best mIoU rose in the last third of a training's validations.
-
-    `None` if it rose by less than a point or there are fewer than three validations.
-    """
-    if len(miou) < _CURVE:
-        return None
-    split = len(miou) - max(len(miou) // 3, 1)
-    rise = max(miou[split:]) - max(miou[:split])
-    return rise if rise >= _RISE else None
-
-
-def fall(miou: Sequence[float]) -> float | None:
-    """Returns by how many points mIoU ended below the best of a training's validations.
-
-    `None` if it ended less than three points below or there are fewer than three validations.
-    """
-    if len(miou) < _CURVE:
-        return None
-    points = max(miou) - miou[-1]
-    return points if points >= _FALL else None
 
 
 def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
@@ -55,15 +22,20 @@ def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
     """
     if zero := [name for name, value in iou.items() if value == 0]:
         yield f'{len(zero)} of {len(iou)} classes at IoU 0, no pixel found: {_some(zero)}'
-    if rise := late_rise(curve):
+    if len(curve) < _CURVE:
+        return
+    last_third = len(curve) - len(curve) // 3
+    # of the best so far: the last validation alone is noisy
+    rise = max(curve[last_third:]) - max(curve[:last_third])
+    if rise >= _RISE:
         yield (
             f'mIoU rose by {rise:.1f} points in the last third of the training; a longer one may '
             'give more (train_cfg.max_iters)'
         )
-    if points := fall(curve):
-        best = max(curve)
+    best = max(curve)
+    if best - curve[-1] >= _FALL:
         yield (
-            f'mIoU ended {points:.1f} points below its best ({best:.1f}, validation '
+            f'mIoU ended {best - curve[-1]:.1f} points below its best ({best:.1f}, validation '
             f'{curve.index(best) + 1} of {len(curve)}); a shorter training may give more '
             '(train_cfg.max_iters), or --method cct-strong if pseudo labels train the main decoder'
         )
@@ -112,11 +84,9 @@ def detection_scores(found: float, predicted: float, truth: float) -> dict[str, 
     or there is nothing to find.
     """
 
-    def percent(part: float, whole: float) -> float:
-        return 100 * part / whole if whole else 0.0
-
+    # numbers of pixels are whole, so that 1 stands for nothing
     return {
-        'F1': percent(2 * found, predicted + truth),
-        'precision': percent(found, predicted),
-        'recall': percent(found, truth),
+        'F1': 200 * found / max(predicted + truth, 1),
+        'precision': 100 * found / max(predicted, 1),
+        'recall': 100 * found / max(truth, 1),
     }

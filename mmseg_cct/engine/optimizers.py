@@ -52,13 +52,22 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         if prefix:
             super().add_params(params, module, prefix, is_dcn_module)
             return
-        with _without_lines_of_parameters():
+        logger = MMLogger.get_current_instance()
+        level = logger.level
+        logger.setLevel(logging.ERROR)  # mmengine has a line for each option of each parameter
+        try:
             super().add_params(params, module, prefix, is_dcn_module)
+        finally:
+            logger.setLevel(level)
         params[:] = merge_groups(params)
-        say(_describe(params))
-        frozen = sum(not parameter.requires_grad for parameter in module.parameters())
-        if frozen:
-            say(f'{frozen} parameters are frozen: the optimizer skips them')
+        lines = []
+        for group in params:
+            numbers = {k: v for k, v in group.items() if isinstance(v, (int, float))}
+            options = [f'{k}={v:g}' for k, v in numbers.items() if not k.endswith('_mult')]
+            lines.append(
+                f'{len(group["params"])} with {", ".join(options) or "the default options"}'
+            )
+        say(f'Parameters by options of the optimizer: {"; ".join(lines)}')
 
 
 def _with_auxiliary_rate(paramwise_cfg: dict | None) -> dict | None:
@@ -84,31 +93,6 @@ def merge_groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(merged.values())
 
 
-def _describe(groups: list[dict[str, Any]]) -> str:
-    lines = []
-    for group in groups:
-        numbers = {k: v for k, v in group.items() if isinstance(v, (int, float))}
-        options = [f'{k}={v:g}' for k, v in numbers.items() if not k.endswith('_mult')]
-        lines.append(f'{len(group["params"])} with {", ".join(options) or "the default options"}')
-    return f'Parameters by options of the optimizer: {"; ".join(lines)}'
-
-
-@contextmanager
-def _without_lines_of_parameters() -> Iterator[None]:
-    """Silences mmengine's per-parameter log lines."""
-
-    def is_other(record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        return not text.startswith('paramwise_options') and 'is skipped since its' not in text
-
-    logger = MMLogger.get_current_instance()
-    logger.addFilter(is_other)
-    try:
-        yield
-    finally:
-        logger.removeFilter(is_other)
-
-
 @OPTIM_WRAPPERS.register_module()
 class BFloat16OptimWrapper(OptimWrapper):
     """Computes the losses under autocast to bfloat16, on a CPU or a GPU.
@@ -121,7 +105,9 @@ class BFloat16OptimWrapper(OptimWrapper):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.device = get_device()
-        if self.device == 'cpu' and not _computes_bfloat16():
+        # where there is no oneDNN, as on a Mac, nothing was measured
+        has_onednn = self.device == 'cpu' and torch.backends.mkldnn.is_available()
+        if has_onednn and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
             warn(
                 'optim_wrapper.type: BFloat16OptimWrapper (--amp) on a CPU without bfloat16, where '
                 'a step takes some ten times as long; expected OptimWrapper (no --amp)'
@@ -132,10 +118,3 @@ class BFloat16OptimWrapper(OptimWrapper):
         """Adds autocasting to what `OptimWrapper` does around the forward pass."""
         with super().optim_context(model), torch.autocast(self.device, dtype=torch.bfloat16):
             yield
-
-
-def _computes_bfloat16() -> bool:
-    """Returns False if oneDNN leaves convolutions in bfloat16 to PyTorch's plain loops."""
-    if not torch.backends.mkldnn.is_available():  # as on a Mac, where nothing was measured
-        return True
-    return torch.ops.mkldnn._is_mkldnn_bf16_supported()

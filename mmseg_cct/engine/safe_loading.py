@@ -9,9 +9,7 @@ loaders of all schemes are replaced through its own registry, so every way into 
 
 import argparse
 import codecs
-import contextlib
 import datetime
-import io
 import os
 import pathlib
 import pickle
@@ -44,7 +42,7 @@ from mmengine.utils import digit_version
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 
-CONNECT_TIMEOUT = 20  # seconds; torch's own download waits for ever
+CONNECT_TIMEOUT = 20  # seconds
 _ZOOS = {
     'torchvision': get_torchvision_models,
     'modelzoo': get_torchvision_models,
@@ -65,26 +63,24 @@ _DTYPES = {
 }
 
 
-def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any = 'cpu') -> Any:
+def load_data(file: str | os.PathLike, name: str, map_location: Any = 'cpu') -> Any:
     """Loads what `torch.save` wrote and is data: tensors, numbers, text, and mmengine's log.
 
     Messages call the file `name`.
     """
-    if not isinstance(file, io.BytesIO) and not os.path.isfile(file):
+    if not os.path.isfile(file):
         raise UserError(name, 'no such checkpoint file')
+    # torch does not compare checksums: a flipped bit would be a weight like any other
+    damage = find_damage(file)
+    if damage is not None:
+        raise UserError(name, f'cannot be read ({damage})', 'a whole file')
     try:
-        # torch does not compare checksums: a flipped bit would be a weight like any other
-        damage = find_damage(file)
-        if damage is not None:
-            raise UserError(name, f'cannot be read ({damage})', 'a whole file')
-        content = _load(file, map_location)
-        meta = content.get('meta') if isinstance(content, dict) else None
-        if isinstance(meta, dict) and isinstance(meta.get('config'), str):
-            del meta['config']  # mmengine's `Runner.resume` would run it as Python
-        _require_dense_tensors(content, name)
-        return content
-    except UserError:
-        raise
+        if _TORCH_TAKES_NAMES:
+            types = [(kind, path) for path, kind in _ALLOWED.items()]
+            with torch.serialization.safe_globals(types):
+                content = torch.load(file, map_location, weights_only=True)
+        else:
+            content = torch.load(file, map_location, pickle_module=_PICKLE, weights_only=False)
     except Exception as error:  # torch raises nearly anything if the file is not a checkpoint
         refused = _REFUSED.search(one_line(error))
         if isinstance(error, UnpicklingError) and refused:
@@ -97,16 +93,17 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
             ) from None
         found = f'cannot be read ({error_line(error, 120)})'
         raise UserError(name, found, 'a whole file of torch.save') from error
+    meta = content.get('meta') if isinstance(content, dict) else None
+    if isinstance(meta, dict) and isinstance(meta.get('config'), str):
+        del meta['config']  # mmengine's `Runner.resume` would run it as Python
+    _require_dense_tensors(content, name)
+    return content
 
 
-def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
+def find_damage(file: str | os.PathLike) -> str | None:
     """Compares a checkpoint with its checksums, which torch before 1.6 did not write."""
-    if not isinstance(file, io.BytesIO) and not os.path.isfile(file):
-        return 'no such file'
-    with contextlib.ExitStack() as stack:
-        opened = file if isinstance(file, io.BytesIO) else stack.enter_context(open(file, 'rb'))
+    with open(file, 'rb') as opened:
         start = opened.read(24)
-        opened.seek(0)
         if start.startswith(b'\x80'):  # a pickle
             return None
         if not start.startswith(b'PK'):
@@ -116,8 +113,6 @@ def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
                 torn = archive.testzip()
         except Exception as error:  # also RuntimeError if a flipped bit says "encrypted"
             return f'damaged: {one_line(error)}'
-        finally:
-            opened.seek(0)
     return None if torn is None else f'damaged: its entry {torn} does not have its checksum'
 
 
@@ -173,17 +168,13 @@ def address_of(checkpoint: str, where: str = '') -> str | None:
     return addresses[name]
 
 
-def cached_file(url: str) -> Path:
-    """Returns where torch's cache keeps a downloaded file."""
-    return Path(torch.hub.get_dir()) / 'checkpoints' / Path(urlparse(url).path).name
-
-
-def download(url: str, place: str, otherwise: str = '') -> None:
-    """Downloads a file into torch's cache, if it is missing; a failure is an error of `place`."""
-    target = cached_file(url)
+def download(url: str, place: str, otherwise: str = '') -> Path:
+    """Returns a file in torch's cache, downloaded if missing; a failure is an error of `place`."""
+    target = Path(torch.hub.get_dir()) / 'checkpoints' / Path(urlparse(url).path).name
     if target.exists():
-        return
+        return target
     try:
+        # torch's own download has no timeout: it would wait for ever
         urlopen(url, timeout=CONNECT_TIMEOUT).close()
         target.parent.mkdir(parents=True, exist_ok=True)
         torch.hub.download_url_to_file(url, str(target))
@@ -193,6 +184,7 @@ def download(url: str, place: str, otherwise: str = '') -> None:
             f'could not be downloaded ({one_line(error)}); fetch {url} elsewhere and put it '
             f'at {target}{otherwise}',
         ) from error
+    return target
 
 
 def load_from_file(filename: str, map_location: Any = None) -> Any:
@@ -212,19 +204,14 @@ def load_from_http(filename: str, map_location: Any = None) -> Any:
     # The others wait here, and none goes on if a machine has no file.
     if failures := [*filter(None, all_gather_object(failure))]:
         raise UserError(failures[0])
-    return _from_cache(url, filename, map_location)
+    return load_alone(filename, map_location)
 
 
-def load_alone(filename: str) -> Any:
+def load_alone(filename: str, map_location: Any = 'cpu') -> Any:
     """Loads a checkpoint in this process, while others may wait for it elsewhere."""
     if (url := address_of(filename)) is None:
-        return CheckpointLoader.load_checkpoint(filename, 'cpu', logger='silent')
-    download(url, filename)
-    return _from_cache(url, filename, 'cpu')
-
-
-def _from_cache(url: str, filename: str, map_location: Any) -> Any:
-    content = load_data(cached_file(url), filename, map_location)
+        return CheckpointLoader.load_checkpoint(filename, map_location, logger='silent')
+    content = load_data(download(url, filename), filename, map_location)
     # Older classifiers keep their backbone's weights under a prefix.
     strip = mmengine_checkpoint._process_mmcls_checkpoint
     return strip(content) if filename.startswith('mmcls://') else content
@@ -232,15 +219,8 @@ def _from_cache(url: str, filename: str, map_location: Any) -> Any:
 
 def load_from_storage(filename: str, map_location: Any = None) -> Any:
     """Loads an object of S3 or Ceph."""
-    data = get_file_backend(filename).get(filename)
-    return load_data(io.BytesIO(data), filename, map_location)
-
-
-def _load(file: Any, map_location: Any) -> Any:
-    if not _TORCH_TAKES_NAMES:
-        return torch.load(file, map_location, pickle_module=_PICKLE, weights_only=False)
-    with torch.serialization.safe_globals([(kind, name) for name, kind in _ALLOWED.items()]):
-        return torch.load(file, map_location, weights_only=True)
+    with get_file_backend(filename).get_local_path(filename) as file:
+        return load_data(file, filename, map_location)
 
 
 def _saved_method(owner: Any, name: str) -> Any:

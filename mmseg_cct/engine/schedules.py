@@ -25,16 +25,9 @@ def exp(t: float, length: float) -> float:
     return math.exp(5 * (linear(t, length) - 1))
 
 
-def cosine(t: float, length: float) -> float:
-    """½ (1 - cos πt/T)."""
-    return 0.5 * (1 - math.cos(math.pi * linear(t, length)))
-
-
 def log(t: float, length: float) -> float:
     """1 - exp(-5 t/T), the paper's curve for η; a ramp of length 0 is over at once."""
     return 1 - math.exp(-5 * max(t, 0.0) / length) if length > 0 else 1.0
 
 
-SCHEDULES: dict[str, Schedule] = dict(
-    gaussian=gaussian, exp=exp, linear=linear, cosine=cosine, log=log
-)
+SCHEDULES: dict[str, Schedule] = dict(gaussian=gaussian, exp=exp, linear=linear, log=log)

@@ -95,32 +95,50 @@ def require_initial_weights(
 
 
 def require_fitting_weights(
-    module: Mapping[str, Any], checkpoint: str, prefix: str, key: str
-) -> None:
+    module: Mapping[str, Any], checkpoint: str, prefix: str | None, key: str
+) -> str:
     """Checks that the weights of a file, below a prefix, fit a module, which is built without them.
 
-    The file may be an address or a name in the model zoo; `key` is the module's in the config.
+    The file may be an address or a name in the model zoo; `key` is the module's in the config. If
+    the prefix is None, it is found. Returns the prefix that `init_cfg` must name.
     """
-    found, expected, beginning = _of_file_and_module(module, checkpoint, prefix)
-    where, wanted = f'{key}.init_cfg: {checkpoint}', _shapes(expected)
+    content = load_alone(checkpoint)
+    content = content if isinstance(content, Mapping) else {}
+    parts = (content.get(key) for key in ('state_dict', 'model'))
+    state = next((part for part in parts if isinstance(part, Mapping) and part), content)
+    found = {n: v for n, v in weights(state).items() if isinstance(v, Tensor)}
+    require_finite_weights(found, checkpoint)
+    # Built without weights: only names and shapes are compared.
+    bare = copy.deepcopy(dict(module))
+    forget_initial_weights(bare)
+    built = MODELS.build(bare)
+    expected = {n: v for n, v in built.state_dict().items() if v.is_floating_point()}
+    if prefix:
+        found = _below(found, prefix.rstrip('.') + '.')
+    # A whole network's file has its backbone below a prefix, which init_cfg must name.
+    missing = ''
+    if not found.keys() & expected.keys():
+        ends = ((name, other) for name in expected for other in found if other.endswith(f'.{name}'))
+        missing = next((other.removesuffix(name) for name, other in ends), '')
+    removes_it = isinstance(built, SwinTransformer)  # MMSeg's does so itself
+    if prefix is None or removes_it:
+        found = _below(found, missing)
+        prefix, missing = '' if removes_it else missing, ''
+    where, wanted = f'{key}.init_cfg: {checkpoint}', _forms(expected)
     # Transformers interpolate weights of positions.
     other_shape = sorted(
         name
-        for name, shape in _shapes(found).items()
-        if wanted.get(name, shape) != shape and 'position' not in name and 'pos_embed' not in name
+        for name, form in _forms(found).items()
+        if wanted.get(name, form) != form and 'position' not in name and 'pos_embed' not in name
     )
     if other_shape:
         raise UserError(
             f'{where} has {len(other_shape)} weights in another shape than {module["type"]}, '
             f'the first is {other_shape[0]}; expected weights of the same network'
         )
-    hint = f"; set {key}.init_cfg.prefix='{beginning}', as in the file" if beginning else ''
+    hint = f"; set {key}.init_cfg.prefix='{missing}', as in the file" if missing else ''
     _require_half(found, expected, where, module['type'], hint)
-
-
-def prefix_of_weights(module: Mapping[str, Any], checkpoint: str) -> str:
-    """Finds the prefix that names have in a file but not in the module, such as `backbone.`."""
-    return _of_file_and_module(module, checkpoint)[2]
+    return prefix
 
 
 def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str) -> None:
@@ -137,33 +155,6 @@ def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str
         _require_half(found, built.timm_model.state_dict(), where, module['model_name'])
 
 
-def _of_file_and_module(
-    module: Mapping[str, Any], checkpoint: str, prefix: str = ''
-) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Returns a file's weights below a prefix, a module's, and a prefix that the module lacks."""
-    content = load_alone(checkpoint)
-    content = content if isinstance(content, Mapping) else {}
-    parts = (content.get(key) for key in ('state_dict', 'model'))
-    state = next((part for part in parts if isinstance(part, Mapping) and part), content)
-    found = {n: v for n, v in weights(state).items() if isinstance(v, Tensor)}
-    require_finite_weights(found, checkpoint)
-    # Built without weights: only names and shapes are compared.
-    bare = copy.deepcopy(dict(module))
-    forget_initial_weights(bare)
-    built = MODELS.build(bare)
-    expected = built.state_dict()
-    if prefix:
-        found = _below(found, prefix.rstrip('.') + '.')
-    # A whole network's file has its backbone below a prefix, which init_cfg must name.
-    ends = ((name, other) for name in expected for other in found if other.endswith(f'.{name}'))
-    beginning = ''
-    if not found.keys() & expected.keys():
-        beginning = next((other.removesuffix(name) for name, other in ends), '')
-    if beginning and isinstance(built, SwinTransformer):  # MMSeg's removes it itself
-        found, beginning = _below(found, beginning), ''
-    return found, expected, beginning
-
-
 def _below(state: Mapping[str, Any], start: str) -> dict[str, Any]:
     return {n.removeprefix(start): v for n, v in state.items() if n.startswith(start)}
 
@@ -175,8 +166,8 @@ def _require_half(
 
     mmengine only logs the others, even if nothing fits, and trains from random ones.
     """
-    found = _shapes(state)
-    expected = _shapes({n: value for n, value in own.items() if value.is_floating_point()})
+    found = _forms(state)
+    expected = _forms({n: value for n, value in own.items() if value.is_floating_point()})
     fitting = sum(found.get(name) == shape for name, shape in expected.items())
     if 2 * fitting < len(expected):
         raise UserError(
@@ -191,7 +182,3 @@ def _forms(state: Mapping[str, Tensor]) -> dict[str, str]:
         name: f'{tuple(value.shape)}{"" if value.is_floating_point() else " of whole numbers"}'
         for name, value in state.items()
     }
-
-
-def _shapes(state: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(getattr(value, 'shape', ())) for name, value in state.items()}

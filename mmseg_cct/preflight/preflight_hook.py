@@ -16,7 +16,7 @@ from mmseg_cct.config.limits import value_problems
 from mmseg_cct.datasets.files.leaks import describe_leaks
 from mmseg_cct.datasets.leaves import image_paths, leaf_datasets
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
-from mmseg_cct.engine.checkpoints import check_checkpoint, require_training_state
+from mmseg_cct.engine.checkpoints import check_checkpoint
 from mmseg_cct.engine.findings import absent_from
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.weights import require_initial_weights, require_matching_weights
@@ -103,8 +103,6 @@ class PreflightHook(Hook):
         """Checks the checkpoint that the run starts from, resumes or tests."""
         name, resumed = runner._load_from or 'the checkpoint', runner._resume
         check_checkpoint(checkpoint, name, training=resumed)
-        if resumed:
-            require_training_state(checkpoint, name)
         saved = (checkpoint.get('meta') or {}).get('dataset_meta')
         # loops that a run does not need are still settings
         if isinstance(runner._train_loop, BaseLoop):

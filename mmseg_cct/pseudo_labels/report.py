@@ -59,7 +59,7 @@ def write_report(model: Any, settings: PseudoLabelSettings, out: str, num_pictur
     if shown:
         rows = _rows(model, settings, shown, out, truths)
         figure = picture_grid(rows, max(each.shape[0] / each.shape[1] for each in rows['image']))
-        outer_legend(figure, class_legend(settings.classes, settings.palette, ignored=True))
+        outer_legend(figure, class_legend(settings.classes, settings.palette))
         write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
     page = render(
         'pseudo_labels/report.md.jinja',

@@ -22,11 +22,7 @@ from mmseg_cct.datasets.files.labels import judge_labels
 from mmseg_cct.datasets.folder_summary import FolderSummary, describe_folder, summarize_folder
 from mmseg_cct.datasets.hold_out import hold_out, one_sided
 from mmseg_cct.datasets.image_values import ImageValues
-from mmseg_cct.engine.weights import (
-    prefix_of_weights,
-    require_fitting_weights,
-    require_weights_of_timm,
-)
+from mmseg_cct.engine.weights import require_fitting_weights, require_weights_of_timm
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.text import one_line
@@ -290,7 +286,6 @@ def _start(backbone: Mapping[str, Any], weights: str | None, from_scratch: bool)
         if is_timm:
             require_weights_of_timm(backbone, weights, 'model.backbone')
             return dict(pretrained_cfg_overlay=dict(file=weights))
-        prefix = prefix_of_weights(backbone, weights)
-        require_fitting_weights(backbone, weights, prefix, 'model.backbone')
+        prefix = require_fitting_weights(backbone, weights, None, 'model.backbone')
     prefixed = dict(prefix=prefix or None) if prefix or backbone['init_cfg'].get('prefix') else {}
     return dict(init_cfg=dict(**prefixed, checkpoint=weights))

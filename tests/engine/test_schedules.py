@@ -11,7 +11,6 @@ VALUES = dict(
     gaussian=(math.exp(-5), math.exp(-1.25), 1),
     exp=(math.exp(-5), math.exp(-2.5), 1),
     linear=(0, 0.5, 1),
-    cosine=(0, 0.5, 1),
     log=(0, 1 - math.exp(-2.5), 1 - math.exp(-5)),
 )
 each_schedule = pytest.mark.parametrize('name', SCHEDULES)

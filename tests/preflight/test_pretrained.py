@@ -8,7 +8,6 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from mmseg.registry import MODELS
 from web import serve
 
-from mmseg_cct.engine.safe_loading import cached_file
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.pretrained import check_pretrained_weights, fetch_pretrained_weights
 
@@ -176,5 +175,5 @@ def test_short_names_are_resolved(cache):
             patch.setattr('mmseg_cct.engine.safe_loading.urlopen', refuse)
             with pytest.raises(UserError, match=r'no network.*fetch https://.*\.pth elsewhere'):
                 fetch_pretrained_weights(model(name))
-        cached_file(urls[0]).touch()
+        (cache / urls[0].rpartition('/')[2]).touch()
         fetch_pretrained_weights(model(name))

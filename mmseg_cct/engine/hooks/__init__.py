@@ -6,4 +6,3 @@ from .ramp_up_hook import RampUpHook
 from .resume_hook import IterationSeedHook, ResumeHook
 from .speed_hooks import ChannelsLastHook, FreezeHook, FuseConvBNHook
 from .teacher_hook import SyncStatisticsHook, TeacherHook
-from .unlabeled_visualization_hook import UnlabeledVisualizationHook

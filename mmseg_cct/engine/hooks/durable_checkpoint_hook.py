@@ -1,6 +1,7 @@
 """Atomic checkpoints: after a kill, the old file or the new one is whole."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ class DurableCheckpointHook(CheckpointHook):
         kwargs['backend_args'] = kwargs.get('backend_args') or dict(backend='atomic_local')
         super().__init__(**kwargs)
         self.interval = interval
+        self._outdated: list[str] = []
 
     def before_train(self, runner: Runner) -> None:
         """Prepares the folder, removes unfinished files from it, and defers other removals."""
@@ -64,8 +66,9 @@ class DurableCheckpointHook(CheckpointHook):
             self.interval = runner.train_loop.val_interval
         if isinstance(self.file_backend, LocalBackend) and is_main_process():
             remove_parts(self.out_dir)
-        # mmengine removes before it writes: from here on removals wait for `_remove_outdated`
-        self.file_backend = _RemovesLater(self.file_backend)
+        # mmengine removes before it writes: its backend, which no other hook has, only takes notes
+        self._remove = self.file_backend.remove
+        self.file_backend.remove = self._outdated.append
         # The path of the best comes from the resumed checkpoint: it may be in another folder, or of
         # any other file. Only a best checkpoint in the own folder may be removed.
         for paths, key in self._best():
@@ -73,68 +76,33 @@ class DurableCheckpointHook(CheckpointHook):
             is_best = re.fullmatch(r'best_.+\d\.pth', name)
             paths[key] = self.file_backend.join_path(self.out_dir, name) if is_best else None
 
-    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Saves a checkpoint if it is due, then removes those that are not kept."""
-        super().after_train_iter(runner, *args, **kwargs)
-        self._remove_outdated()
-
-    def after_train_epoch(self, runner: Runner) -> None:
-        """Saves a checkpoint if it is due, then removes those that are not kept."""
-        super().after_train_epoch(runner)
-        self._remove_outdated()
-
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float]) -> None:
-        """Saves the best checkpoint, then removes the previous best."""
+        """Saves the best checkpoint."""
         if isinstance(runner._train_loop, BaseLoop):
             runner.message_hub.update_info(VALIDATED, runner.iter)
         super().after_val_epoch(runner, metrics)
-        if isinstance(self.file_backend, _RemovesLater):  # not in a validation without training
-            self._remove_outdated()
 
     def _save_checkpoint_with_step(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        self._require_finite(runner)
-        super()._save_checkpoint_with_step(runner, *args, **kwargs)
+        self._save(runner, super()._save_checkpoint_with_step, *args, **kwargs)
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, float]) -> None:
-        self._require_finite(runner)
-        super()._save_best_checkpoint(runner, metrics)
+        self._save(runner, super()._save_best_checkpoint, metrics)
 
-    def _require_finite(self, runner: Runner) -> None:
+    def _save(self, runner: Runner, write: Callable, *args: Any, **kwargs: Any) -> None:
+        """Lets mmengine write finite weights, and removes then what it would remove before."""
         # a step may overflow although the loss before it was finite
         state = unwrap_model(runner.model).state_dict()
         require_finite_weights(state, f'iteration {runner.iter}: not saved')
-
-    def _remove_outdated(self) -> None:
+        write(runner, *args, **kwargs)
         # A repeated validation may have written the best checkpoint under the same name as before,
         # and a resumed training that goes back to an optimizer's step, the newest.
         kept = [self.last_ckpt, *(paths[key] for paths, key in self._best())]
-        self.file_backend.remove_now(but=kept)
+        for path in set(self._outdated) - set(kept):
+            self._remove(path)
+        self._outdated.clear()
 
     def _best(self) -> list[tuple[dict[str, Any], str]]:
         """Lists where mmengine keeps the path of the best checkpoint, or of one for each metric."""
         by_metric = getattr(self, 'best_ckpt_path_dict', {})
         places = [(self.__dict__, 'best_ckpt_path'), *((by_metric, key) for key in by_metric)]
         return [(paths, key) for paths, key in places if paths.get(key)]
-
-
-class _RemovesLater:
-    """A file backend that collects removals until it is told to carry them out."""
-
-    def __init__(self, backend: Any) -> None:
-        self._backend = backend
-        self._noted: list[tuple[Any, str]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
-
-    def remove(self, path: str) -> None:
-        self._noted.append((self._backend.remove, path))
-
-    def rmtree(self, path: str) -> None:
-        self._noted.append((self._backend.rmtree, path))
-
-    def remove_now(self, but: list[str | None]) -> None:
-        while self._noted:
-            remove, path = self._noted.pop(0)
-            if path not in but:
-                remove(path)

@@ -1,6 +1,5 @@
 """Hooks for what log and terminal say: progress, metrics and findings."""
 
-from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from mmseg_cct.config.shipped import commands_after_training, method_names
 from mmseg_cct.config.walk import get_by_key
 from mmseg_cct.engine.checkpoints import newest_checkpoint
-from mmseg_cct.engine.findings import class_iou, findings, validation_findings
+from mmseg_cct.engine.findings import findings, validation_findings
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.utils.log import say
 
@@ -79,16 +78,6 @@ class ProgressBarHook(Hook):
             self.bar.set_postfix(loss=f'{loss:.3f}', refresh=False)
         self.bar.update()
 
-    def before_val(self, runner: Runner) -> None:
-        """Shows that a validation is running."""
-        if self.bar is not None:
-            self.bar.set_description('validate')
-
-    def after_val(self, runner: Runner) -> None:
-        """Shows that the training goes on."""
-        if self.bar is not None:
-            self.bar.set_description('train')
-
     def after_train(self, runner: Runner) -> None:
         """Closes the bar."""
         self.open.close()
@@ -110,7 +99,17 @@ class FindingsHook(Hook):
         if not is_main_process():
             return
         say(describe_model(runner))
-        for line in _notes(runner):
+        notes = []
+        labeled = getattr(runner.train_dataloader.dataset, 'labeled', ())
+        size = runner.train_dataloader.batch_size
+        if labeled and size > len(labeled):
+            notes.append(f'a batch of {size} repeats some of the {len(labeled)} labelled images')
+        if runner.val_loop is not None:
+            validated = get_by_key(runner.cfg, 'val_dataloader.dataset')
+            tested = get_by_key(runner.cfg, 'test_dataloader.dataset')
+            is_test_set = tested is not None and validated == tested
+            notes += validation_findings(len(runner.val_dataloader.dataset), is_test_set)
+        for line in notes:
             say(f'Note: {line}')
 
     def after_train(self, runner: Runner) -> None:
@@ -119,14 +118,23 @@ class FindingsHook(Hook):
             return
         scalars = runner.message_hub.log_scalars
         curve = scalars['val/mIoU'].data[0].tolist() if 'val/mIoU' in scalars else []
-        last = {
-            name.removeprefix('val/'): float(values.current())
+        start = 'val/IoU.'  # as `ClassIoUMetric` names them
+        iou = {
+            name.removeprefix(start): float(values.current())
             for name, values in scalars.items()
-            if name.startswith('val/')
+            if name.startswith(start)
         }
-        for line in findings(curve, class_iou(last)):
+        for line in findings(curve, iou):
             say(f'Note: {line}')
-        if commands := _next_commands(runner):
+        has_test = get_by_key(runner.cfg, 'test_dataloader') is not None
+        if (
+            has_test
+            and isinstance(unwrap_model(runner.model), BaseSegmentor)
+            and newest_checkpoint(runner.work_dir) is not None
+        ):
+            domain = next(iter(get_by_key(runner.cfg, 'model.domains') or ()), None)
+            name = _method(runner) or Path(runner.work_dir).resolve().name
+            commands = commands_after_training(Path(runner.work_dir), name, domain)
             say('\n  '.join(['Next:', *commands]))
 
 
@@ -150,33 +158,3 @@ def _method(runner: Runner) -> str | None:
     """Returns the method, with which the name of a config begins."""
     method = Path(runner.cfg.filename or '').name.partition('_')[0]
     return method if method in method_names() else None
-
-
-def _next_commands(runner: Runner) -> Sequence[str]:
-    """Commands for the segmentor that was trained."""
-    if (
-        newest_checkpoint(runner.work_dir) is None
-        or get_by_key(runner.cfg, 'test_dataloader') is None
-    ):
-        return ()
-    model = unwrap_model(runner.model)
-    if not isinstance(model, BaseSegmentor):
-        return ()
-    domain = next(iter(get_by_key(runner.cfg, 'model.domains') or ()), None)
-    name = _method(runner) or Path(runner.work_dir).resolve().name
-    return commands_after_training(Path(runner.work_dir), name, domain)
-
-
-def _notes(runner: Runner) -> Iterator[str]:
-    labeled = getattr(runner.train_dataloader.dataset, 'labeled', ())
-    size = runner.train_dataloader.batch_size
-    if labeled and size > len(labeled):
-        yield f'a batch of {size} repeats some of the {len(labeled)} labelled images'
-    if runner.val_loop is None:
-        return
-    config = runner.cfg
-    validated, tested = (
-        (config.get(f'{split}_dataloader') or {}).get('dataset') for split in ('val', 'test')
-    )
-    is_test_set = tested is not None and validated == tested
-    yield from validation_findings(len(runner.val_dataloader.dataset), is_test_set)

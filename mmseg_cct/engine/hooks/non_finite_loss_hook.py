@@ -1,6 +1,5 @@
 """Stops training at the first non-finite loss."""
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,19 +36,18 @@ class NonFiniteLossHook(Hook):
     priority = 'HIGHEST'
 
     def __init__(self) -> None:
-        self._runner: Runner | None = None
+        self._runner: Any = None
         self._batch: Any = None
-        self._pending: _Verdict | None = None
-        self._logged: dict[str, Tensor] | None = None
+        self._pending: _Terms | None = None
+        self._logged: dict[str, Tensor] = {}
         self._handles: list[Any] = []
 
     def before_train(self, runner: Runner) -> None:
         """Starts watching the model's losses and the optimizer's steps."""
         self._runner = runner
-        model = unwrap_model(runner.model)
         wrapper = runner.optim_wrapper
         wrappers = wrapper.values() if isinstance(wrapper, OptimWrapperDict) else [wrapper]
-        self._handles = [model.register_forward_hook(self._watch)]
+        self._handles = [unwrap_model(runner.model).register_forward_hook(self._watch)]
         self._handles += [
             each.optimizer.register_step_pre_hook(lambda *_: self._judge()) for each in wrappers
         ]
@@ -60,7 +58,7 @@ class NonFiniteLossHook(Hook):
             handle.remove()
 
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
-        """Keeps the batch, to save it if its loss is not finite."""
+        """Keeps the batch, to name its files if its loss is not finite."""
         self._batch = data_batch
 
     def after_train_iter(
@@ -72,28 +70,30 @@ class NonFiniteLossHook(Hook):
         """
         self._judge()
         self._batch = None
-        if outputs is not None and self._logged is not None:
+        if outputs is not None:
             outputs.update({k: v for k, v in self._logged.items() if k in outputs})
-        self._logged = None
+        self._logged = {}
 
     def _watch(self, model: Any, args: Any, losses: Any) -> None:
         """Takes note of what the model returned, if it is a dict of losses."""
         if torch.is_grad_enabled() and isinstance(losses, Mapping):
             terms = {str(name): _mean(value) for name, value in losses.items()}
             if any('loss' in name for name in terms):
-                self._pending = _Verdict(terms)
+                self._pending = _Terms(terms)
 
     def _judge(self) -> None:
         """Ends the training if a loss was NaN or infinite on any rank."""
-        verdict, self._pending = self._pending, None
-        if verdict is None:
+        terms, self._pending = self._pending, None
+        if terms is None:
             return
-        if verdict.is_finite():
-            self._logged = verdict.on_host()
+        bad_here, bad_anywhere, values = terms.read()
+        if not bad_anywhere:
+            self._logged = values
             return
-        assert self._runner is not None
         runner, iteration = self._runner, self._runner.iter
-        found = f'{verdict.describe()} on {_files(self._batch)}' if verdict.bad_here else None
+        bad = [f'{name} is {value}' for name, value in values.items() if not value.isfinite()]
+        # the first is the sum, which overflows by itself where each term is finite
+        found = f'{", ".join(bad[1:] or bad)} on {_files(self._batch)}' if bad_here else None
         all_found = all_gather_object(found)
         # The weights are equal on all ranks, and from before the step.
         saved = f'nonfinite_iter_{iteration}.pth'
@@ -116,18 +116,18 @@ class NonFiniteLossHook(Hook):
         )
 
 
-class _Verdict:
+class _Terms:
     """The losses of an iteration and whether they are finite, on their way to the host."""
 
     def __init__(self, terms: dict[str, Tensor]) -> None:
         # Check the sum too: finite terms may overflow in it.
-        total = sum(value for name, value in terms.items() if 'loss' in name)
-        assert isinstance(total, Tensor)
+        total: Any = sum(value for name, value in terms.items() if 'loss' in name)
         # What is logged may be on another device; copying it there would wait for the GPU.
         terms = {name: value for name, value in terms.items() if value.device == total.device}
-        self.names = ['loss', *terms]
+        self._names = ['loss', *terms]
+        is_bad = (~total.isfinite()).float()
         # whether it is bad on this rank, on any rank, then the values
-        packed = torch.stack([self._bad(total), self._bad(total), total, *terms.values()])
+        packed = torch.stack([is_bad, is_bad, total, *terms.values()])
         if is_distributed():
             torch.distributed.all_reduce(packed[1:2], op=torch.distributed.ReduceOp.MAX)
         self._event = None
@@ -136,30 +136,14 @@ class _Verdict:
             self._event = torch.cuda.Event()
             self._event.record()
         self._packed = packed
-        self.bad_here = False  # on this rank
-        self._values: list[float] = []
 
-    @staticmethod
-    def _bad(value: Tensor) -> Tensor:
-        return (~value.isfinite()).float()
-
-    def is_finite(self) -> bool:
-        """Whether the losses are finite on all ranks."""
+    def read(self) -> tuple[bool, bool, dict[str, Tensor]]:
+        """Whether a loss is not finite on this rank, on any; and the sum and terms, on the CPU."""
         if self._event is not None:
             self._event.synchronize()
-        here, anywhere, *self._values = self._packed.tolist()
-        self.bad_here = bool(here)
-        return not anywhere
-
-    def on_host(self) -> dict[str, Tensor]:
-        """Returns the terms and their sum, 0-dimensional on the CPU."""
-        return dict(zip(self.names, self._packed[2:].unbind()))
-
-    def describe(self) -> str:
-        """Names the terms that are not finite."""
-        terms = dict(zip(self.names[1:], self._values[1:]))
-        bad = [f'{name} is {value}' for name, value in terms.items() if not math.isfinite(value)]
-        return ', '.join(bad) or f'the sum of {", ".join(terms)} is infinite'
+        bad_here, bad_anywhere, *_ = self._packed.tolist()
+        values = dict(zip(self._names, self._packed[2:].unbind()))
+        return bool(bad_here), bool(bad_anywhere), values
 
 
 def _mean(value: Tensor | Sequence[Tensor]) -> Tensor:

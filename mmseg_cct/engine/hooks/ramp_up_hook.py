@@ -1,5 +1,6 @@
 """Ramps of loss weights and thresholds."""
 
+import itertools
 from typing import Any
 
 from mmengine.hooks import Hook
@@ -11,7 +12,6 @@ from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.schedules import SCHEDULES
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ranges import finite, in_unit, one_of, optional, ranges, text
-from mmseg_cct.utils.text import nearest
 
 
 @HOOKS.register_module()
@@ -71,9 +71,18 @@ class RampUpHook(Hook):
         """Finds every object that has the attribute, with its name and value, a number."""
         owners: list[Any] = [model]
         *path, name = self.attribute.split('.')
-        for part in path:
-            owners = [child for owner in owners for child in self._children(owner, part)]
-        return [(owner, name, self._number(owner, name)) for owner in owners]
+        try:
+            for part in path:
+                parts = (o.children() if part == '*' else [getattr(o, part)] for o in owners)
+                owners = list(itertools.chain.from_iterable(parts))
+            found = [(owner, name, getattr(owner, name)) for owner in owners]
+        except AttributeError as error:
+            raise UserError(f'RampUpHook.attribute={self.attribute!r}', str(error)) from None
+        # not isinstance: True is an int
+        if not found or not all(type(value) in (int, float) for *_, value in found):
+            expected = 'a number in the model'
+            raise UserError(f'RampUpHook.attribute={self.attribute!r}', '', expected)
+        return found
 
     def before_train(self, runner: Runner) -> None:
         """Finds the attribute before training changes it, so that a typo ends the run here."""
@@ -85,32 +94,3 @@ class RampUpHook(Hook):
         for (owner, name, _), value in zip(self._found, values):
             setattr(owner, name, value)
         runner.message_hub.update_scalar(f'train/{self.attribute}', values[0])
-
-    def _number(self, owner: Any, name: str) -> float:
-        if not _is_number(value := self._part(owner, name)):
-            expected = f'a number, the model has {type(value).__name__} there'
-            raise UserError(f'RampUpHook.attribute={self.attribute!r}', '', expected)
-        return value
-
-    def _children(self, owner: Any, part: str) -> list[Any]:
-        if part != '*':
-            return [self._part(owner, part)]
-        if not (children := list(owner.children())):
-            found = f"'*' stands for modules, and {type(owner).__name__} has none"
-            raise UserError(f'RampUpHook.attribute={self.attribute!r}', found)
-        return children
-
-    def _part(self, owner: Any, name: str) -> Any:
-        if hasattr(owner, name):
-            return getattr(owner, name)
-        # what a path may contain: child modules and public numbers
-        children = owner.named_children() if isinstance(owner, nn.Module) else ()
-        names = [child for child, _ in children]
-        names += [n for n, v in vars(owner).items() if _is_number(v) and not n.startswith('_')]
-        found = f'the model has no {name!r} there'
-        expected = nearest(name, names, '', cutoff=0.6)
-        raise UserError(f'RampUpHook.attribute={self.attribute!r}', found, expected)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

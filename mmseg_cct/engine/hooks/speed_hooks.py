@@ -112,7 +112,7 @@ class FuseConvBNHook(Hook):
 
     def __init__(self, enabled: bool | None = True) -> None:
         self.enabled = enabled
-        self._restore: Callable[[], None] = _nothing
+        self._restore: Callable[[], None] | None = None
 
     def before_val_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
         """Replaces the model at the first batch."""
@@ -132,12 +132,9 @@ class FuseConvBNHook(Hook):
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         """Puts the model back."""
-        self._restore()
-        self._restore = _nothing
+        if self._restore is not None:
+            self._restore()
+        self._restore = None
 
     before_test_iter = before_val_iter
     after_test_epoch = after_val_epoch
-
-
-def _nothing() -> None:
-    pass

@@ -101,22 +101,16 @@ class TeacherHook(EMAHook):
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Restores the teacher of a resumed training; if missing, it starts as the student."""
         try:
-            self._load_teacher(runner, checkpoint)
+            if self.evaluate == 'teacher':
+                super().after_load_checkpoint(runner, checkpoint)
+            elif runner._resume and 'teacher_state_dict' in checkpoint:
+                self.ema_model.load_state_dict(checkpoint['teacher_state_dict'])
+            elif runner._resume:
+                warn('--resume: no teacher_state_dict in it; the teacher starts as the student')
         except RuntimeError as error:
             found = f'its teacher does not fit the model ({one_line(error, 200)})'
             expected = 'a checkpoint of the same model'
             raise UserError(runner._load_from, found, expected) from error
-
-    def _load_teacher(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        if self.evaluate == 'teacher':
-            super().after_load_checkpoint(runner, checkpoint)
-        elif runner._resume and 'teacher_state_dict' in checkpoint:
-            self.ema_model.load_state_dict(checkpoint['teacher_state_dict'])
-        elif runner._resume:
-            warn(
-                '--resume: the checkpoint has no teacher_state_dict; the teacher starts as a copy '
-                'of the student'
-            )
 
     def _swap_ema_parameters(self) -> None:
         """Lets the teacher replace the student during evaluation, if it is to be evaluated."""
@@ -128,51 +122,37 @@ class MultiTensorEMA(MomentumAnnealingEMA):
     """`MomentumAnnealingEMA` that updates all averages in a few calls instead of one per tensor.
 
     After every step the averages equal those of mmengine's class; the buffers in a checkpoint are
-    always averaged too. The averaged model may change its device or memory layout at any time,
-    whereas mmengine's class keeps the tensors that it was built with. The model's share in an
-    average is `momentum` or more, and after t updates at least gamma / (gamma + t).
+    always averaged too. The averaged model may change its device or memory layout until the first
+    update. The model's share in an average is `momentum` or more, and after t updates at least
+    gamma / (gamma + t).
     """
 
     def __init__(self, model: nn.Module, momentum: float = 0.0002, gamma: int = 100) -> None:
         # mmengine warns of more than 0.5, which a target from the step before needs.
         super().__init__(model, min(momentum, 0.5), gamma, update_buffers=True)
         self.momentum = momentum
-        self._places: tuple[list[Any], list[Any]] | None = None
+        self._pairs: list[tuple[Any, Any]] = []
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
         """Updates the average with the model's weights and buffers."""
-        steps = int(self.steps)
         # two state dicts in every step would take the host longer than the averaging
-        if self._places is None:
-            self._places = _places(self.module), _places(model)
-        averages, values = ([owner[name] for owner, name in each] for each in self._places)
+        if not self._pairs:
+            own, values = self.module.state_dict(), model.state_dict()
+            self._pairs = [(average, values[name]) for name, average in own.items()]
+        steps = int(self.steps)
         if steps == 0:
-            for average, value in zip(averages, values):
+            for average, value in self._pairs:
                 average.copy_(value)
         else:
-            chosen = [i for i, average in enumerate(averages) if average.is_floating_point()]
+            floats = [(a, value) for a, value in self._pairs if a.is_floating_point()]
             momentum = max(self.momentum, self.gamma / (self.gamma + steps))
             get_ema_multi_avg_fn(1 - momentum)(
-                [averages[i] for i in chosen],
-                [values[i].to(averages[i].device) for i in chosen],
+                [average for average, _ in floats],
+                [value.to(average.device) for average, value in floats],
                 steps,
             )
         self.steps += 1
-
-
-def _places(model: nn.Module) -> list[tuple[dict[str, Any], str]]:
-    """Lists where the tensors of a checkpoint stand: the dicts of the modules, and names in them.
-
-    A module may exchange a tensor for one in another layout; its place stays.
-    """
-    places = []
-    for module in model.modules():
-        skipped = module._non_persistent_buffers_set
-        for owner in (module._parameters, module._buffers):
-            names = (n for n, value in owner.items() if value is not None and n not in skipped)
-            places += [(owner, name) for name in names]
-    return places
 
 
 @HOOKS.register_module()

@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Sequence
-from functools import cache
 
 import cv2
 import numpy as np
@@ -38,19 +37,18 @@ def blend(
 ) -> np.ndarray:
     """Lays the colours of class ids `(H, W)` over a loaded image; returns RGB, uint8."""
     rgb = as_rgb(image)
-    blended = cv2.addWeighted(rgb, 1.0 - opacity, full_palette(palette)[labels], opacity, 0.0)
+    blended = cv2.addWeighted(rgb, 1.0 - opacity, paint(labels, palette), opacity, 0.0)
     tinted = np.zeros(256, bool)
     tinted[: len(classes)] = is_tinted(classes)
     np.copyto(blended, rgb, where=~tinted[labels][..., None])
     return blended
 
 
-def class_legend(classes: Sequence[str], palette: Palette, ignored: bool = False) -> list[Patch]:
-    """Makes a legend's handles: a patch for each class and, if `ignored`, for ignored pixels."""
-    colours = [*zip(classes, palette), *[('ignored', (255, 255, 255))] * ignored]
+def class_legend(classes: Sequence[str], palette: Palette) -> list[Patch]:
+    """Makes a legend's handles: a patch for each class, and one for ignored pixels."""
     return [
         Patch(facecolor='#{:02x}{:02x}{:02x}'.format(*colour), edgecolor='0.6', label=name)
-        for name, colour in colours
+        for name, colour in [*zip(classes, palette), ('ignored', (255, 255, 255))]
     ]
 
 
@@ -60,7 +58,8 @@ def legend_picture(classes: Sequence[str], palette: Palette, width: int) -> np.n
     The letters grow with the width, from 10 to 28 pixels; a name that is too long is wrapped.
     """
     size = min(28, max(10, width // 40))
-    font, gap, row = _font(size), size // 2, size + size // 2
+    font = ImageFont.truetype(f'{get_data_path()}/fonts/ttf/DejaVuSans.ttf', size)
+    gap, row = size // 2, size + size // 2
     places, x, y = [], gap, 0
     for name in classes:
         lines = _wrapped(str(name), font, width - 3 * gap - size)
@@ -87,8 +86,3 @@ def _wrapped(name: str, font: ImageFont.FreeTypeFont, width: float) -> list[str]
     while most > 1 and max(map(font.getlength, textwrap.wrap(name, most)), default=0) > width:
         most -= 1
     return textwrap.wrap(name, most) or [' ']
-
-
-@cache
-def _font(size: int) -> ImageFont.FreeTypeFont:
-    return ImageFont.truetype(f'{get_data_path()}/fonts/ttf/DejaVuSans.ttf', size)

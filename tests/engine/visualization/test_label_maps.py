@@ -34,6 +34,5 @@ def test_the_background_keeps_the_photos_pixels(name):
     assert blend(image, labels, ['sky', 'car'], COLOURS, 1).tolist() == [[[200, 0, 0], [0, 200, 0]]]
 
 
-def test_ignored_pixels_are_in_the_legend_where_asked():
-    assert [patch.get_label() for patch in class_legend(['a'], COLOURS, True)] == ['a', 'ignored']
-    assert [patch.get_label() for patch in class_legend(['a'], COLOURS)] == ['a']
+def test_ignored_pixels_are_in_the_legend():
+    assert [patch.get_label() for patch in class_legend(['a'], COLOURS)] == ['a', 'ignored']
