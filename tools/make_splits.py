@@ -152,7 +152,7 @@ def write_splits(
         UserError: The folder holds images or is read, or holds another list of that name and
             `force` is not set.
     """
-    from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, require_listable, write_list
+    from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, write_list
 
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.suffix.lower() in IMAGE_SUFFIXES:
@@ -164,7 +164,6 @@ def write_splits(
     }
     # Compare all before writing any: experiments may rest on the lists that are there.
     for path, names in lists.items():
-        require_listable(path, names)
         output_file(path, inputs, overwrite=True)
         if not force and path.exists() and _lines(path) != names:
             raise UserError(path, 'exists and differs', 'a new folder or --force')

@@ -8,8 +8,8 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 
-from mmseg_cct.datasets.files.image_files import require_file
-from mmseg_cct.datasets.files.images import ORIENTATION, decode_channels
+from mmseg_cct.datasets.files.image_format import ORIENTATION
+from mmseg_cct.datasets.files.images import decode_channels
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import one_line
 
@@ -93,8 +93,6 @@ def colour_of(code: int) -> str:
 def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
     """Reads width and height as they are stored, and the EXIF orientation."""
     try:
-        if isinstance(image, Path):
-            require_file(image)
         file = io.BytesIO(image) if isinstance(image, bytes) else image
         with suppress(UnidentifiedImageError), Image.open(file, formats=_FORMATS) as opened:
             size = opened.size

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from xml.etree import ElementTree
 
-from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files, require_file
+from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import one_line
 
@@ -70,7 +70,6 @@ class Source:
                 if (size := self._zip.getinfo(name).file_size) > _LARGEST:
                     raise UserError('unpacked', f'{size} bytes', f'at most {_LARGEST}')
                 return self._zip.read(name)
-            require_file(self.place(name))
             return Path(self.place(name)).read_bytes()
 
     def text(self, name: str) -> str:

@@ -15,7 +15,6 @@ from mmseg.registry import TRANSFORMS
 from torch import Tensor
 
 from mmseg_cct.datasets import LoadChannels
-from mmseg_cct.datasets.files.image_files import require_file
 from mmseg_cct.datasets.files.images import decoder_of
 from mmseg_cct.engine.prediction import fused_model, predict_class_ids
 from mmseg_cct.errors import UserError
@@ -79,7 +78,6 @@ class Predictor:
 
     def read(self, path: str | os.PathLike) -> np.ndarray:
         """Reads an image as the test pipeline does, `(H, W)` or `(H, W, C)`."""
-        require_file(path)
         return self._decode(Path(path).read_bytes())
 
     def _load(self, path: Path) -> tuple[Segmented, dict[str, Any]]:

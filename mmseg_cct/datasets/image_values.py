@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mmseg_cct.datasets.files.image_format import ImageFormat, image_format
+from mmseg_cct.datasets.files.image_format import image_format
 from mmseg_cct.datasets.files.images import decode_channels, named_if_unreadable, require_channels
 from mmseg_cct.errors import UserError
 
@@ -37,7 +37,10 @@ def measure_images(
     Raises:
         UserError: If the images are of different kinds or floats, or lack the channels or bits.
     """
-    formats = {path: _format_of(path) for path in images}
+    formats = {}
+    for path in images:
+        with named_if_unreadable(path, 'image'), open(path, 'rb') as file:
+            formats[path] = image_format(file)
     first, found = next(iter(formats.items()))
     if channels is None and bits is None and all(each.is_plain for each in formats.values()):
         return None
@@ -49,7 +52,10 @@ def measure_images(
     if found.kind != 'integers':
         expected = 'whole numbers from 0, such as reflectances times 10000 as uint16'
         raise UserError(first, found.describe(), expected)
-    chosen = tuple(channels) if channels is not None else _default_channels(found)
+    # Grey gives three channels, as pretrained networks expect; opacity tells them nothing.
+    number = found.channels - found.has_opacity
+    default = (0, 0, 0) if number == 1 else tuple(range(number))
+    chosen = default if channels is None else tuple(channels)
     if max(chosen) >= found.channels:
         raise UserError(
             f'--channels {",".join(map(str, chosen))}',
@@ -64,17 +70,14 @@ def measure_images(
         values = (values.clip(low, high) - low) * (255 / (high - low))
     loader: dict[str, Any] = dict(type='LoadChannels', channels=chosen)
     scaled = '' if limits is None else f', {limits[0]} to {limits[1]} as 0 to 255'
+    is_all = sorted(chosen) == list(range(found.channels))
+    loaded = 'all' if is_all else ', '.join(map(str, chosen))
     return ImageValues(
-        f'{found.describe()}, of which {_in_words(chosen, found.channels)}{scaled}',
+        f'{found.describe()}, of which {loaded} are loaded{scaled}',
         loader if limits is None else dict(**loader, value_range=limits),
         values.mean(0).round(3).tolist(),
         [spread or 1.0 for spread in values.std(0).round(3).tolist()],
     )
-
-
-def _format_of(path: str) -> ImageFormat:
-    with named_if_unreadable(path, 'image'), open(path, 'rb') as file:
-        return image_format(file)
 
 
 def _pixels_of(path: str, chosen: tuple[int, ...]) -> np.ndarray:
@@ -84,12 +87,6 @@ def _pixels_of(path: str, chosen: tuple[int, ...]) -> np.ndarray:
         require_channels(pixels, chosen)  # a grey JPEG among others has one
     flat = pixels.reshape(-1, pixels.shape[2])
     return flat[:: max(len(flat) // _PIXELS, 1), chosen]
-
-
-def _default_channels(found: ImageFormat) -> tuple[int, ...]:
-    """Returns every channel except opacity; grey gives three, as pretrained networks expect."""
-    number = found.channels - found.has_opacity
-    return (0, 0, 0) if number == 1 else tuple(range(number))
 
 
 def _range_of(values: np.ndarray, bits: int | None) -> tuple[int, int]:
@@ -103,8 +100,3 @@ def _range_of(values: np.ndarray, bits: int | None) -> tuple[int, int]:
     if high - low < _NARROW * highest:
         return int(np.floor(low)), max(int(np.ceil(high)), int(np.floor(low)) + 1)
     return 0, highest
-
-
-def _in_words(chosen: Sequence[int], number: int) -> str:
-    is_all = sorted(chosen) == list(range(number))
-    return f'{"all" if is_all else ", ".join(map(str, chosen))} are loaded'

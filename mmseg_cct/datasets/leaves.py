@@ -14,22 +14,18 @@ from mmseg_cct.config.walk import settings_of
 
 def data_folders(config: Any) -> set[Path]:
     """Finds the folders of a config's data sets, or the root of a set that names no folder."""
-    parts = (part for _, part in settings_of(config, 'config'))
-    return {folder for part in parts if hasattr(part, 'items') for folder in _of_dataset(part)}
-
-
-def _of_dataset(dataset: Any) -> Iterator[Path]:
-    root = dataset.get('data_root') or ''
-    prefix = dataset.get('data_prefix') or ()
-    named = list(prefix.values()) if isinstance(prefix, Mapping) else [prefix]
-    named += [dataset.get('image_dir'), dataset.get('mask_dir')]
-    folders = [name for name in named if isinstance(name, (str, os.PathLike)) and str(name)]
-    if not isinstance(root, (str, os.PathLike)):
-        return
-    for name in folders:
-        yield Path(root, name)
-    if root and not folders:
-        yield Path(root)
+    folders = set()
+    for _, part in settings_of(config, 'config'):
+        root = part.get('data_root') or '' if hasattr(part, 'items') else None
+        if not isinstance(root, (str, os.PathLike)):
+            continue
+        prefix = part.get('data_prefix') or ()
+        named = list(prefix.values()) if isinstance(prefix, Mapping) else [prefix]
+        named += [part.get('image_dir'), part.get('mask_dir')]
+        paths = [name for name in named if isinstance(name, (str, os.PathLike)) and str(name)]
+        if root or paths:
+            folders |= {Path(root, name) for name in paths or ['']}
+    return folders
 
 
 def leaf_datasets(dataset: Any) -> list[Any]:

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from mmengine.dataset import BaseDataset, ConcatDataset
 from mmseg.registry import DATASETS
@@ -50,7 +49,7 @@ class MultiDomainDataset(Dataset):
     @property
     def metainfo(self) -> dict:
         """Meta information (classes, palette) of each domain, under `domains`."""
-        return _metainfo(self.domains)
+        return dict(domains={name: part.metainfo for name, part in self.domains.items()})
 
     def __len__(self) -> int:
         """Returns the number of images of all domains."""
@@ -58,20 +57,16 @@ class MultiDomainDataset(Dataset):
 
     def __getitem__(self, draw: MultiDomainDraw | int) -> dict:
         """Loads like `SemiSegDataset`, and marks the samples with their domain."""
-        domain, place = draw if isinstance(draw, MultiDomainDraw) else self._find(draw)
+        if not isinstance(draw, MultiDomainDraw):
+            places = ((name, at) for name, part in self.domains.items() for at in range(len(part)))
+            draw = next(itertools.islice(places, range(len(self))[draw], None))
+        domain, place = draw
         return self._set_domain[domain](self.domains[domain][place])
 
     def __getitems__(self, draws: Sequence[MultiDomainDraw]) -> list[dict]:
         """Loads a batch for a data loader."""
         require_draws(draws, MultiDomainDraw, 'MultiDomainSampler', 'MultiDomainDataset')
         return [self[draw] for draw in draws]
-
-    def _find(self, index: int) -> tuple[str, int]:
-        """Returns the domain of an image, and the image's index there."""
-        places = (
-            (name, place) for name, part in self.domains.items() for place in range(len(part))
-        )
-        return next(itertools.islice(places, range(len(self))[index], None))
 
 
 @DATASETS.register_module()
@@ -107,16 +102,12 @@ class MultiDomainConcatDataset(ConcatDataset):
     @property
     def metainfo(self) -> dict:
         """Meta information (classes, palette) of each domain, under `domains`."""
-        return _metainfo(self.domains)
+        return dict(domains={name: part.metainfo for name, part in self.domains.items()})
 
     def __getitem__(self, index: int) -> dict:
         """Loads an image by its index in all sets, and marks the sample with its domain."""
         number, _ = self._get_ori_dataset_idx(index)
         return self._set_domain[number](super().__getitem__(index))
-
-
-def _metainfo(domains: Mapping[str, Any]) -> dict:
-    return dict(domains={name: part.metainfo for name, part in domains.items()})
 
 
 def _build_pairs(name: str, config: dict | SemiSegDataset) -> SemiSegDataset:

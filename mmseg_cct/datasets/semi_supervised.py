@@ -11,14 +11,12 @@ from torch.utils.data import Dataset
 
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.files.image_files import read_list, resolve_list
-from mmseg_cct.datasets.files.images import explain_failed_load
-from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.library_errors import library_errors_as_one_line
 from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.text import one_line
 
-from .leaves import image_loader, leaf_datasets
+from .leaves import leaf_datasets
 from .samplers.pair_sampler import PairDraw, require_draws
 
 
@@ -130,11 +128,13 @@ class SemiSegDataset(Dataset):
                 branch needs.
         """
         if not isinstance(draw, PairDraw):
-            return self._single(range(len(self))[draw])
+            index, first = range(len(self))[draw], len(self.labeled)
+            branch, place = ('labeled', index) if index < first else ('unlabeled', index - first)
+            item = self._load(branch, place, seed=index)
+            return {key: item[key] for key in ('inputs', 'data_samples')}
         labeled = self._load('labeled', draw.labeled, draw.labeled_seed)
         if 'gt_sem_seg' not in labeled['data_samples']:
             raise UserError('labeled.pipeline', 'gives no ground truth', 'LoadAnnotations in it')
-        _require_known_ids(labeled['data_samples'], len(self.classes))
         if self.unlabeled is None:
             return labeled
         pair = {'labeled': labeled}
@@ -159,12 +159,6 @@ class SemiSegDataset(Dataset):
                 item[key] = {**dict.fromkeys(items[0][key]), **branches}
         return items
 
-    def _single(self, index: int) -> dict:
-        first = len(self.labeled)
-        branch, place = ('labeled', index) if index < first else ('unlabeled', index - first)
-        item = self._load(branch, place, seed=index)
-        return {key: item[key] for key in ('inputs', 'data_samples')}
-
     def _views(self, index: int, seed: int) -> dict[str, dict]:
         """Loads an unlabelled image and its strong views, by the names in the result."""
         weak = self._load('unlabeled', index, seed)
@@ -185,12 +179,12 @@ class SemiSegDataset(Dataset):
         except UserError:
             raise
         except Exception as error:
-            info = dataset.get_data_info(index)
-            backend_args = getattr(dataset, 'backend_args', None)
-            if reason := explain_failed_load(info, backend_args, image_loader(dataset)):
-                raise UserError(reason) from error
-            place, fails = info.get('img_path') or f'{branch} image {index}', f'{branch}.pipeline'
-            with library_errors_as_one_line(place, f'{fails} does not run on it', 'steps that do'):
+            place = dataset.get_data_info(index).get('img_path') or f'{branch} image {index}'
+            fails = f'{branch}.pipeline does not run on it'
+            # A file that is gone or cut off: decoders do not say which.
+            if isinstance(error, OSError):
+                raise UserError(place, f'{fails} ({one_line(error)})') from error
+            with library_errors_as_one_line(place, fails, 'steps that do'):
                 raise
         if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
             raise UserError(
@@ -199,15 +193,6 @@ class SemiSegDataset(Dataset):
         sample = item['data_samples']
         sample.set_metainfo({'classes': self.classes})
         return item
-
-
-def _require_known_ids(sample: Any, num_classes: int) -> None:
-    """Checks the ids of a mask, which may have changed since the training began."""
-    ids = sample.gt_sem_seg.data
-    highest = int(ids.masked_fill(ids == IGNORE_INDEX, 0).max())
-    if highest >= num_classes:
-        expected = f'0 to {num_classes - 1}, or {IGNORE_INDEX} for ignored pixels'
-        raise UserError(sample.metainfo.get('seg_map_path'), f'label id {highest}', expected)
 
 
 def branch_settings(dataset: Mapping[str, Any], branch: str) -> Any:

@@ -83,9 +83,11 @@ class DrawShapesScene(BaseTransform):
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
         """Adds the image, and the mask if wanted, to a data info in place."""
-        image, seg_map = draw_scene(*results['scene'])
+        seed, number, size = results['scene']
+        image, seg_map = draw_scene(seed, number, size)
+        # Copies, for later transforms write into them and the drawn scenes are kept.
         results['img'] = image.copy()
-        results['img_path'] = _address(*results['scene'])
+        results['img_path'] = f'{_SCHEME}://{seed}/{size}/{number:06d}.png'
         results['img_shape'] = results['ori_shape'] = image.shape[:2]
         if self.with_seg_map:
             results['gt_seg_map'] = seg_map.copy()
@@ -93,14 +95,9 @@ class DrawShapesScene(BaseTransform):
         return results
 
 
-def _address(seed: int, number: int, size: int) -> str:
-    """Returns a scene's address for mmengine's file functions, `shapes://SEED/SIZE/NUMBER.png`."""
-    return f'{_SCHEME}://{seed}/{size}/{number:06d}.png'
-
-
 @register_backend(_SCHEME, prefixes=_SCHEME)
 class ShapesBackend(BaseStorageBackend):
-    """Draws the scene at an address instead of reading a file.
+    """Draws the scene at an address, `shapes://SEED/SIZE/NUMBER.png`, instead of reading a file.
 
     MMSeg's visualization reads an image again from the `img_path` of its data sample.
     """

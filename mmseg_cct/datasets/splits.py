@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmseg_cct.datasets.files.image_files import find_images, read_list
+from mmseg_cct.datasets.files.image_files import read_list
 from mmseg_cct.errors import UserError
 
 
@@ -42,30 +42,21 @@ def draw_split(
 
 
 def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
-    """Reads the train and trainaug lists below ``VOC2012``, or below the ``VOCdevkit`` around it.
+    """Reads VOC's train list and the trainaug list that MMSeg's ``voc_aug.py`` writes.
 
     The labelled images are drawn among the first (1464), whose masks alone are VOC's own; all of
-    them give the paper's main setting. The second (10582) holds the first.
-
-    The trainaug list is ``trainaug.txt`` or ``aug.txt`` as MMSeg's ``voc_aug.py`` writes them or,
-    without either, the names of the masks in ``SegmentationClassAug``. Validation images are left
-    out.
+    them give the paper's main setting. The second (10582) holds the first. Validation images are
+    left out.
 
     Raises:
         UserError: If a list is missing.
     """
-    root = Path(voc_root)
-    if (root / 'VOC2012').is_dir():
-        root = root / 'VOC2012'
-    lists, masks = root / 'ImageSets' / 'Segmentation', root / 'SegmentationClassAug'
-    train, val = read_list(lists / 'train.txt'), set(read_list(lists / 'val.txt'))
-    written = [lists / name for name in ('trainaug.txt', 'aug.txt') if (lists / name).is_file()]
-    if not written and not masks.is_dir():
-        found = f'no trainaug.txt or aug.txt, and no folder {masks}'
-        writer = 'tools/dataset_converters/voc_aug.py of MMSegmentation'
-        raise UserError(lists, found, f'one of the three, as {writer} writes them')
-    trainaug = read_list(written[0]) if written else list(find_images(masks, '.png'))
-    return train, [name for name in dict.fromkeys([*train, *trainaug]) if name not in val]
+    lists = Path(voc_root, 'ImageSets', 'Segmentation')
+    train, val, trainaug = (
+        read_list(lists / f'{name}.txt') for name in ('train', 'val', 'trainaug')
+    )
+    held = set(val)
+    return train, [name for name in dict.fromkeys([*train, *trainaug]) if name not in held]
 
 
 def read_public_splits(folder: str | os.PathLike) -> dict[int, Split]:
@@ -116,8 +107,10 @@ def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
         raise UserError(folder, 'no list of UniMatch', expected)
     splits: dict[int, Split] = {}
     for path in partitions:
-        names = (read_list(path / f'{part}.txt') for part in Split._fields)
-        split = Split(*(list(map(_mmseg_name, part)) for part in names))
+        split = Split(*(read_list(path / f'{part}.txt') for part in Split._fields))
+        # MMSeg's names of Cityscapes begin with the city.
+        city = re.compile(r'^(([^_]+)_.*)_leftImg8bit$')
+        split = Split(*([city.sub(r'\2/\1', name) for name in part] for part in split))
         if common := set(split.labeled) & set(split.unlabeled):
             raise UserError(path, f'{min(common)} is in both lists', 'it in one')
         if (number := len(split.labeled)) in splits:
@@ -125,9 +118,3 @@ def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
             raise UserError(path, found, 'one list of a number: name its folder')
         splits[number] = split
     return dict(sorted(splits.items()))
-
-
-def _mmseg_name(stem: str) -> str:
-    """Turns the stem of a file of Cityscapes into MMSeg's name, which begins with the city."""
-    name = stem.removesuffix('_leftImg8bit')
-    return stem if name == stem else f'{name.split("_")[0]}/{name}'

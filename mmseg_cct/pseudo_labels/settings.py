@@ -13,7 +13,6 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.files.image_files import add_by_name
 from mmseg_cct.datasets.files.palette import class_colours
 from mmseg_cct.engine.checkpoints import checkpoint_bytes
 from mmseg_cct.engine.visualization.label_maps import full_palette
@@ -112,13 +111,16 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
     with DefaultScope.overwrite_default_scope(scope):
         dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = Path(os.path.abspath(dataset.img_prefix)), []
-    known: dict[str, str] = {}
+    known: dict[str, Path] = {}
     for index in range(len(dataset)):
         info = dataset.get_data_info(index)
         path = Path(os.path.abspath(info['img_path']))
         if not path.is_relative_to(folder):
             raise UserError(path, f'not in {folder}', 'an image below data_prefix')
-        name = add_by_name(known, str(path), folder)
+        name = path.relative_to(folder).with_suffix('').as_posix()
+        if (other := known.setdefault(name, path)) != path:
+            found = f'differs from {other.name} in its extension only'
+            raise UserError(path, found, 'one image for each name')
         ids = tuple(sorted(int(label) for label in info['gt_label']))
         images.append(WeakImage(name, str(path), ids))
     if not images:

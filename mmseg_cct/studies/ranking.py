@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from mmcv.transforms import Compose
+from mmcv.transforms import Compose, LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.dist import get_rank
@@ -23,7 +23,7 @@ from torch import Tensor
 from mmseg_cct.apis.predictor import without_annotations
 from mmseg_cct.apis.run import Run
 from mmseg_cct.config.compose import find_bank
-from mmseg_cct.datasets.files.images import check_image, explain_unreadable, loader_in
+from mmseg_cct.datasets.files.images import check_image, explain_unreadable
 from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import append_line, read_lines
@@ -61,7 +61,8 @@ class Disagreement(NamedTuple):
 def image_pipeline(config: Config) -> Compose:
     """Builds the test pipeline for images without masks; its first step checks the image."""
     pipeline = Compose(without_annotations(config.test_pipeline))
-    pipeline.transforms.insert(0, functools.partial(check_image, loader=loader_in(pipeline)))
+    loader = next((t for t in pipeline.transforms if isinstance(t, LoadImageFromFile)), None)
+    pipeline.transforms.insert(0, functools.partial(check_image, loader=loader))
     return pipeline
 
 

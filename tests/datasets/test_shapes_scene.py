@@ -25,7 +25,7 @@ def test_a_scene_depends_on_seed_number_and_size_alone():
         assert (draw_again(*other)[0] != image).mean() > 0.5
 
 
-@pytest.mark.parametrize('size', [48, 64, 300])
+@pytest.mark.parametrize('size', [48, 300])
 def test_scenes_are_kept_up_to_64_mib(size):
     image, seg_map = draw_scene(0, 0, size)
     assert draw_scene(0, 0, size)[0] is image
@@ -37,15 +37,3 @@ def test_scenes_are_kept_up_to_64_mib(size):
 def test_a_dozen_scenes_show_every_class(start):
     seg_maps = [draw_scene(0, number, 64)[1] for number in range(start, start + 12)]
     assert set(np.unique(seg_maps)) == set(range(len(CLASSES)))
-
-
-def test_an_object_differs_from_its_ground():
-    """The mask is where the object is: the strongest edges lie along its border."""
-    inside, border = [], []
-    for number in range(20):
-        image, seg_map = draw_scene(0, number, 64)
-        steps = np.abs(np.diff(image.astype(float), axis=1)).sum(-1)
-        is_border = np.diff(seg_map.astype(int), axis=1) != 0
-        border.append(steps[is_border].mean())
-        inside.append(steps[~is_border].mean())
-    assert np.mean(border) > 1.5 * np.mean(inside)

@@ -30,13 +30,13 @@ class TestDrawSplit:
         splits = [set(draw_split(NAMES, number).labeled) for number in range(1, 21)]
         assert all(smaller < larger for smaller, larger in pairwise(splits))
 
-    @pytest.mark.parametrize('number', [-1, 0, 21])
+    @pytest.mark.parametrize('number', [0, 21])
     def test_impossible_number(self, number):
         with pytest.raises(UserError, match=rf'labelled images: {number}; expected 1 to 20'):
             draw_split(NAMES, number)
 
 
-@pytest.mark.parametrize('number', [5, 20, 50, 100])
+@pytest.mark.parametrize('number', [5, 100])
 class TestCamVidLists:
     def test_are_splits(self, number, project_root):
         labeled, unlabeled = camvid_lists(project_root, number)
@@ -62,29 +62,14 @@ class TestVoc:
         with pytest.raises(UserError, match='labelled images: 6; expected 1 to 5'):
             draw_split(NAMES[:5], 6, names=NAMES)
 
-    @pytest.fixture
-    def root(self, tmp_path):
-        for name, names in (('train', NAMES[:3]), ('val', NAMES[3:5])):
-            write_list(tmp_path / f'VOC2012/ImageSets/Segmentation/{name}.txt', names)
-        return tmp_path
-
-    @pytest.mark.parametrize('inner', ['', 'VOC2012'])
-    @pytest.mark.parametrize(
-        ('name', 'names'), [('trainaug.txt', NAMES[:3] + NAMES[5:]), ('aug.txt', NAMES[5:])]
-    )
-    def test_reads_lists(self, root, inner, name, names):
-        write_list(root / 'VOC2012' / 'ImageSets' / 'Segmentation' / name, names)
-        assert read_voc_lists(root / inner) == (NAMES[:3], NAMES[:3] + NAMES[5:])
-
-    def test_reads_the_folder_of_masks(self, root):
-        with pytest.raises(UserError, match=r'no trainaug\.txt or aug\.txt, and no folder .*Aug'):
-            read_voc_lists(root)
-        (root / 'VOC2012' / 'SegmentationClassAug').mkdir()
-        for name in NAMES:
-            (root / 'VOC2012' / 'SegmentationClassAug' / f'{name}.png').touch()
-        assert read_voc_lists(root) == (NAMES[:3], NAMES[:3] + NAMES[5:])
-        with pytest.raises(UserError, match=r'train\.txt: no such file'):
-            read_voc_lists(root / 'none')
+    def test_reads_lists(self, tmp_path):
+        lists = dict(train=NAMES[:3], val=NAMES[3:5], trainaug=NAMES[2:])
+        for name, names in lists.items():
+            write_list(tmp_path / f'ImageSets/Segmentation/{name}.txt', names)
+        assert read_voc_lists(tmp_path) == (NAMES[:3], NAMES[:3] + NAMES[5:])
+        (tmp_path / 'ImageSets/Segmentation/trainaug.txt').unlink()
+        with pytest.raises(UserError, match=r'trainaug\.txt: no such file'):
+            read_voc_lists(tmp_path)
 
 
 def voc_line(name):

@@ -1,21 +1,37 @@
-"""Reads channels, bits and opacity of an image from its header."""
+"""Reads size, channels, bits and opacity of an image from its header."""
 
 import io
+import os
 from typing import BinaryIO, NamedTuple
 
+from PIL import Image
+from PIL.ExifTags import Base
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from mmseg_cct.utils.text import counted
 
-TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')  # the last two are BigTIFF
-_BIG = (b'+\0', b'\0+')
-PNG = b'\x89PNG\r\n\x1a\n'
+ORIENTATION = int(Base.Orientation)  # the EXIF tag
+# What Pillow may open, whatever a file is named: by default it runs Ghostscript on PostScript.
+_FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'PNG', 'PPM', 'TIFF', 'WEBP')
+# The mark of the last bytes, after which some programs append a little.
+_ENDS, _TAIL = {'JPEG': b'\xff\xd9', 'PNG': b'IEND'}, 64
+
+_TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')  # the last two are BigTIFF
+_PNG = b'\x89PNG\r\n\x1a\n'
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; a palette gives three
 # TIFF's photometric interpretations
 _GREY, _PALETTE, _CMYK = (0, 1), 3, 5
 _THREE_COLOURS = (2, 6, 8)  # RGB, YCbCr, L*a*b*
 # Bits of TIFF's NewSubfileType: a smaller copy, as in a Cloud Optimized GeoTIFF, and its mask.
 _NO_PAGE = 1 | 4
+
+
+class Header(NamedTuple):
+    """What a file says of its image before a pixel is decoded."""
+
+    size: tuple[int, int]  # width and height in the file
+    orientation: int  # of EXIF, 1 to 8; 1 without one
+    is_whole: bool  # whether it is a PNG or JPEG that is not cut off
 
 
 class ImageFormat(NamedTuple):
@@ -43,35 +59,48 @@ class UnsuitableImage(ValueError):
     """An image that the pipeline's loader would change."""
 
 
+def open_image(data: bytes | BinaryIO) -> Image.Image:
+    """Opens an image with Pillow, which reads only the header."""
+    return Image.open(io.BytesIO(data) if isinstance(data, bytes) else data, formats=_FORMATS)
+
+
+def read_header(file: BinaryIO) -> Header | None:
+    """Reads the header and the end of an image; None where a decoder has to say more."""
+    try:
+        image = open_image(file)
+        # Pillow would decode a PNG to look for EXIF behind the pixels.
+        has_exif = image.format != 'PNG' or 'exif' in image.info
+        orientation = image.getexif().get(ORIENTATION, 1) if has_exif else 1
+    except Exception:  # Pillow raises nearly anything on a corrupt file
+        return None
+    file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
+    is_whole = image.format in _ENDS and _ENDS[image.format] in file.read()
+    return Header(image.size, orientation, is_whole)
+
+
 def image_format(file: BinaryIO | bytes) -> ImageFormat:
     """Reads the format of a PNG or TIFF; others pass as three channels of 8 bits.
 
-    The position in the file is restored. Pillow may raise nearly any exception on a corrupt TIFF.
+    Pillow has no mode for many of them, and may raise nearly any exception on a corrupt TIFF.
 
     Raises:
         UnsuitableImage: If it is a TIFF of several pages, of which loaders read the first.
     """
     if isinstance(file, bytes):
         file = io.BytesIO(file)
-    here = file.tell()
-    try:
-        file.seek(0)
-        start = file.read(26)
-        if start[:4] in TIFF:
-            tags, pages = _first_page(file)
-            if pages > 1:
-                raise UnsuitableImage(f'{pages} pages; expected one page that has all channels')
-            return _of_tiff(tags)
-        if start.startswith(PNG) and len(start) == 26:
-            return png_format(start[24], start[25])
-        return ImageFormat(3, 8)
-    finally:
-        file.seek(here)
-
-
-def png_format(bits: int, colour: int) -> ImageFormat:
-    """The format of a PNG by two bytes of its header; OpenCV keeps the colours of opacity."""
-    return ImageFormat(_PNG_CHANNELS.get(colour, 3), bits, 'integers', colour in (4, 6), bits <= 8)
+    file.seek(0)
+    start = file.read(26)
+    if start[:4] in _TIFF:
+        return _tiff_format(file)
+    if start.startswith(_PNG) and len(start) == 26:
+        bits, colour = start[24], start[25]
+        return ImageFormat(
+            _PNG_CHANNELS.get(colour, 3),
+            bits,
+            has_opacity=colour in (4, 6),
+            is_plain=bits <= 8,  # OpenCV keeps the colours of opacity
+        )
+    return ImageFormat(3, 8)
 
 
 def require_plain(found: ImageFormat) -> None:
@@ -83,16 +112,11 @@ def require_plain(found: ImageFormat) -> None:
         )
 
 
-def pages_of_tiff(file: BinaryIO) -> int:
-    """Counts the pages of a TIFF; smaller copies of a page, such as overviews, are none."""
-    return _first_page(file)[1]
-
-
-def _first_page(file: BinaryIO) -> tuple[ImageFileDirectory_v2, int]:
+def _tiff_format(file: BinaryIO) -> ImageFormat:
     """Reads the tags of a TIFF's first page, and counts the pages."""
     file.seek(0)
     header = file.read(8)
-    if header[2:4] in _BIG:
+    if b'+' in header[2:4]:  # BigTIFF, whose offsets have 8 bytes
         header += file.read(8)
     first = tags = ImageFileDirectory_v2(header)
     places, pages = [tags.next], 0
@@ -102,14 +126,15 @@ def _first_page(file: BinaryIO) -> tuple[ImageFileDirectory_v2, int]:
         pages += not tags.get(254, 0) & _NO_PAGE
         places.append(tags.next)
         tags = ImageFileDirectory_v2(header)
-    return first, pages
+    if pages > 1:
+        raise UnsuitableImage(f'{pages} pages; expected one page that has all channels')
 
-
-def _of_tiff(tags: ImageFileDirectory_v2) -> ImageFormat:
-    bits, kinds = (_numbers(tags.get(tag, 1)) for tag in (258, 339))
-    channels, colours = tags.get(277, 1), tags.get(262, 1)
-    extra = _numbers(tags.get(338, ()))
-    separate = tags.get(284, 1) == 2
+    # by TIFF 6.0: bits, sample format and kinds of extra channels may have a value per channel
+    bits, kinds, extra = (
+        value if isinstance(value, tuple) else (value,)
+        for value in (first.get(258, 1), first.get(339, 1), first.get(338, ()))
+    )
+    channels, colours, separate = first.get(277, 1), first.get(262, 1), first.get(284, 1) == 2
     as_colours = (
         (channels == 1 and colours in (*_GREY, _PALETTE))
         or (channels == 3 and colours in _THREE_COLOURS)
@@ -126,7 +151,3 @@ def _of_tiff(tags: ImageFileDirectory_v2) -> ImageFormat:
         is_plain=as_colours and max(bits) <= 8 and set(kinds) == {1},
         opencv_reads=in_order,
     )
-
-
-def _numbers(value: int | tuple[int, ...]) -> tuple[int, ...]:
-    return value if isinstance(value, tuple) else (value,)

@@ -2,10 +2,10 @@
 
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import cv2
 import mmcv
@@ -18,12 +18,14 @@ from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.text import one_line
 
-from .headers import ORIENTATION, Header, read_header
-from .image_files import require_file
-from .image_format import UnsuitableImage, image_format, pages_of_tiff, require_plain
-
-# What Pillow may open, whatever a file is named: by default it runs Ghostscript on PostScript.
-_FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'PNG', 'PPM', 'TIFF', 'WEBP')
+from .image_format import (
+    ORIENTATION,
+    UnsuitableImage,
+    image_format,
+    open_image,
+    read_header,
+    require_plain,
+)
 
 
 def read_image(path: str | os.PathLike) -> np.ndarray:
@@ -32,7 +34,6 @@ def read_image(path: str | os.PathLike) -> np.ndarray:
     Raises:
         UnsuitableImage: If it is not 8-bit colour or grey; a corrupt file may raise anything.
     """
-    require_file(path)
     return decode_image(Path(path).read_bytes())
 
 
@@ -65,7 +66,7 @@ def decoder_of(loader: LoadImageFromFile | None) -> Callable[[bytes], np.ndarray
 def _require_whole(data: bytes) -> None:
     # OpenCV reads a truncated file without an error and makes up the rest. Pillow notices, but it
     # does not know all formats of OpenCV, such as 16-bit colours in a TIFF.
-    with suppress(UnidentifiedImageError), _open(io.BytesIO(data)) as image:
+    with suppress(UnidentifiedImageError), open_image(data) as image:
         image.load()
 
 
@@ -166,56 +167,27 @@ def read_mask(
     pipeline's `LoadAnnotations`, which must see the same ids.
     """
     with named_if_unreadable(path, 'mask'):
-        with open_image(path, backend_args) as image:
-            kind = image.format
-            if kind == 'TIFF':
-                pages = pages_of_tiff(image.fp)  # type: ignore[attr-defined]
-            else:
-                pages = getattr(image, 'n_frames', 1)
-            image.seek(0)
-            ids, mode = np.array(image), image.mode
+        data = fileio.get(path, backend_args)
+        with open_image(data) as image:
+            kind, mode, loaded = image.format, image.mode, np.array(image)
             orientation = image.getexif().get(ORIENTATION, 1)
-        loaded = ids
+        ids = loaded
         if backend in ('cv2', None):  # these scale low bit depths and turn palettes into colours
-            data = fileio.get(path, backend_args)
             loaded = mmcv.imfrombytes(data, flag='unchanged', backend=backend)
     if ids.ndim != 2 or ids.dtype.kind not in 'uib':
-        way = _way_from_colours(ids) if mode in ('RGB', 'RGBA') else ''
-        expected = f'one channel of integer class ids (a grey or palette PNG){way}'
+        expected = 'one channel of integer class ids (a grey or palette PNG)'
+        if mode in ('RGB', 'RGBA'):
+            expected += ': tools/import_masks.py turns colours into ids'
         raise UserError(path, f'a mask of Pillow mode {mode}', expected)
     if kind in ('JPEG', 'MPO'):
         raise UserError(path, 'a JPEG, which does not keep class ids', 'a PNG')
-    if pages != 1:
-        raise UserError(path, f'{pages} pages, one is read', 'a mask with one page')
     if orientation != 1:
         found = f'EXIF orientation {orientation}, which turns images but not masks'
-        expected = 'a mask without it, turned as its image is shown'
-        raise UserError(path, found, expected)
+        raise UserError(path, found, 'a mask without it, turned as its image is shown')
     if not np.array_equal(ids.squeeze(), loaded.squeeze()):
         found = f'imdecode_backend={backend!r} reads other ids than are in it (Pillow mode {mode})'
-        expected = "LoadAnnotations(imdecode_backend='pillow')"
-        raise UserError(path, found, expected)
+        raise UserError(path, found, "LoadAnnotations(imdecode_backend='pillow')")
     return ids
-
-
-def _way_from_colours(pixels: np.ndarray) -> str:
-    if (pixels[..., :3] == pixels[..., :1]).all():
-        return ': its three channels are equal, one of them will do'
-    return ': tools/import_masks.py turns colours into ids'
-
-
-def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Image.Image:
-    """Opens an image of any file backend with Pillow, which reads only the header.
-
-    An address such as ``s3://...`` names its backend itself.
-    """
-    is_local = backend_args is None and '://' not in str(path)
-    require_file(path)
-    return _open(path if is_local else io.BytesIO(fileio.get(path, backend_args)))
-
-
-def _open(file: str | os.PathLike | io.BytesIO) -> Image.Image:
-    return Image.open(file, formats=_FORMATS)
 
 
 @contextmanager
@@ -252,21 +224,6 @@ def write_png(path: Path, image: Image.Image, palette: np.ndarray | None = None)
     write_atomic(path, buffer.getvalue())
 
 
-def explain_failed_load(
-    info: Mapping[str, Any], backend_args: dict | None, loader: LoadImageFromFile | None
-) -> str | None:
-    """Returns the error of the file that kept a sample from loading, if there is one."""
-    if info.get('img_path') is None:
-        return None
-    try:
-        image_size(info['img_path'], backend_args, True, loader)
-        if 'seg_map_path' in info:
-            read_mask(info['seg_map_path'], backend_args)
-    except UserError as error:
-        return str(error)
-    return None
-
-
 def image_size(
     path: str, backend_args: dict | None, decode: bool, loader: LoadImageFromFile | None = None
 ) -> tuple[int, int]:
@@ -278,20 +235,22 @@ def image_size(
     """
     backend_args = getattr(loader, 'backend_args', None) or backend_args
     with named_if_unreadable(path, 'image'):
-        require_file(path)
-        header = None if decode else _header_of(path, backend_args)
-        if header and header.orientation == 1:  # else OpenCV says how it turns the image
-            if loader is None or loader.color_type != 'unchanged':
-                require_plain(header.format)
-            return header.size
+        if not decode:
+            with _open(path, backend_args) as file:
+                header = read_header(file)
+                # OpenCV has to say how it turns an image
+                if header and header.is_whole and header.orientation == 1:
+                    if loader is None or loader.color_type != 'unchanged':
+                        require_plain(image_format(file))
+                    return header.size
         height, width = decoder_of(loader)(fileio.get(path, backend_args)).shape[:2]
         return width, height
 
 
-def _header_of(path: str, backend_args: dict | None) -> Header | None:
+def _open(path: str, backend_args: dict | None) -> BinaryIO:
+    # The backends read a whole file, where the header of a local one will do.
     is_local = backend_args is None and '://' not in str(path)
-    with open(path, 'rb', 0) if is_local else io.BytesIO(fileio.get(path, backend_args)) as file:
-        return read_header(file)
+    return open(path, 'rb') if is_local else io.BytesIO(fileio.get(path, backend_args))
 
 
 def check_image(info: dict[str, Any], loader: LoadImageFromFile | None) -> dict[str, Any]:
@@ -301,20 +260,14 @@ def check_image(info: dict[str, Any], loader: LoadImageFromFile | None) -> dict[
     return info
 
 
-def loader_in(pipeline: Any) -> LoadImageFromFile | None:
-    """Finds the transform of a pipeline that loads its images."""
-    return next((t for t in pipeline.transforms if isinstance(t, LoadImageFromFile)), None)
-
-
 def is_turned(path: str, backend_args: dict | None, loader: LoadImageFromFile | None) -> bool:
     """Tells whether loading turns or mirrors an image by its EXIF tag but keeps its size."""
     flag = loader.color_type if loader else 'color'
     if flag == 'unchanged' or 'ignore_orientation' in flag:
         return False
-    if header := _header_of(path, backend_args):
-        (width, height), tag = header.size, header.orientation
-        return tag in (2, 3, 4) or (tag in (5, 6, 7, 8) and width == height)
-    with suppress(UnidentifiedImageError), open_image(path, backend_args) as image:
-        tag = image.getexif().get(ORIENTATION, 1)
-        return tag in (2, 3, 4) or (tag in (5, 6, 7, 8) and image.width == image.height)
-    return False
+    with _open(path, backend_args) as file:
+        header = read_header(file)
+    if header is None:
+        return False
+    (width, height), tag = header.size, header.orientation
+    return tag in (2, 3, 4) or (tag in (5, 6, 7, 8) and width == height)

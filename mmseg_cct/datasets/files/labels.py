@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from mmseg_cct.datasets.files.image_files import find_files
-from mmseg_cct.errors import UserError, printable
-from mmseg_cct.utils.text import is_unicode
+from mmseg_cct.errors import UserError
 
 BACKGROUND = 'background'
 
@@ -49,11 +48,6 @@ def check_names(names: Any, key: str) -> None:
     is_list = isinstance(names, Sequence) and not isinstance(names, str)
     if not is_list or not names or not all(isinstance(name, str) for name in names):
         raise UserError(f'{key}={names!r}', '', 'the class names in the order of their ids')
-    for name in names:
-        if not is_unicode(name):  # OpenCV would end the process
-            raise UserError(key, f'{name!a} is not text', 'names in UTF-8')
-        if printable(name) != name:  # XML cannot hold it
-            raise UserError(key, f'{name!a} has a control character', 'names in one line of text')
     if len(set(names)) < len(names):
         raise UserError(f'{key}={tuple(names)}', '', 'every name once')
 
@@ -63,19 +57,15 @@ def require_one_suffix(
 ) -> None:
     """Rejects a mask with another suffix than `suffix`, whose image would count as unlabelled.
 
-    `masks` are the names of the masks found below the folder, without suffix, like `images`. A mask
-    may have any format (`.npy`, `.nii.gz`): its name before the first or last dot is its image's.
+    `masks` are the names of the masks found below the folder, without suffix, like `images`.
     """
     end = suffix.partition('.')[0]
     for path in find_files(folder):
-        name = PurePath(path).relative_to(folder)
-        for stem in (name.stem, name.name.partition('.')[0]):
-            image = name.with_name(stem).as_posix().removesuffix(end) if stem else ''
-            if stem.endswith(end) and image in images and image not in masks:
-                found = f'mask suffix differs from {suffix}; its image would count as unlabelled'
-                if name.suffix.lower() in ('.jpg', '.jpeg'):
-                    found = 'a JPEG, which does not keep class ids'
-                raise UserError(path, found, f'{image}{suffix}')
+        name = PurePath(path).relative_to(folder).with_suffix('').as_posix()
+        image = name.removesuffix(end)
+        if name.endswith(end) and image in images and image not in masks:
+            found = f'mask suffix differs from {suffix}; its image would count as unlabelled'
+            raise UserError(path, found, f'{image}{suffix}')
 
 
 def check_mask(

@@ -25,13 +25,13 @@ class ObjectWidths:
         }
         self._found: dict[str, list[np.ndarray]] = defaultdict(list)
 
-    def add(self, ids: np.ndarray, scale: float = 1.0) -> None:
-        """Measures a mask `(H, W)` of class ids, whose pixels count `scale` each."""
+    def add(self, ids: np.ndarray) -> None:
+        """Measures a mask `(H, W)` of class ids."""
         ids = ids.astype(np.uint8, copy=False)
         there = cv2.calcHist([ids], [0], None, [256], [0, 256]).ravel() > 0
         for label, name in self._labels.items():
             if there[label] and len(self._found[name]) < _MASKS:
-                self._found[name].append(widths_by_area(ids == label) * (1, scale))
+                self._found[name].append(widths_by_area(ids == label))
 
     def typical(self) -> dict[str, float]:
         """Returns a width by class: half of the class's pixels are in narrower objects."""

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -38,32 +37,27 @@ def class_colours(
 
 
 def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
-    """Reads a colour for each class.
+    """Reads a colour for each class that has one there; the others are as in `class_colours`.
 
-    `palette` is a data set of MMSeg, such as `ade`, or a JSON file of colours by class or in the
-    order of the ids, each as [r, g, b] or '#rrggbb'; also the `classes.json` of an import.
+    `palette` is a data set of MMSeg, such as `ade`, or a JSON file of [r, g, b] by class.
     """
     if palette in dataset_aliases:
         names, colours = get_classes(palette), map(tuple, get_palette(palette))
         known = {_plain(name): colour for name, colour in zip(names, colours)}
         return class_colours(classes, {name: known.get(_plain(name)) for name in classes})
-    expected = f'a JSON file of colours, or one of {", ".join(dataset_aliases)}'
+    expected = f'a JSON file of [r, g, b] by class, or one of {", ".join(dataset_aliases)}'
     text = read_utf8(palette, expected)
     try:
         content = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UserError(palette, error_line(error, 120), expected) from None
-    if isinstance(content, dict) and isinstance(content.get('classes'), list):
-        rows = [each for each in content['classes'] if isinstance(each, dict)]
-        content = {str(each.get('name')): each.get('color') for each in rows}
-    if isinstance(content, list) and len(content) == len(classes):
-        content = dict(zip(classes, content))
     if not isinstance(content, dict) or not set(content) & set(classes):
-        found = f'no colours of the classes ({", ".join(classes)})'
-        expected = f'them by name, or a list of {len(classes)}'
-        raise UserError(palette, found, expected)
-    chosen = {name: _colour(content[name], f'{palette}: {name}') for name in content}
-    return class_colours(classes, chosen)
+        raise UserError(palette, f'no colours of the classes ({", ".join(classes)})', expected)
+    for name, colour in content.items():
+        is_colour = isinstance(colour, list) and len(colour) == 3
+        if not is_colour or not all(isinstance(c, int) and 0 <= c <= 255 for c in colour):
+            raise UserError(f'{palette}: {name}', f'{colour!r}', '[r, g, b] from 0 to 255')
+    return class_colours(classes, {name: tuple(colour) for name, colour in content.items()})
 
 
 def _other_colours() -> Iterator[Colour]:
@@ -88,13 +82,3 @@ def _plain(name: str) -> str:
     """A class name's letters, in lower case and in the singular."""
     letters = re.sub('[^a-z]', '', str(name).lower())
     return letters if letters.endswith('ss') or len(letters) < 4 else letters.removesuffix('s')
-
-
-def _colour(value: Any, place: str) -> Colour:
-    if isinstance(value, str) and re.fullmatch('#[0-9a-fA-F]{6}', value):
-        value = list(bytes.fromhex(value[1:]))
-    if isinstance(value, list) and len(value) == 3:
-        red, green, blue = value
-        if all(isinstance(part, int) and 0 <= part <= 255 for part in value):
-            return red, green, blue
-    raise UserError(place, f'{value!r}', "[r, g, b] from 0 to 255, or '#rrggbb'")

