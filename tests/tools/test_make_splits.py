@@ -67,7 +67,7 @@ def test_labelled_images_are_drawn_among_those_with_a_mask(folder, fails):
 )
 def test_from_voc_by_default_with_the_papers_numbers(folder, options, numbers):
     train = [f't{index:04}' for index in range(numbers[-1])]
-    for name, names in dict(train=train, aug=NAMES, val=['v']).items():
+    for name, names in dict(train=train, trainaug=NAMES, val=['v']).items():
         write_list(folder / 'ImageSets' / 'Segmentation' / f'{name}.txt', names)
     make('--voc-root', '.', *options)
     assert len(list((folder / 'out').iterdir())) == 2 * len(numbers)
