@@ -19,7 +19,6 @@ RANGES = [
     ('IntermediateVAT', 'xi', [0, -1e-6], 'a positive number'),
     ('IntermediateVAT', 'norm_floor', [-1e-8], 'a finite number from 0'),
     ('PairwiseVariance', 'num_decoders', [1, 2.0], 'a whole number from 2'),
-    ('MSEConsistency', 'normalizer', ['all'], 'one of valid, counted'),
     ('MSEConsistency', 'reference_classes', ['21', 0], 'a whole number from 1, or None'),
     ('ConfidentCrossEntropy', 'threshold', [-0.1, 1.5, None], r'a number in \[0, 1\]'),
     ('ComplementaryDropout', 'keep_ratio', [-0.1, 1.1], r'a number in \[0, 1\]'),

@@ -53,6 +53,7 @@ TESTED_ELSEWHERE = {
     'version': 'test_package',
     'writer/pipeline_lines': 'writer/test_new_config loads what is written',
     'annotations/readers/geometry': 'in the tests of each reader',
+    'models/losses/pixel_term': 'models/losses/test_auxiliary',
     **{
         f'models/segmentors/{name}': 'models/segmentors/test_strong_views'
         for name in ('cct_plus', 'cct_strong', 'fixmatch', 'unimatch', 'unimatch_v2')

@@ -11,17 +11,6 @@ from mmseg_cct.utils.ranges import in_unit, ranges
 from .transfer import to_device
 
 
-def complementary_masks(num_pairs: int, num_channels: int, kept: Tensor) -> tuple[Tensor, Tensor]:
-    """Draws channel masks 2M and 2(1 - M), so that two views never see the same channel.
-
-    Both are `(num_pairs, num_channels)` of 0, 1 and 2, and add up to 2. The pairs at the indices
-    `kept` keep all channels.
-    """
-    first = 2.0 * torch.randint(2, (num_pairs, num_channels))
-    first[kept] = 1
-    return first, 2 - first
-
-
 @MODELS.register_module()
 class ComplementaryDropout(nn.Module):
     """Gives each of two views one half of the channels (https://arxiv.org/abs/2410.10777).
@@ -38,7 +27,7 @@ class ComplementaryDropout(nn.Module):
     def forward(
         self, first: Sequence[Tensor], second: Sequence[Tensor]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Masks the channels of both views; every map has its own masks.
+        """Masks the channels of both views, 2M and 2(1 - M); every map has its own M.
 
         The views are the neck's outputs, `(N, D, h, w)` each.
         """
@@ -47,8 +36,10 @@ class ComplementaryDropout(nn.Module):
         kept = torch.randperm(num_pairs)[: int(num_pairs * self.keep_ratio)]
         masked: tuple[list[Tensor], list[Tensor]] = ([], [])
         for maps in zip(first, second, strict=True):
-            masks = complementary_masks(num_pairs, maps[0].shape[1], kept)
-            for views, features, mask in zip(masked, maps, masks):
+            # twice the kept half keeps the mean of the features
+            drawn = 2.0 * torch.randint(2, (num_pairs, maps[0].shape[1]))
+            drawn[kept] = 1
+            for views, features, mask in zip(masked, maps, (drawn, 2 - drawn)):
                 mask = to_device(mask, features.device).to(features.dtype)
                 views.append(features * mask[..., None, None])
         return masked

@@ -5,7 +5,9 @@ image size nor batch size, so a function compiles once.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from types import FunctionType
 from typing import Any
 
@@ -13,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from mmengine.logging import print_log
 from torch import Tensor
+
+from mmseg_cct.utils.text import error_line
 
 # Bytes of the largest temporary, in general one chunk's logits. A CPU gains most from chunks that
 # nearly fit into its second-level caches, a GPU from few kernel launches.
@@ -30,6 +34,7 @@ def split_positions(maps: Tensor, size: int) -> list[Tensor]:
     ]
 
 
+@dataclass
 class Chunking:
     """Chunk size and compilation.
 
@@ -39,9 +44,8 @@ class Chunking:
     none of them.
     """
 
-    def __init__(self, memory_budget: int | None = None, compile: bool | str = 'auto') -> None:
-        self.memory_budget = memory_budget
-        self.compile = compile
+    memory_budget: int | None = None
+    compile: bool | str = 'auto'
 
     def shape(
         self, projected: Tensor, values_per_position: int, divisible: bool = False
@@ -88,8 +92,10 @@ class Chunking:
 
         Returns the function or its compiled version, the same object at every call.
         """
+        if not self.compile:
+            return function
         if self.compile != 'auto':
-            return _compiled(function) if self.compile else function
+            return _compiled(function, fall_back=False)
         # on a CPU 20 seconds of compiling are more than most trainings win back
         if device.type == 'cpu':
             _log_once(
@@ -98,7 +104,7 @@ class Chunking:
                 'which pays in a long training)'
             )
             return function
-        return _compiled_if_possible(function) if triton_found() else function
+        return _compiled(function, fall_back=True) if triton_found() else function
 
 
 @cache
@@ -107,53 +113,40 @@ def _log_once(message: str) -> None:
 
 
 @cache
-def _compiled(function: Callable) -> Callable:
-    """Compiles a function for each shape and type of its first argument."""
+def _compiled(function: Callable, fall_back: bool) -> Callable:
+    """Compiles a function for each shape and type of its first argument.
+
+    With `fall_back` the plain function runs at shapes that fail to compile.
+    """
     _log_once(
         'PerturbedDecoderBank: the auxiliary decoders are compiled in the first iteration (half a '
         'minute; later runs find them in the cache)'
     )
+    failed = set()
 
     @cache
     def compiled(shape: torch.Size, dtype: torch.dtype) -> Callable:
-        return torch.compile(_with_own_code(function), dynamic=False, fullgraph=True)
+        def call(*args: Any) -> Any:
+            return function(*args)
 
-    def run(first: Tensor, *args: Any) -> Any:
-        return compiled(first.shape, first.dtype)(first, *args)
-
-    return run
-
-
-def _with_own_code(function: Callable) -> Callable:
-    """Wraps a function in a new code object: torch.compile compiles one at most eight times.
-
-    A nested function would not be enough, as all its instances share one code object.
-    """
-
-    def call(*args: Any) -> Any:
-        return function(*args)
-
-    return FunctionType(call.__code__.replace(), call.__globals__, closure=call.__closure__)
-
-
-@cache
-def _compiled_if_possible(function: Callable) -> Callable:
-    """Compiles a function; falls back to the plain one for shapes that fail to compile."""
-    failed = set()
+        # torch.compile compiles a code object at most eight times, and all calls here share one
+        copied = FunctionType(call.__code__.replace(), call.__globals__, closure=call.__closure__)
+        return torch.compile(copied, dynamic=False, fullgraph=True)
 
     def run(first: Tensor, *args: Any) -> Any:
         shape = first.shape, first.dtype
         if shape not in failed:
             try:
-                return _compiled(function)(first, *args)
+                return compiled(*shape)(first, *args)
             except torch.cuda.OutOfMemoryError:
                 raise  # uncompiled, it takes even more memory
             except Exception as error:  # of any kind; the function's own errors recur uncompiled
+                if not fall_back:
+                    raise
                 failed.add(shape)
-                reason = str(error).strip().splitlines() or [type(error).__name__]
                 _log_once(
                     'PerturbedDecoderBank: torch.compile failed, the auxiliary decoders run '
-                    f'uncompiled (the same result, about half as fast): {reason[0]}'
+                    f'uncompiled (the same result, about half as fast): {error_line(error, 200)}'
                 )
         return function(first, *args)
 
@@ -163,12 +156,7 @@ def _compiled_if_possible(function: Callable) -> Callable:
 @cache
 def triton_found() -> bool:
     """Whether torch.compile has what it needs on a GPU; logs a line if not."""
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        found = False
-    else:
-        found = torch.cuda.get_device_capability() >= (7, 0)
+    found = find_spec('triton') is not None and torch.cuda.get_device_capability() >= (7, 0)
     if not found:
         _log_once(
             'PerturbedDecoderBank: no triton, or a GPU too old for it: the auxiliary decoders run '

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 from mmseg.registry import MODELS
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
 from mmseg_cct.utils.ranges import in_unit, pair, positive, positive_unit, ranges
 
@@ -16,13 +16,11 @@ def draw_boxes(
     size: tuple[int, int],
     area: Sequence[float] = (0.02, 0.4),
     aspect: Sequence[float] = (0.3, 3.33),
-    generator: Generator | None = None,
 ) -> Tensor:
     """Draws a box inside each image, `(N, 4)` int64: left, top, right, bottom.
 
     Boxes are in pixels, right and bottom exclusive. `area` is the range of a box's share of the
-    image, in (0, 1], and `aspect` that of height over width in pixels. The generator is on the CPU;
-    None is torch's global one.
+    image, in (0, 1], and `aspect` that of height over width in pixels.
 
     The area is drawn once from its range; aspect and corner are redrawn until the box fits. Only
     aspects at which a box of that area can fit are drawn; if there are none, as may happen in a
@@ -31,7 +29,7 @@ def draw_boxes(
     height, width = size
 
     def uniform(low: Tensor | float, high: Tensor | float) -> Tensor:
-        return low + (high - low) * torch.rand(num_images, dtype=torch.float64, generator=generator)
+        return low + (high - low) * torch.rand(num_images, dtype=torch.float64)
 
     pixels = uniform(*area) * (height * width)
     # a box of this area is as wide as the image at the least aspect, as high at the largest
@@ -100,14 +98,14 @@ class CutMix(nn.Module):
         self.area = tuple(area)
         self.aspect = tuple(aspect)
 
-    def forward(self, images: Tensor, generator: Generator | None = None) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """Draws the boxes of one view of images `(N, 3, H, W)`, whose values do not matter.
 
         Returns `(N, 1, H, W)` bool on their device, True where an image gets its partner's pixels.
-        The generator is on the CPU; None is torch's global one, which `IterationSeedHook` seeds.
         """
         size = (images.shape[-2], images.shape[-1])
-        mixed = torch.rand(len(images), generator=generator) < self.prob
-        boxes = draw_boxes(len(images), size, self.area, self.aspect, generator)
+        # drawn on the host, whose generator `IterationSeedHook` seeds
+        mixed = torch.rand(len(images)) < self.prob
+        boxes = draw_boxes(len(images), size, self.area, self.aspect)
         boxes = boxes * mixed.unsqueeze(1)  # an empty box leaves the image as it is
         return fill_boxes(to_device(boxes, images.device), size)

@@ -7,7 +7,7 @@ import torch
 from mmengine.logging import print_log
 from torch.utils._pytree import tree_flatten
 
-from mmseg_cct.utils.text import one_line
+from mmseg_cct.utils.text import error_line
 
 # Largest difference of a tensor's norm; a float32 product may run in TensorFloat-32.
 TOLERANCES = {torch.float32: 1e-2, torch.float16: 2e-2, torch.bfloat16: 1e-1}
@@ -46,7 +46,7 @@ def wins_trial(
                 won = seconds < before
                 verdict = f'{1e3 * seconds:.2f} ms a chunk, {1e3 * before:.2f} ms without it'
     except Exception as problem:
-        verdict = one_line(f'{type(problem).__name__}: {problem}')
+        verdict = error_line(problem)
     _results[key] = won
     found = 'run by the Triton kernel' if won else 'do not run by the Triton kernel'
     print_log(

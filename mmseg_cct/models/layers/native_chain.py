@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.text import one_line
+from mmseg_cct.utils.text import error_line
 
 from .chunking import Chunking
 from .stacked_decoders import Chain
@@ -35,7 +35,10 @@ FLAGS = ['-O3', '-march=native', '-std=c++17', '-shared', '-fPIC', '-pthread']
 FLAGS += ['-fno-math-errno', '-fno-trapping-math']  # results do not change
 # Computed in float32: 16-bit features come from autocast.
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
-TIME_LIMIT = 300  # seconds that the compiler may take
+# A compiler that hangs, or asks something, must not stop the training.
+_run: Any = partial(
+    subprocess.run, check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=300
+)
 
 
 class _Targets(ctypes.Structure):
@@ -80,12 +83,13 @@ class NativeChain:
             Gradients with respect to features, weights and biases; Σ_pixel weight · distance,
             `(2, K)`; and how many decoders choose the main decoder's class, `(R, Q)`.
         """
+        decoders, _, size = features.shape
         # the kernel reads features and writes their gradient in the same place
-        grad = _plain(features).clone()
-        parameters = [_plain(parameter) for parameter in (*chain.weights, *chain.biases)]
+        grad = _as_read(features).clone()
+        parameters = [_as_read(parameter) for parameter in (*chain.weights, *chain.biases)]
         grads = [torch.zeros_like(parameter) for parameter in parameters]
-        seg_logits = _plain(main_logits)
-        maps = [None if each is None else _plain(each) for each in maps]
+        seg_logits = _as_read(main_logits)
+        maps = [None if each is None else _as_read(each) for each in maps]
         agreeing = torch.empty_like(seg_logits[0])
         values = torch.zeros(2, len(features), dtype=torch.float64)
         targets = _Targets(
@@ -95,7 +99,9 @@ class NativeChain:
             (ctypes.c_float * 2)(*map(float, factors)),
         )
         self._library.native_losses(
-            *self._sizes(features),
+            min(torch.get_num_threads(), size // self.tile),
+            decoders,
+            size,
             grad.data_ptr(),
             _pointers(parameters),
             _pointers(grads),
@@ -107,23 +113,20 @@ class NativeChain:
 
     def fisher_product(self, features: Tensor, tangent: Tensor, chain: Chain) -> Tensor:
         """Hessian of KL(decode(x) ‖ decode(x + r)) at r = 0, times a tangent; all `(K, B, P)`."""
-        num_positions = features.shape[-1]
+        decoders, _, num_positions = features.shape
         features, product = (
-            _plain(F.pad(maps, (0, -num_positions % self.tile))) for maps in (features, tangent)
+            _as_read(F.pad(maps, (0, -num_positions % self.tile))) for maps in (features, tangent)
         )
-        parameters = [_plain(parameter) for parameter in (*chain.weights, *chain.biases)]
+        parameters = [_as_read(parameter) for parameter in (*chain.weights, *chain.biases)]
         self._library.native_fisher(
-            *self._sizes(features),
+            min(torch.get_num_threads(), features.shape[-1] // self.tile),
+            decoders,
+            features.shape[-1],
             features.data_ptr(),
             _pointers(parameters),
             product.data_ptr(),
         )
         return product[..., :num_positions]
-
-    def _sizes(self, features: Tensor) -> tuple[int, int, int]:
-        """Returns the numbers of threads, decoders and positions."""
-        decoders, _, size = features.shape
-        return min(torch.get_num_threads(), size // self.tile), decoders, size
 
 
 def native_chain(projected: Tensor, chain: Chain, chunking: Chunking) -> NativeChain | None:
@@ -159,34 +162,30 @@ def _built(levels: int, width: int, classes: int, final_activation: bool) -> Nat
             first = error.stderr.decode(errors='replace').strip().splitlines()[:1]
             reason = f'{" ".join(command)} failed: {first}'
         except Exception as error:  # training needs no kernel, so nothing here may end it
-            reason = f'{type(error).__name__}: {error}'
+            reason = error_line(error)
     warn(
         'PerturbedDecoderBank: no native kernel for the auxiliary decoders, they run by PyTorch '
-        f'(the same result, two to four times slower): {one_line(reason)}'
+        f'(the same result, two to four times slower): {reason}'
     )
     return None
 
 
 def _load(command: list[str]) -> NativeChain:
     """Loads the library, kept under a hash of its inputs; compiles it if there is none."""
-    parts = (SOURCE.read_bytes(), ' '.join(command).encode(), _run(command[0], '--version'))
+    version = _run([command[0], '--version']).stdout
+    parts = (SOURCE.read_bytes(), ' '.join(command).encode(), version)
     digest = hashlib.sha256(b'\0'.join([*parts, _processor().encode()])).hexdigest()[:16]
     path = _cache_folder() / f'native_chain_{digest}.so'
     if not path.exists():
         with tempfile.TemporaryDirectory() as folder:
             built = Path(folder) / path.name
-            _run(*command, str(SOURCE), '-o', str(built))
+            _run([*command, str(SOURCE), '-o', str(built)])
             write_atomic(path, built.read_bytes())  # other processes may build it too
     try:
         return NativeChain(path)
     except Exception:
         path.unlink()  # the next process builds it again
         raise
-
-
-def _run(*command: str) -> bytes:
-    options: Any = dict(stdin=subprocess.DEVNULL, capture_output=True, timeout=TIME_LIMIT)
-    return subprocess.run(command, check=True, **options).stdout
 
 
 def _cache_folder() -> Path:
@@ -210,8 +209,7 @@ def _processor() -> str:
     return '\n'.join(sorted({x for x in info.read_text().splitlines() if x.startswith(kept)}))
 
 
-def _plain(tensor: Tensor) -> Tensor:
-    """As the kernel reads it."""
+def _as_read(tensor: Tensor) -> Tensor:
     return tensor.float().contiguous()
 
 

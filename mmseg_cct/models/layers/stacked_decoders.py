@@ -94,16 +94,13 @@ def decode_backward(
         x = outputs[level].reshape(len(weight), weight.shape[-1], -1)
         # gradients of this level, last first, then that of its input
         biases.insert(0, grad.sum(-1, keepdim=True, dtype=weight.dtype))
-        weights.insert(0, _summed_products(x, grad, weight.dtype).mT)
+        # in parts, each summed in float32: the sum over all columns may overflow float16
+        size = FLOAT16_SUMMANDS if x.dtype == torch.float16 else x.shape[-1]
+        parts = zip(x.split(size, -1), grad.split(size, -1))
+        products = [torch.bmm(a, b.mT).to(weight.dtype) for a, b in parts]
+        weights.insert(0, torch.stack(products).sum(0).mT)
         grad = torch.bmm(weight.to(grad.dtype).mT, grad)
     return grad.reshape(outputs[0].shape), weights, biases
-
-
-def _summed_products(x: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
-    """Computes x · gradᵀ, summed in `dtype`: the sum over all columns may overflow float16."""
-    size = FLOAT16_SUMMANDS if x.dtype == torch.float16 else x.shape[-1]
-    parts = zip(x.split(size, -1), grad.split(size, -1))
-    return torch.stack([torch.bmm(a, b.mT).to(dtype) for a, b in parts]).sum(0)
 
 
 def as_seg_logits(output: Tensor, chain: Chain) -> Tensor:

@@ -25,13 +25,9 @@ def num_levels(stride: int) -> int:
         UserError: If the stride is no power of two.
     """
     if stride < 1 or stride & (stride - 1):
-        raise UserError(
-            f'stride={stride}',
-            '',
-            'a power of two (1, 2, 4, 8, 16, 32); a decoder of ×2 sub-pixel convolutions '
-            'cannot reach another size',
-        )
-    return int(math.log2(stride))
+        expected = 'a power of two, as a decoder is made of ×2 sub-pixel convolutions'
+        raise UserError(f'stride={stride}', '', expected)
+    return stride.bit_length() - 1
 
 
 def require_stride(
@@ -52,10 +48,6 @@ def require_stride(
         )
 
 
-# Initial kernels of a sub-pixel convolution, before their rows are repeated.
-KERNEL_INITS = ('kaiming', 'identity')
-
-
 @torch.no_grad()
 def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
     """Initialises a sub-pixel convolution as nearest-neighbour upsampling (ICNR), in place.
@@ -72,10 +64,11 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
     Raises:
         UserError: If `kernel_init` is neither.
     """
-    if kernel_init not in KERNEL_INITS:
-        raise UserError(f'kernel_init={kernel_init!r}', '', f'one of {", ".join(KERNEL_INITS)}')
+    if kernel_init not in ('kaiming', 'identity'):
+        raise UserError(f'kernel_init={kernel_init!r}', '', 'kaiming or identity')
     rows = weight.flatten(1) if weight.dim() == 4 else weight
     rows = rows.view(-1, *rows.shape[-2:])
+    # one decoder after the other, so that each draws its own kernel
     for row_block, bias_block in zip(rows, bias.view(-1, bias.shape[-1])):
         out_channels, in_channels = len(row_block) // 4, row_block.shape[1]
         kernel = torch.eye(out_channels, in_channels)
@@ -106,9 +99,8 @@ def level_channels(stride: int, num_classes: int, channels: int | None) -> list[
     if width < 1:
         raise UserError(f'channels={channels}', '', '1 or more, or None for num_classes')
     if not levels and width != num_classes:
-        raise UserError(
-            f'channels={channels}', '', 'None at stride=1, where a decoder is its projection alone'
-        )
+        expected = 'None at stride=1, where a decoder is its projection alone'
+        raise UserError(f'channels={channels}', '', expected)
     return [(width, width)] * (levels - 1) + [(width, num_classes)] * min(levels, 1)
 
 

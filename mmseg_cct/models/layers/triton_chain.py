@@ -6,6 +6,7 @@ to the gradients, so no prediction is ever written. The levels before it are bat
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -127,11 +128,11 @@ _tuned = triton.autotune(
 )(last_level)
 
 
+@dataclass
 class TritonChain:
     """The kernel with the squared error or, if `kl`, the divergence to the main prediction."""
 
-    def __init__(self, kl: bool) -> None:
-        self.kl = kl
+    kl: bool
 
     def losses(
         self,

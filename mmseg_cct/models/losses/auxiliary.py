@@ -5,17 +5,18 @@ main decoder's distribution at a pixel, `q` an auxiliary decoder's; every distan
 over the C classes.
 """
 
-from abc import abstractmethod
-
 import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.stacked_decoders import softmax
-from mmseg_cct.utils.ranges import at_least, finite, in_unit, one_of, optional, ranges
+from mmseg_cct.utils.ranges import at_least, finite, in_unit, optional, ranges
 
-from .pixel_term import NORMALIZERS, PixelTargets, PixelTerm
+from .pixel_term import Distance, PixelTargets, PixelTerm
+
+# Marks the pixels without a pseudo label; MMSeg pads label maps with it too.
+IGNORED = 255
 
 
 def mse_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
@@ -47,8 +48,6 @@ class ConsistencyLoss(nn.Module):
         loss_weight: ω_u; a `RampUpHook` raises it during training.
         confidence_threshold: β in [0, 1]; only pixels with max_c p > β count. None counts all
             that are not padding.
-        normalizer: What the sum over pixels is divided by: 'counted', the pixels that are confident
-            enough, or 'valid', all that are not padding, so L_u grows with the confident share.
         reference_classes: Number of classes that `loss_weight` was chosen for. An error weighs more
             in a mean over fewer classes, so L_u is scaled by C / reference_classes, at most 1. None
             never scales, as in the paper.
@@ -61,28 +60,19 @@ class ConsistencyLoss(nn.Module):
         True
     """
 
-    @ranges(
-        confidence_threshold=optional(in_unit),
-        normalizer=one_of(NORMALIZERS),
-        reference_classes=optional(at_least(1)),
-    )
+    distance: Distance  # at each pixel
+
+    @ranges(confidence_threshold=optional(in_unit), reference_classes=optional(at_least(1)))
     def __init__(
         self,
         loss_weight: float = 30.0,
         confidence_threshold: float | None = None,
-        normalizer: str = 'counted',
         reference_classes: int | None = None,
     ) -> None:
         super().__init__()
         self.loss_weight = loss_weight
         self.confidence_threshold = confidence_threshold
-        self.normalizer = normalizer
         self.reference_classes = reference_classes
-
-    @staticmethod
-    @abstractmethod
-    def distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
-        """Distance at each pixel; shapes as in `mse_distance`."""
 
     def forward(
         self, seg_logits: Tensor, probabilities: Tensor, valid: Tensor | None = None
@@ -120,7 +110,6 @@ class ConsistencyLoss(nn.Module):
             pixel_weight,
             targets.num_decoders * max((self.reference_classes or 0) / num_classes, 1),
             self.loss_weight,
-            counted=targets.valid_pixels if self.normalizer == 'valid' else None,
         )
 
 
@@ -157,16 +146,14 @@ class WeakCrossEntropy(nn.Module):
 
     Args:
         loss_weight: ω_w; a `RampUpHook` raises it during training.
-        ignore_index: Label of the pixels without a pseudo label.
 
     Raises:
         UserError: If the unlabelled images carry no pseudo labels when training starts.
     """
 
-    def __init__(self, loss_weight: float = 0.4, ignore_index: int = 255) -> None:
+    def __init__(self, loss_weight: float = 0.4) -> None:
         super().__init__()
         self.loss_weight = loss_weight
-        self.ignore_index = ignore_index
 
     def term(self, targets: PixelTargets) -> PixelTerm:
         """States L_w of one iteration, without ω_w, as a sum over decoders and pixels."""
@@ -176,7 +163,7 @@ class WeakCrossEntropy(nn.Module):
                 'the unlabelled samples carry no `pseudo_sem_seg`',
                 'pseudo labels, or loss_weak=None',
             )
-        valid = targets.labels != self.ignore_index
+        valid = targets.labels != IGNORED
         return targets.term(
             label_cross_entropy,
             valid.to(targets.valid_pixels) * targets.valid_pixels,

@@ -67,14 +67,23 @@ class ChunkStep:
         each term Σ_pixel pixel_weight · distance by decoder, `(K,)`; and, if it is to be counted,
         how many decoders agree with the target, `(R, Q)`.
         """
-        probabilities = _at_least_float32(main_logits).softmax(0)
+        # distances take at least float32; the products may be in 16 bits
+        wide = torch.promote_types(main_logits.dtype, torch.float32)
+        probabilities = main_logits.softmax(0, dtype=wide)
         chain = Chain(weights, biases, self.final_activation)
         outputs = decode_levels(projected, chain)
-        predicted = _at_least_float32(as_seg_logits(outputs[-1], chain))
+        predicted = as_seg_logits(outputs[-1], chain)
+        predicted = predicted.to(torch.promote_types(predicted.dtype, torch.float32))
 
         agreeing = None
         if self.count_agreement:
-            agreeing = agreement(predicted, probabilities).sum(0)
+            # the logit of the main class is compared with the maximum, which a compiled chunk
+            # computes for its softmax anyway: an argmax of all logits needs a loop of its own
+            # (on a CPU `max` finds the main class five times as fast as `argmax`)
+            main_class = probabilities.max(0, keepdim=True).indices
+            at_main_class = predicted.gather(1, main_class.expand(len(predicted), 1, -1, -1))
+            agrees = at_main_class.squeeze(1) == predicted.amax(1)
+            agreeing = agrees.to(predicted.dtype).sum(0)
 
         def total(seg_logits: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
             values = []
@@ -114,25 +123,6 @@ def kernel_step(
     return gradients, tuple(values[slot].float() for slot in slots), counted
 
 
-def agreement(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
-    """1 where the auxiliary prediction is the main decoder's class, else 0; without gradient.
-
-    Logits `(K, C, R, Q)` and the main decoder's probabilities `(C, R, Q)` give `(K, R, Q)`.
-
-    Compares the maximum, which a compiled chunk computes for its softmax anyway, with the logit of
-    the main class: an argmax over all auxiliary logits would need a loop of its own. On a CPU `max`
-    finds the main class five times as fast as `argmax` does along this axis.
-    """
-    seg_logits = seg_logits.detach()
-    main_class = probabilities.max(0, keepdim=True).indices.expand(len(seg_logits), 1, -1, -1)
-    at_main_class = seg_logits.gather(1, main_class)
-    return (at_main_class.squeeze(1) == seg_logits.amax(1)).to(seg_logits.dtype)
-
-
-def _at_least_float32(seg_logits: Tensor) -> Tensor:
-    return seg_logits.float() if seg_logits.dtype in (torch.float16, torch.bfloat16) else seg_logits
-
-
 def choose_way(
     step: ChunkStep,
     projected: Tensor,
@@ -147,25 +137,25 @@ def choose_way(
     `cut` cuts the targets into chunks of so many positions. Returns what runs on a chunk, and the
     decoders and positions of a chunk.
     """
-    kernel: Any = None
-    if _knows((mse_distance, label_cross_entropy), terms):
-        kernel = native_chain(projected, chain, chunking)
-    if kernel is not None:
+    knows_mse, knows_kl = (
+        _knows((distance, label_cross_entropy), terms) for distance in (mse_distance, kl_distance)
+    )
+    native = native_chain(projected, chain, chunking) if knows_mse else None
+    if native is not None:
         values_per_position = stride**2 * chain.weights[-1].shape[1] // 4
-        size = chunking.native_size(projected, values_per_position, kernel.tile)
-        return partial(kernel_step, step, kernel), len(projected), size
+        size = chunking.native_size(projected, values_per_position, native.tile)
+        return partial(kernel_step, step, native), len(projected), size
 
+    # L_pw compares decoders, so a chunk has to have all of them
     divisible = all(term.decoders is None for term in terms)
     together, size = chunking.shape(projected, chain.values_per_position, divisible)
     run = chunking.prepare(step, projected.device)
-    if not _triton_fits(projected, chain, chunking):
+    if not (knows_mse or knows_kl) or not _triton_fits(projected, chain, chunking):
         return run, together, size
-    for kl, distance in enumerate((mse_distance, kl_distance)):
-        if _knows((distance, label_cross_entropy), terms):
-            fast = partial(_triton_step, step, bool(kl))
-            break
-    else:
-        return run, together, size
+
+    from mmseg_cct.models.layers.triton_chain import TritonChain  # there may be no triton
+
+    fast = partial(kernel_step, step, TritonChain(kl=not knows_mse))
 
     def chunk(positions: int) -> tuple:
         part = projected.detach()[:together, :, :positions]
@@ -199,9 +189,3 @@ def _triton_fits(projected: Tensor, chain: Chain, chunking: Chunking) -> bool:
     # TensorFloat-32 begins with compute capability 8.0
     capable = torch.cuda.get_device_capability(projected.device) >= (8, 0)
     return capable and max(rows // 4, width) <= TRITON_CHANNELS
-
-
-def _triton_step(step: ChunkStep, kl: bool, *chunk: Any) -> tuple:
-    from mmseg_cct.models.layers.triton_chain import TritonChain  # there may be no triton
-
-    return kernel_step(step, TritonChain(kl), *chunk)

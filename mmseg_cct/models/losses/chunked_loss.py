@@ -31,7 +31,7 @@ class _ChunkPlan(NamedTuple):
 
     step: Callable  # a `ChunkStep`, compiled or not, or a kernel's
     targets: Iterable[tuple[Tensor, list[TermTensors]]]  # main logits (C, R, Q), terms; by chunk
-    scale: Tensor  # of the loss, taken out of the terms' factors: see `_common_scale`
+    scale: Tensor  # of the loss, taken out of the terms' factors
     num_decoders: int  # of a step, a divisor of K
     num_positions: int  # p, those of a step
 
@@ -57,6 +57,7 @@ class _LossFromChunks(torch.autograd.Function):
         sums: list = [None] * len(groups)
         agreeing = []
         size = plan.num_positions
+        # the type of the projected features is the compute type, in autocast too
         with torch.autocast(projected.device.type, enabled=False):
             for chunk, (main_logits, terms) in zip(projected.split(size, -1), plan.targets):
                 valid = chunk.shape[-1]  # the rest of the last chunk has pixel weight 0
@@ -122,7 +123,15 @@ def chunked_loss(
     `count_agreement`, the share of the K decoders that choose the target's class, `(s², P)` in
     sub-pixel layout.
     """
-    scale = _common_scale(terms)
+    # A factor taken out of the loss so that float16 can hold the chunks' gradients; it follows the
+    # largest ω · scale. Terms of few pixels, or none, may have larger gradients and count less:
+    # they must not push those of the others below what float16 can hold.
+    factors = [
+        term.loss_weight * term.scale * (term.pixel_weight.sum() / FLOAT16_SUMMANDS).clamp(max=1)
+        for term in terms
+    ]
+    scale = torch.stack(factors).max() / FLOAT16_GRADIENT
+    scale = scale.where(scale > 0, 1)  # all ω may be 0, or no pixel count
     step = ChunkStep(tuple(t.distance for t in terms), chain.final_activation, count_agreement)
     cut = partial(_cut_targets, targets, terms, scale)
     run, together, size = choose_way(step, projected, chain, terms, chunking, targets.stride, cut)
@@ -130,20 +139,6 @@ def chunked_loss(
     loss, agreeing, *sums = _LossFromChunks.apply(plan, projected, *chain.weights, *chain.biases)
     values = [value * term.scale.to(value) for value, term in zip(sums, terms)]
     return loss, values, None if agreeing is None else agreeing / len(projected)
-
-
-def _common_scale(terms: Sequence[PixelTerm]) -> Tensor:
-    """Computes a factor to take out of the loss so that float16 can hold the chunks' gradients.
-
-    It follows the largest ω · scale. Terms of few pixels, or none, may have larger gradients and
-    count less here: they must not push those of the others below what float16 can hold.
-    """
-    factors = [
-        term.loss_weight * term.scale * (term.pixel_weight.sum() / FLOAT16_SUMMANDS).clamp(max=1)
-        for term in terms
-    ]
-    scale = torch.stack(factors).max() / FLOAT16_GRADIENT
-    return scale.where(scale > 0, 1)  # all ω may be 0, or no pixel count
 
 
 def _cut_targets(

@@ -15,29 +15,20 @@ from torch import Tensor
 # pixel, (K, R, Q)
 Distance = Callable[[Tensor, Tensor], Tensor]
 
-# What the sum over pixels is divided by: all real pixels, or the weight of those that count.
-NORMALIZERS = ('valid', 'counted')
-
 
 @dataclass
 class PixelTargets:
     """Main prediction and labels that the auxiliary predictions of an iteration are compared with.
 
-    Attributes:
-        seg_logits: `(N, C, H, W)` of the main decoder, detached.
-        labels: `(N, 1, H, W)` pseudo labels, or None.
-        num_decoders: K.
-        stride: s; a feature position has s×s pixels.
-        positions: `(S,)` indices into h·w of the positions that count; None for all.
-        valid: `(N, 1, H, W)` bool, False at padding, which no term counts; None for all pixels.
+    `positions` are the feature positions that count. No term counts the padding.
     """
 
-    seg_logits: Tensor
-    labels: Tensor | None
-    num_decoders: int
-    stride: int
-    positions: Tensor | None = None
-    valid: Tensor | None = None
+    seg_logits: Tensor  # (N, C, H, W) of the main decoder, detached
+    labels: Tensor | None  # (N, 1, H, W) pseudo labels, or None
+    num_decoders: int  # K
+    stride: int  # s; a feature position has s×s pixels
+    positions: Tensor | None = None  # (S,) indices into h·w; None for all
+    valid: Tensor | None = None  # (N, 1, H, W) bool, False at padding; None for all pixels
 
     @property
     def valid_pixels(self) -> Tensor:
@@ -55,20 +46,17 @@ class PixelTargets:
         loss_weight: float,
         labels: Tensor | None = None,
         decoders: Tensor | None = None,
-        counted: Tensor | None = None,
     ) -> 'PixelTerm':
         """States a mean over the pixels that count, estimated at the chosen positions.
 
-        The sum is divided by the number of counting pixels of the whole map times the share of
-        chosen positions, which makes the estimate unbiased.
-
-        Arguments are the attributes of `PixelTerm` and two for the divisor: `values_per_pixel` is
-        K, or 1 if the distance reduces the decoders; `counted` `(N, 1, H, W)` are the pixels to
-        count, by default those of `pixel_weight`.
+        Arguments are the attributes of `PixelTerm`, and `values_per_pixel`: K, or 1 if the distance
+        reduces the decoders.
         """
-        counted = pixel_weight if counted is None else counted
-        count = counted.sum(dtype=torch.float64).clamp(min=1)
+        # in float64: float32 cannot count beyond 2²⁴ pixels
+        count = pixel_weight.sum(dtype=torch.float64).clamp(min=1)
         if self.positions is not None:
+            # The pixels of the whole map times the share of positions make the estimate unbiased;
+            # a mean over the counted pixels of the subset is too low where none of them counts.
             num_positions = pixel_weight[0].numel() // self.stride**2
             count = count * (len(self.positions) / num_positions)
         scale = 1 / (count * values_per_pixel)
@@ -77,20 +65,11 @@ class PixelTargets:
 
 @dataclass
 class PixelTerm:
-    """Loss of the form scale · Σ_k Σ_pixel pixel_weight · distance(seg_logits, target).
-
-    Attributes:
-        distance: Pure function of seg_logits and target.
-        labels: `(N, 1, H, W)`, the target; None for the main decoder's probabilities.
-        pixel_weight: `(N, 1, H, W)` in [0, 1]; 0 leaves a pixel out.
-        scale: 0-dimensional factor that makes the sum a mean.
-        loss_weight: ω, the factor of the term in the total loss.
-        decoders: `(k,)` indices of the decoders the term looks at; None for all.
-    """
+    """Loss of the form scale · Σ_k Σ_pixel pixel_weight · distance(seg_logits, target)."""
 
     distance: Distance
-    labels: Tensor | None
-    pixel_weight: Tensor
-    scale: Tensor
-    loss_weight: float
-    decoders: Tensor | None
+    labels: Tensor | None  # (N, 1, H, W), the target; None for the main decoder's probabilities
+    pixel_weight: Tensor  # (N, 1, H, W) in [0, 1]; 0 leaves a pixel out
+    scale: Tensor  # 0-dimensional, makes the sum a mean
+    loss_weight: float  # ω, the factor of the term in the total loss
+    decoders: Tensor | None  # (k,) indices of those that the term looks at; None for all

@@ -1,7 +1,6 @@
 """Losses over the labelled pixels: cross-entropy, Lovász-softmax, and ab-CE, Eq. 4 of the paper."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,11 +11,6 @@ from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.transfer import to_device
-
-
-def _on_device(class_weight: Sequence[float], like: Tensor) -> Tensor:
-    """Class weights `(C,)` of the type of the logits, for which the host does not wait."""
-    return to_device(torch.tensor(class_weight, dtype=like.dtype), like.device)
 
 
 @MODELS.register_module()
@@ -56,7 +50,8 @@ class MeanCrossEntropy(CrossEntropyLoss):
             if self.class_weight is None:
                 avg_factor = labeled.sum()
             else:
-                class_weight = _on_device(self.class_weight, cls_score)
+                class_weight = torch.tensor(self.class_weight, dtype=cls_score.dtype)
+                class_weight = to_device(class_weight, cls_score.device)
                 avg_factor = (class_weight[label.where(labeled, 0)] * labeled).sum()
         return super().forward(
             cls_score, label, weight, avg_factor, reduction_override, ignore_index, **kwargs
@@ -88,40 +83,11 @@ class BatchLovasz(LovaszLoss):
         return super().forward(cls_score, label, **kwargs).sum()
 
 
-def hard_pixels(
-    cross_entropy: Tensor, label: Tensor, threshold: float, ignore_index: int = 255
-) -> Tensor:
-    """Finds labelled pixels whose true class has a probability below η: -log p > -log η.
-
-    `(N, H, W)` bool, from the unweighted cross-entropy and the label of that shape.
-    """
-    easiest = -math.log(threshold) if threshold > 0 else math.inf
-    return (label != ignore_index) & (cross_entropy > easiest)
-
-
-def bootstrapped_cross_entropy(
-    seg_logits: Tensor,
-    label: Tensor,
-    threshold: float,
-    ignore_index: int = 255,
-    class_weight: Tensor | None = None,
-) -> Tensor:
-    """Mean cross-entropy over the hard pixels, Eq. 4; 0-dimensional, 0 if no pixel counts.
-
-    A pixel counts if its true class has a probability below η, the `threshold`. Logits are
-    `(N, C, H, W)`, the label `(N, H, W)` and the class weight `(C,)`, None for equal weights.
-    """
-    # hard or not is a matter of probability: class weights come afterwards
-    loss = F.cross_entropy(seg_logits, label, ignore_index=ignore_index, reduction='none')
-    hard = hard_pixels(loss.detach(), label, threshold, ignore_index)
-    if class_weight is not None:
-        loss = loss * class_weight[label.masked_fill(~hard, 0)]
-    return (loss * hard).sum() / hard.sum().clamp(min=1)
-
-
 @MODELS.register_module()
 class BootstrappedCrossEntropy(nn.Module):
-    """ab-CE as a `loss_decode`, whose η may rise from 1/C to `threshold` during the training::
+    """ab-CE, Eq. 4: the mean cross-entropy over the pixels whose true class has p < η.
+
+    η may rise from 1/C to `threshold` during the training::
 
         loss_decode=[dict(type='BootstrappedCrossEntropy')]
         dict(
@@ -135,7 +101,6 @@ class BootstrappedCrossEntropy(nn.Module):
         threshold: η at the end, in [0, 1]; a value above 1 gives plain cross-entropy.
         loss_weight: Factor of the loss.
         class_weight: One weight per class; None for equal weights.
-        loss_name: Key in the loss dict; it has to contain "loss".
         progress: How far η is on its way from 1/C to `threshold`, in [0, 1]; a `RampUpHook` raises
             it.
 
@@ -143,25 +108,20 @@ class BootstrappedCrossEntropy(nn.Module):
         UserError: If the head has a sampler, which picks hard pixels too.
     """
 
+    loss_name = 'loss_abce'  # key in the loss dict
+
     def __init__(
         self,
         threshold: float = 0.9,
         loss_weight: float = 1.0,
         class_weight: list[float] | None = None,
-        loss_name: str = 'loss_abce',
         progress: float = 1.0,
     ) -> None:
         super().__init__()
         self.threshold = threshold
         self.loss_weight = loss_weight
         self.class_weight = class_weight
-        self.loss_name = loss_name
         self.progress = progress
-
-    def current_threshold(self, num_classes: int) -> float:
-        """η of this iteration: 1/C with `progress` 0, `threshold` with 1."""
-        chance = 1 / num_classes
-        return chance + (self.threshold - chance) * self.progress
 
     def forward(
         self,
@@ -170,23 +130,34 @@ class BootstrappedCrossEntropy(nn.Module):
         weight: Tensor | None = None,
         ignore_index: int = 255,
     ) -> Tensor:
-        """Computes the weighted loss; see `bootstrapped_cross_entropy`."""
+        """Computes the weighted loss, 0-dimensional, 0 if no pixel counts.
+
+        Logits are `(N, C, H, W)`, the label `(N, H, W)`.
+        """
         if weight is not None:
             found = 'picks hard pixels, as BootstrappedCrossEntropy does'
             raise UserError('model.decode_head.sampler', found, 'None')
-        given = self.class_weight
-        class_weight = None if given is None else _on_device(given, cls_score)
-        threshold = self.current_threshold(cls_score.shape[1])
-        return self.loss_weight * bootstrapped_cross_entropy(
-            cls_score, label, threshold, ignore_index, class_weight
-        )
+        loss = F.cross_entropy(cls_score, label, ignore_index=ignore_index, reduction='none')
+        # hard or not is a matter of probability: class weights come afterwards
+        hard = self._is_hard(loss.detach(), cls_score.shape[1]) & (label != ignore_index)
+        if self.class_weight is not None:
+            class_weight = torch.tensor(self.class_weight, dtype=cls_score.dtype)
+            loss = loss * to_device(class_weight, loss.device)[label.masked_fill(~hard, 0)]
+        return self.loss_weight * ((loss * hard).sum() / hard.sum().clamp(min=1))
 
+    @torch.no_grad()
     def share_of_hard_pixels(
         self, cls_score: Tensor, label: Tensor, ignore_index: int = 255
     ) -> Tensor:
         """Share of the labelled pixels that the loss counts, in [0, 1]: a figure for the log."""
-        with torch.no_grad():
-            loss = F.cross_entropy(cls_score, label, ignore_index=ignore_index, reduction='none')
-        threshold = self.current_threshold(cls_score.shape[1])
-        hard = hard_pixels(loss, label, threshold, ignore_index)
-        return hard.sum() / (label != ignore_index).sum().clamp(min=1)
+        loss = F.cross_entropy(cls_score, label, ignore_index=ignore_index, reduction='none')
+        labeled = label != ignore_index
+        hard = self._is_hard(loss, cls_score.shape[1]) & labeled
+        return hard.sum() / labeled.sum().clamp(min=1)
+
+    def _is_hard(self, cross_entropy: Tensor, num_classes: int) -> Tensor:
+        """Whether the true class of each pixel has a probability below η: -log p > -log η."""
+        chance = 1 / num_classes
+        threshold = chance + (self.threshold - chance) * self.progress
+        easiest = -math.log(threshold) if threshold > 0 else math.inf
+        return cross_entropy > easiest

@@ -1,18 +1,7 @@
 import pytest
 import torch
 
-from mmseg_cct.models.layers.channel_dropout import ComplementaryDropout, complementary_masks
-
-
-def test_masks_are_complementary_and_kept_pairs_untouched():
-    torch.manual_seed(0)
-    first, second = complementary_masks(6, 400, torch.tensor([1, 4]))
-    for i in range(6):
-        expected = {1.0} if i in (1, 4) else {0.0, 2.0}
-        assert set(first[i].tolist()) == expected
-    assert torch.equal(first + second, torch.full((6, 400), 2.0))
-    dropped = first[[0, 2, 3, 5]] == 0
-    assert 0.45 < dropped.float().mean() < 0.55
+from mmseg_cct.models.layers.channel_dropout import ComplementaryDropout
 
 
 @pytest.mark.parametrize(('keep_ratio', 'kept'), [(0.0, 0), (0.5, 2), (1.0, 5)])
@@ -22,7 +11,7 @@ def test_it_masks_whole_channels_of_both_views(keep_ratio, kept):
     first, second = ComplementaryDropout(keep_ratio)(ones, ones)
     untouched = []
     for a, b in zip(first, second):
-        assert torch.equal(a + b, torch.full_like(a, 2))
+        assert torch.equal(a + b, torch.full_like(a, 2)) and set(a.unique().tolist()) <= {0, 1, 2}
         assert torch.equal(a, a[..., :1, :1].expand_as(a))
         untouched.append((a == 1).flatten(1).all(1))
     assert torch.equal(*untouched)  # the same pairs at every map

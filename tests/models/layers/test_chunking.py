@@ -1,8 +1,8 @@
+import itertools
 import sys
 
 import pytest
 import torch
-from banks import run_compiling
 
 from mmseg_cct.models.layers import chunking
 from mmseg_cct.models.layers.chunking import Chunking, split_positions
@@ -10,9 +10,7 @@ from mmseg_cct.models.layers.chunking import Chunking, split_positions
 CPU = torch.device('cpu')
 
 
-@pytest.mark.parametrize(
-    ('num_positions', 'size', 'chunks'), [(12, 4, 3), (13, 4, 4), (3, 8, 1), (5, 1, 5), (8, 8, 1)]
-)
+@pytest.mark.parametrize(('num_positions', 'size', 'chunks'), [(13, 4, 4), (3, 8, 1), (5, 1, 5)])
 def test_split_keeps_the_order_and_fills_up_with_zeros(num_positions, size, chunks):
     maps = torch.rand(2, 3, num_positions)
     split = split_positions(maps, size)
@@ -27,74 +25,55 @@ def projected(decoders, classes, num_positions=10**6):
     return torch.empty(1).expand(decoders, classes, num_positions)
 
 
-@pytest.mark.parametrize(('num_positions', 'size'), [(1, 1), (10, 16), (16, 16), (17, 32)])
-def test_a_single_chunk_is_no_larger_than_its_positions_need(num_positions, size):
+def test_a_single_chunk_is_no_larger_than_its_positions_need():
     chunks = Chunking(memory_budget=512 * 2**20)
-    assert chunks.shape(projected(4, 2, num_positions), 2 * 8**2) == (4, size)
+    for num_positions, size in ((1, 1), (16, 16), (17, 32)):
+        assert chunks.shape(projected(4, 2, num_positions), 2 * 8**2) == (4, size)
 
 
 @pytest.mark.parametrize(
-    ('decoders', 'classes', 'stride'),
-    [(30, 21, 8), (120, 21, 8), (2, 150, 8), (30, 2, 1), (30, 150, 8), (31, 150, 8), (30, 150, 32)],
+    ('decoders', 'classes', 'stride'), [(30, 21, 8), (2, 150, 8), (30, 2, 1), (31, 150, 32)]
 )
 @pytest.mark.parametrize('divisible', [False, True])
-@pytest.mark.parametrize('budget', [1, 10**6, 10**7])
-def test_the_shape_of_several_chunks_fills_the_budget(decoders, classes, stride, divisible, budget):
+def test_the_shape_of_several_chunks_fills_the_budget(decoders, classes, stride, divisible):
     logits = classes * stride**2
-    ((together, size),) = {
-        Chunking(budget).shape(projected(decoders, classes, num_positions), logits, divisible)
-        for num_positions in (10**5, 10**6)
-    }
-    assert size & (size - 1) == 0
-    assert decoders % together == 0
-    used = size * together * logits * 4
-    assert used <= budget < 2 * used or size == 1
-    if not divisible:
-        assert together == decoders
-    elif budget == 1:
-        assert together == 1
-    elif 1 < together < decoders:  # only to leave room for positions
-        assert size >= chunking.MIN_POSITIONS
+    for budget in (1, 10**6, 10**7):
+        ((together, size),) = {
+            Chunking(budget).shape(projected(decoders, classes, num_positions), logits, divisible)
+            for num_positions in (10**5, 10**6)
+        }
+        assert size & (size - 1) == 0
+        assert decoders % together == 0
+        used = size * together * logits * 4
+        assert used <= budget < 2 * used or size == 1
+        if not divisible:
+            assert together == decoders
+        elif budget == 1:
+            assert together == 1
+        elif 1 < together < decoders:  # only to leave room for positions
+            assert size >= chunking.MIN_POSITIONS
 
 
 def add_one(x):
     return x + 1
 
 
-def test_compiles_a_function_once(monkeypatch):
+def test_compiles_a_function_once_for_each_shape_and_type(monkeypatch):
     compiled = []
 
-    def compile_(function, **kwargs):
-        compiled.append(kwargs)
-        return lambda x: function(x)
+    def compile_(function, dynamic, fullgraph):
+        assert not dynamic
+        compiled.append(function)
+        return function
 
     monkeypatch.setattr(torch, 'compile', compile_)
     first = Chunking(compile=True).prepare(add_one, CPU)
-    assert Chunking(compile=True).prepare(add_one, CPU) is first
-    assert first is not add_one and first(torch.ones(1)) == 2
-    assert len(compiled) == 1 and compiled[0]['dynamic'] is False
-
-
-SHAPES = """
-import functools, torch
-import mmseg_cct.models
-from mmseg_cct.models.layers import chunking
-inductor, logged = torch.compile, []
-torch.compile = functools.partial(inductor, backend='eager')
-chunking.print_log = lambda message, **kwargs: logged.append(message)
-def double(x):
-    return 2 * x
-for prepare in (chunking._compiled_if_possible, chunking._compiled):
-    run = prepare(double)
-    for size in [*range(2, 14), *range(2, 14)]:
-        assert torch.equal(run(torch.ones(size)), 2 * torch.ones(size))
-print(torch._dynamo.utils.counters['stats']['unique_graphs'], len(logged))
-"""
-
-
-@pytest.mark.slow
-def test_twelve_shapes_are_compiled_once_each():
-    assert run_compiling(SHAPES) == ['12', '1']
+    assert Chunking(compile=True).prepare(add_one, CPU) is first and first is not add_one
+    for _ in range(2):
+        for x in (torch.ones(2), torch.ones(3), torch.ones(2).double()):
+            assert torch.equal(first(x), x + 1)
+    # torch compiles a code object at most eight times
+    assert len(compiled) == len({id(function.__code__) for function in compiled}) == 3
 
 
 def negate(x):
@@ -124,32 +103,29 @@ def test_runs_uncompiled_where_compiling_fails(monkeypatch, messages):
         assert torch.equal(run(torch.ones(length)), -torch.ones(length))
     assert attempts == [2, 3, 2, 4]  # a shape that failed is not tried again
     failures = [line for line in messages if 'failed' in line]
-    assert len(failures) == 1 and failures[0].endswith(': recompile limit')
+    assert len(failures) == 1 and '\n' not in failures[0]
     with pytest.raises(ValueError, match='a real error'):
         run(torch.ones(5))
     with pytest.raises(torch.cuda.OutOfMemoryError):  # no failure of the compiler
         run(torch.ones(6))
 
 
-@pytest.mark.parametrize('num_positions', [1, 31, 32, 1000, 3200, 100_000])
-@pytest.mark.parametrize('threads', [1, 4])
-def test_chunks_of_the_native_kernel_are_whole_tiles_with_little_padding(num_positions, threads):
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    size = Chunking(8 * 2**20).native_size(projected(30, 21, num_positions), 21 * 64, tile=32)
-    torch.set_num_threads(before)
-    assert size % 32 == 0
-    assert size * 21 * 64 * 4 <= 8 * 2**20 + 32 * 21 * 64 * 4
-    chunks = -(-num_positions // size)
-    assert chunks * (size - 32) < num_positions
-    # a thread has a tile at least, whatever the budget
-    least = Chunking(1).native_size(projected(30, 21, num_positions), 21 * 64, tile=32)
-    assert least <= 32 * threads
+def test_chunks_of_the_native_kernel_are_whole_tiles_with_little_padding(monkeypatch):
+    for threads, num_positions in itertools.product((1, 4), (1, 31, 32, 3200, 100_000)):
+        monkeypatch.setattr(torch, 'get_num_threads', lambda threads=threads: threads)
+        features = projected(30, 21, num_positions)
+        size = Chunking(8 * 2**20).native_size(features, 21 * 64, tile=32)
+        assert size % 32 == 0
+        assert size * 21 * 64 * 4 <= 8 * 2**20 + 32 * 21 * 64 * 4
+        chunks = -(-num_positions // size)
+        assert chunks * (size - 32) < num_positions
+        # a thread has a tile at least, whatever the budget
+        assert Chunking(1).native_size(features, 21 * 64, tile=32) <= 32 * threads
 
 
 def test_auto_compiles_on_a_gpu_with_triton_alone(messages, monkeypatch):
     chunking._log_once.cache_clear()
-    monkeypatch.setattr(chunking, '_compiled_if_possible', lambda function: 'compiled')
+    monkeypatch.setattr(chunking, '_compiled', lambda function, fall_back: 'compiled')
     for _ in range(2):
         assert Chunking(compile='auto').prepare(add_one, CPU) is add_one
     assert len(messages) == 1 and 'compile=True' in messages[0] and '\n' not in messages[0]

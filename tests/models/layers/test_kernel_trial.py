@@ -22,25 +22,20 @@ def way(milliseconds=0.0, factor=1.0):
     return run
 
 
-def fails(x):
-    raise RuntimeError('out of resource: shared memory\nand a long explanation')
-
-
 def fails_on_a_whole_chunk(x):
     if len(x) > 2:
-        raise torch.cuda.OutOfMemoryError('CUDA out of memory')
+        raise torch.cuda.OutOfMemoryError('CUDA out of memory\nand a long explanation')
     return way()(x)
 
 
 @pytest.mark.parametrize(
     ('kernel', 'current', 'won', 'told'),
     [
-        (way(), way(20), True, 'ms a chunk'),
-        (way(20), way(), False, 'ms a chunk'),
-        (way(factor=1.1), way(20), False, 'off by 0.1'),
-        (way(factor=torch.nan), way(20), False, 'off by nan'),
-        (fails, way(20), False, 'RuntimeError: out of resource'),
-        (fails_on_a_whole_chunk, way(20), False, 'OutOfMemoryError'),
+        (way(), way(5), True, 'ms a chunk'),
+        (way(5), way(), False, 'ms a chunk'),
+        (way(factor=1.1), way(5), False, 'off by 0.1'),
+        (way(factor=torch.nan), way(5), False, 'off by nan'),
+        (fails_on_a_whole_chunk, way(5), False, 'OutOfMemoryError'),
     ],
 )
 def test_a_kernel_replaces_what_runs_if_it_is_right_and_faster(
@@ -54,7 +49,7 @@ def test_a_kernel_replaces_what_runs_if_it_is_right_and_faster(
 def test_time_decides_nothing_where_runs_have_to_repeat(messages):
     torch.use_deterministic_algorithms(True)
     try:
-        assert wins_trial('key', way(20), way(), way(), lambda: (SMALL, LARGE))
+        assert wins_trial('key', way(5), way(), way(), lambda: (SMALL, LARGE))
         assert not wins_trial('other', way(factor=2), way(), way(), lambda: (SMALL, LARGE))
     finally:
         torch.use_deterministic_algorithms(False)

@@ -3,24 +3,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from mmseg_cct.models.layers.modes import (
-    eval_mode,
-    frozen_running_statistics,
-)
-
-
-def make_model():
-    return nn.Sequential(nn.Conv2d(2, 2, 1), nn.BatchNorm2d(2), nn.Dropout(0.5), nn.Dropout(0.5))
+from mmseg_cct.models.layers.modes import eval_mode, frozen_running_statistics
 
 
 def test_eval_mode_is_undone_module_by_module():
-    model = make_model()
-    model[3].eval()  # frozen
+    model = nn.Sequential(nn.Conv2d(2, 2, 1), nn.BatchNorm2d(2), nn.Dropout(0.5))
+    model[1].eval()  # frozen
     with pytest.raises(ZeroDivisionError), eval_mode(model.modules()):
         assert not any(module.training for module in model.modules())
         raise ZeroDivisionError
     assert model.training
-    assert [layer.training for layer in model] == [True, True, True, False]
+    assert [layer.training for layer in model] == [True, False, True]
 
 
 def test_frozen_statistics_normalise_by_the_batch_and_are_restored():

@@ -14,22 +14,18 @@ from mmseg_cct.models.layers.subpixel import (
     to_subpixel_layout,
 )
 
-STRIDES = [1, 2, 4, 8, 16]
 N, C, H, W = 2, 3, 3, 4
 
 
-@pytest.mark.parametrize(('stride', 'levels'), [(1, 0), (2, 1), (4, 2), (8, 3), (16, 4), (32, 5)])
-def test_num_levels_is_the_logarithm(stride, levels):
-    assert num_levels(stride) == levels
+def test_the_levels_are_the_logarithm_of_the_stride():
+    assert [num_levels(stride) for stride in (1, 2, 4, 8, 16, 32)] == [0, 1, 2, 3, 4, 5]
+    for stride in (6, 0, -2):
+        with pytest.raises(UserError) as error:
+            num_levels(stride)
+        assert error.value.problems[0].key == f'stride={stride}'
 
 
-@pytest.mark.parametrize('stride', [3, 6, 12, 0, -2])
-def test_rejects_a_stride_that_is_no_power_of_two(stride):
-    with pytest.raises(UserError, match=rf'stride={stride}: expected a power of two'):
-        num_levels(stride)
-
-
-@pytest.mark.parametrize('stride', STRIDES)
+@pytest.mark.parametrize('stride', [1, 2, 8])
 def test_layout_round_trip(stride):
     image = torch.arange(N * C * H * W * stride**2).view(N, C, H * stride, W * stride)
     layout = to_subpixel_layout(image, stride)
@@ -42,9 +38,7 @@ def test_layout_round_trip(stride):
 
 
 @pytest.mark.parametrize('kernel_init', ['kaiming', 'identity'])
-@pytest.mark.parametrize(
-    ('shape', 'bias_shape'), [((12, 3, 1, 1), (12,)), ((12, 3), (12,)), ((5, 12, 3), (5, 12))]
-)
+@pytest.mark.parametrize(('shape', 'bias_shape'), [((12, 3, 1, 1), (12,)), ((5, 12, 3), (5, 12))])
 def test_icnr_starts_as_nearest_neighbour_upsampling(shape, bias_shape, kernel_init):
     torch.manual_seed(0)
     weight, bias, scores = torch.zeros(shape), torch.ones(bias_shape), torch.randn(1, 3, 4, 5)
@@ -62,12 +56,9 @@ def test_icnr_starts_as_nearest_neighbour_upsampling(shape, bias_shape, kernel_i
         assert len(rows.unique(dim=0)) == len(rows)  # each decoder its own
 
 
-@pytest.mark.parametrize(
-    ('shape', 'bias_shape'), [((12, 500, 1, 1), (12,)), ((5, 12, 500), (5, 12))]
-)
-def test_where_the_identity_does_not_fit_a_random_kernel_keeps_the_variance(shape, bias_shape):
+def test_where_the_identity_does_not_fit_a_random_kernel_keeps_the_variance():
     torch.manual_seed(0)
-    weight, bias = torch.zeros(shape), torch.ones(bias_shape)
+    weight, bias = torch.zeros(5, 12, 500), torch.ones(5, 12)
     icnr_(weight, bias, 'identity')
     rows = weight.reshape(-1, 12, 500)
     assert (bias == 0).all()
@@ -78,24 +69,23 @@ def test_where_the_identity_does_not_fit_a_random_kernel_keeps_the_variance(shap
 
 
 def test_an_unknown_kernel_init_is_named():
-    with pytest.raises(UserError, match="kernel_init='eye': expected one of kaiming, identity"):
+    with pytest.raises(UserError) as error:
         icnr_(torch.zeros(12, 3), torch.zeros(12), 'eye')
+    assert error.value.problems[0].key == "kernel_init='eye'"
 
 
-@pytest.mark.parametrize('size', [1, 3, 8, 12, 24, 64])
-@pytest.mark.parametrize('some', [False, True])
+@pytest.mark.parametrize('positions', [None, [6, 1, 3]])
 @pytest.mark.parametrize('stride', [1, 4])
-def test_chunks_are_cuts_of_the_whole_layout(size, some, stride):
+def test_chunks_are_cuts_of_the_whole_layout(positions, stride):
     pixels = torch.randn(3, 2, 2 * stride, 4 * stride)
-    positions = torch.tensor([6, 1, 3]) if some else None
     whole = to_subpixel_layout(pixels, stride)
-    if some:
+    if positions is not None:
+        positions = torch.tensor(positions)
         whole = whole[..., positions]
-    expected = [part.flatten(-2) for part in split_positions(whole.flatten(-2), size)]
-    chunks = list(subpixel_chunks(pixels, stride, size, positions))
-    assert len(chunks) == len(expected)
-    for chunk, part in zip(chunks, expected):
-        assert torch.equal(chunk, part)
+    for size in (1, 3, 8, 12, 64):  # parts of a row, rows, an image, several, all
+        expected = [part.flatten(-2) for part in split_positions(whole.flatten(-2), size)]
+        chunks = list(subpixel_chunks(pixels, stride, size, positions))
+        assert len(chunks) == len(expected) and all(map(torch.equal, chunks, expected))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from mmseg_cct.models import BootstrappedCrossEntropy, MeanCrossEntropy
 from mmseg_cct.models.layers import cutmix
 from mmseg_cct.models.layers.channel_dropout import ComplementaryDropout
-from mmseg_cct.models.layers.transfer import to_device, to_host
+from mmseg_cct.models.layers.transfer import to_host
 
 CLASS_WEIGHT = [1.0, 2.0, 0.5]
 
@@ -55,16 +55,6 @@ def test_cuda_reports_no_wait(name):
         STEPS[name](logits, label)
     finally:
         torch.cuda.set_sync_debug_mode('default')
-
-
-def test_on_the_cpu_nothing_is_copied():
-    values = torch.rand(3)
-    assert to_device(values, torch.device('cpu')) is values
-
-
-def test_a_copy_to_the_host_is_waited_for_when_it_is_read():
-    values = torch.rand(3)
-    assert torch.equal(to_host(values)(), values)
 
 
 @pytest.mark.gpu

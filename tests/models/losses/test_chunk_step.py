@@ -18,8 +18,8 @@ WEAK = ALL_TERMS['loss_weak']
         (dict(loss_pairwise=ALL_TERMS['loss_pairwise']), False),
     ],
 )
-@pytest.mark.parametrize('won', [False, True])
-def test_the_triton_kernel_is_tried_where_it_has_the_losses(monkeypatch, settings, tried, won):
+def test_the_triton_kernel_is_tried_where_it_has_the_losses(monkeypatch, settings, tried):
+    pytest.importorskip('triton', reason='not on this platform')
     trials, steps = [], []
     expected = run_loss(make_bank(memory_budget=100_000, **settings))['loss']
 
@@ -29,22 +29,23 @@ def test_the_triton_kernel_is_tried_where_it_has_the_losses(monkeypatch, setting
         for way in (current, reference):
             assert way(*large)[0][0].shape == large[0].shape
         trials.append(hash(key))
-        return won
+        return len(trials) == 2
 
-    def triton_step(step, kl, *chunk):
-        steps.append((kl, chunk[0].shape[-1]))
+    def kernel_step(step, kernel, *chunk):
+        steps.append((kernel.kl, chunk[0].shape[-1]))
         return step(*chunk)
 
     monkeypatch.setattr(chunking, 'MIN_POSITIONS', 1)  # all decoders in a chunk
     monkeypatch.setattr(chunk_step, 'native_chain', lambda *_: None)
     monkeypatch.setattr(chunk_step, '_triton_fits', lambda *_: True)
-    monkeypatch.setattr(chunk_step, '_triton_step', triton_step)
+    monkeypatch.setattr(chunk_step, 'kernel_step', kernel_step)
     monkeypatch.setattr(chunk_step, 'wins_trial', wins)
     monkeypatch.setattr(chunk_step, 'TRIAL_POSITIONS', 2)
     bank = make_bank(memory_budget=100_000, compile='auto', **settings)
-    loss = run_loss(bank)['loss']
-    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
-    assert len(trials) == tried
+    for won in (False, True):
+        assert run_loss(bank)['loss'].item() == pytest.approx(expected.item(), rel=1e-5)
+        assert bool(steps) == (tried and won)
+    assert len(trials) == 2 * tried
     # without logits a chunk has room for more positions
     kl = settings.get('loss_consistency', MSE)['type'] == 'KLConsistency'
-    assert {*steps} == ({(kl, 16)} if tried and won else set())
+    assert {*steps} == ({(kl, 16)} if tried else set())

@@ -18,7 +18,6 @@ from banks import (
     W,
     assert_close_relative,
     assert_same_results,
-    each_width,
     gradients,
     loss_and_gradients,
     make_bank,
@@ -41,7 +40,6 @@ from mmseg_cct.models.layers import chunking
 KINDS = dict(
     MSEConsistency=consistency_mse, KLConsistency=consistency_kl, JSConsistency=consistency_js
 )
-each_kind = pytest.mark.parametrize('kind', KINDS)
 
 
 def plain_loss(bank, predictions, batch):
@@ -60,37 +58,20 @@ def plain_loss(bank, predictions, batch):
     return loss
 
 
+def consistency_of(kind, threshold=None):
+    return dict(type=f'{kind}Consistency', loss_weight=3.0, confidence_threshold=threshold)
+
+
 @pytest.mark.parametrize(
     'settings',
     [
-        *(
-            dict(perturbations={name: of_name}, channels=channels)
-            for name, of_name in PERTURBATIONS.items()
-            for channels in (None, 4, 9)
-        ),
-        *(
-            dict(stride=stride, channels=channels)
-            for stride, channels in ((1, None), (2, None), (2, 9), (4, None), (16, 9))
-        ),
-        *(
-            dict(
-                loss_consistency=dict(type=kind, loss_weight=3.0, confidence_threshold=threshold),
-                final_activation=final_activation,
-                channels=channels,
-            )
-            for kind in KINDS
-            for threshold in (None, 0.5)
-            for final_activation, channels in ((False, None), (True, None), (True, 9))
-        ),
         *(dict(ALL_TERMS, channels=channels) for channels in (None, 4, 9)),
-        dict(dtype=torch.float64),  # the main prediction is kept in float32
+        dict(stride=1),
+        dict(stride=4, channels=9, final_activation=True, loss_consistency=consistency_of('KL')),
+        # the main prediction is kept in float32
         *(
-            dict(
-                loss_consistency=dict(type=kind, loss_weight=3.0, confidence_threshold=0.55),
-                dtype=torch.float64,
-                **ALL_TERMS,
-            )
-            for kind in KINDS
+            dict(ALL_TERMS, loss_consistency=consistency_of(kind, 0.55), dtype=torch.float64)
+            for kind in ('MSE', 'KL', 'JS')
         ),
     ],
     ids=str,
@@ -134,13 +115,11 @@ WITHOUT_NOISE = {n: c for n, c in PERTURBATIONS.items() if n != 'feature_noise'}
 @pytest.mark.parametrize(
     ('settings', 'features'),
     [
-        *((dict(loss_consistency=dict(type=kind), **ALL_TERMS), torch.float32) for kind in KINDS),
+        (dict(loss_consistency=dict(type='JSConsistency'), **ALL_TERMS), torch.float32),
         (dict(perturbations=WITHOUT_NOISE), torch.bfloat16),  # as a neck hands them over
-        *(
-            pytest.param(
-                dict(perturbations=WITHOUT_NOISE, compile='auto'), features, marks=needs_compiler
-            )
-            for features in (torch.float32, torch.bfloat16)
+        pytest.param(
+            *(dict(perturbations=WITHOUT_NOISE, compile='auto'), torch.bfloat16),
+            marks=needs_compiler,
         ),
     ],
 )
@@ -157,18 +136,16 @@ def test_bfloat16_autocast_gives_nearly_the_same(settings, features):
 
 
 @pytest.mark.parametrize(
-    ('num_classes', 'loss_weight', 'threshold'),
-    [(2, 30.0, None), (7, 30.0, None), (2, 0.01, None), (2, 30.0, 1.0)],
-    ids=['2 classes', '7 classes', 'start of a ramp', 'no confident pixel'],
+    ('loss_weight', 'threshold'),
+    [(30.0, None), (0.01, None), (30.0, 1.0)],
+    ids=['full weight', 'start of a ramp', 'no confident pixel'],
 )
-def test_float16_holds_the_gradients_of_a_whole_batch_in_one_chunk(
-    num_classes, loss_weight, threshold
-):
+def test_float16_holds_the_gradients_of_a_whole_batch_in_one_chunk(loss_weight, threshold):
     """The sums over 400 000 pixels are formed before a loss scaler could see them."""
     bank = PerturbedDecoderBank(
         8,
-        num_classes,
-        dict(dropout=dict(type='SpatialDropout', num_decoders=4)),
+        2,
+        dict(dropout=dict(type='SpatialDropout', num_decoders=2)),
         dict(MSE, loss_weight=loss_weight, confidence_threshold=threshold),
         loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4 if threshold else 0.0),
         compile=False,
@@ -176,11 +153,11 @@ def test_float16_holds_the_gradients_of_a_whole_batch_in_one_chunk(
     )
     torch.manual_seed(1)
     z = torch.randn(4, 8, 40, 40).relu()
-    coarse = 2 * torch.randn(4, num_classes, 10, 10)
+    coarse = 2 * torch.randn(4, 2, 10, 10)
     seg_logits = torch.nn.functional.interpolate(coarse, (320, 320), mode='bilinear')
     samples = [SegDataSample(metainfo=dict(classes=CLASSES[:2])) for _ in z]
     for sample in samples:
-        sample.pseudo_sem_seg = PixelData(data=torch.randint(0, num_classes, (1, 320, 320)))
+        sample.pseudo_sem_seg = PixelData(data=torch.randint(0, 2, (1, 320, 320)))
 
     def scaled_gradients():
         loss = run_loss(bank, (z, seg_logits, samples))['loss']
@@ -193,10 +170,9 @@ def test_float16_holds_the_gradients_of_a_whole_batch_in_one_chunk(
         assert_close_relative(a, e, 3e-3)
 
 
-@each_kind
 @pytest.mark.parametrize('threshold', [None, 0.5])
-def test_terms_are_logged_unweighted_and_by_perturbation_without_gradient(kind, threshold):
-    consistency = dict(type=kind, loss_weight=3.0, confidence_threshold=threshold)
+def test_terms_are_logged_unweighted_and_by_perturbation_without_gradient(threshold):
+    consistency = consistency_of('MSE', threshold)
     bank = make_bank(loss_consistency=consistency, **ALL_TERMS)
     _, seg_logits, samples = batch = make_batch()
     seg_logits.requires_grad_()
@@ -217,18 +193,15 @@ def test_terms_are_logged_unweighted_and_by_perturbation_without_gradient(kind, 
     for name, perturbation in bank.perturbations.items():
         own = predictions[first : first + perturbation.num_decoders]
         first += perturbation.num_decoders
-        expected = KINDS[kind](own, p, mask).item()
+        expected = consistency_mse(own, p, mask).item()
         assert losses[f'{name}.consistency'].item() == pytest.approx(expected, rel=1e-5)
     assert losses.get('pixels_consistency', 1) == mask.float().mean()
     labeled = torch.stack([sample.pseudo_sem_seg.data != 255 for sample in samples])
     assert losses['pixels_weak_ce'] == labeled.float().mean()
 
 
-@pytest.mark.parametrize('fraction', [1.0, 0.5])
-def test_what_is_logged_changes_no_loss_and_no_gradient(fraction):
-    banks = [
-        make_bank(log_terms=log, position_fraction=fraction, **ALL_TERMS) for log in (False, True)
-    ]
+def test_what_is_logged_changes_no_loss_and_no_gradient():
+    banks = [make_bank(log_terms=log, position_fraction=0.5, **ALL_TERMS) for log in (False, True)]
     (loss, grads), (logging_loss, logging_grads) = map(loss_and_gradients, banks)
     assert loss == logging_loss and all(map(torch.equal, grads, logging_grads))
     assert run_loss(banks[0]).keys() == {'loss', 'consistency', 'weak_ce', 'pairwise'}
@@ -247,11 +220,9 @@ def test_a_term_of_weight_0_adds_nothing(weights):
     assert all((g.abs().max() > 0) == (weights[1] > 0) for g in grads)
 
 
-@pytest.mark.parametrize(
-    ('memory_budget', 'chunk_size'), [(1, 1), (100_000, 4), (500_000, 32), (1_000_000, 64)]
-)
+@pytest.mark.parametrize(('memory_budget', 'chunk_size'), [(100_000, 4), (1_000_000, 64)])
 def test_results_do_not_depend_on_the_memory_budget(memory_budget, chunk_size):
-    # of 48 positions, so the last two sizes leave a chunk that is filled up
+    # of 48 positions, so the last size leaves a chunk that is filled up
     bank = make_bank(memory_budget=memory_budget, **ALL_TERMS)
     # L_pw compares decoders, so a chunk has all of them
     projected = bank.proj[..., :1].expand(-1, -1, N * H * W)
@@ -275,24 +246,9 @@ def test_two_losses_in_one_backward_pass_add_up():
         torch.testing.assert_close(actual, a + 0.5 * b)
 
 
-def test_works_behind_a_checkpointed_backbone():
-    bank = make_bank()
-    x, *rest = make_batch()
-    conv = torch.nn.Conv2d(D, D, 1)
-
-    def run(checkpointed):
-        again = torch.utils.checkpoint.checkpoint
-        z = again(conv, x, use_reentrant=False) if checkpointed else conv(x)
-        return gradients(run_loss(bank, (z, *rest))['loss'], x, [bank, conv])
-
-    for actual, expected in zip(run(True), run(False)):
-        assert_close_relative(actual, expected, 1e-6)
-
-
-@pytest.mark.parametrize('retain_graph', [False, True])
-def test_a_second_backward_pass_is_an_error(retain_graph):
+def test_a_second_backward_pass_is_an_error():
     loss = run_loss(make_bank())['loss']
-    loss.backward(retain_graph=retain_graph)
+    loss.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match=r'backward\(\) was called a second time on the loss of'):
         loss.backward()
 
@@ -302,60 +258,45 @@ def test_differentiating_twice_is_an_error():
         run_loss(make_bank())['loss'].backward(create_graph=True)
 
 
-def test_position_fraction_gives_an_unbiased_estimate():
-    pairwise = ALL_TERMS['loss_pairwise']
-    full, part = (
-        make_bank(OBJECT_MASKING, position_fraction=fraction, loss_pairwise=pairwise)
-        for fraction in (1.0, 0.25)
+def test_the_mean_over_all_parts_of_the_positions_is_the_whole(monkeypatch):
+    """So a part is an unbiased estimate, also where few pixels count: some parts have none."""
+    settings = dict(
+        perturbations={n: PERTURBATIONS[n] for n in ('object_masking', 'context_masking')},
+        loss_consistency=dict(MSE, confidence_threshold=0.8),
+        loss_weak=ALL_TERMS['loss_weak'],
     )
-    expected, expected_gradients = loss_and_gradients(full)
-    batch = make_batch()
-    losses, z_gradients = [], []
-    for seed in range(200):
-        loss, grads = loss_and_gradients(part, batch, seed)
-        losses.append(loss)
-        z_gradients.append(grads[0])
-        touched = (grads[0].abs().sum((0, 1)) > 0).sum()
-        assert touched <= H * W / 4  # the same positions in every image
-    losses = torch.stack(losses)
-    assert len(losses.unique()) > 150  # drawn anew
-    assert abs(losses.mean() - expected) < 4 * losses.std() / len(losses) ** 0.5
-    assert losses.mean() == pytest.approx(expected.item(), rel=0.05)
-    mean = torch.stack(z_gradients).mean(0)
-    assert (mean - expected_gradients[0]).norm() < 0.25 * expected_gradients[0].norm()
-
-
-def test_position_fraction_is_unbiased_where_few_pixels_count():
-    # a mean over the counted pixels of the subset would not be: it is too low where none counts
-    loss = dict(type='MSEConsistency', loss_weight=1.0, confidence_threshold=0.8)
-    full, part = (
-        make_bank(OBJECT_MASKING, loss, loss_weak=ALL_TERMS['loss_weak'], position_fraction=f)
-        for f in (1.0, 0.1)
-    )
-    z, seg_logits, samples = make_batch()
+    z, _, samples = batch = make_batch()
     for sample in samples:
         sample.pseudo_sem_seg.data[:, 16:] = 255
-    expected = run_loss(full, (z, seg_logits, samples))
-    drawn = [run_loss(part, (z, seg_logits, samples), seed) for seed in range(400)]
-    for term in ('consistency', 'weak_ce'):
-        values = torch.stack([losses[term] for losses in drawn])
-        bound = 4 * values.std().item() / 20
-        assert values.mean().item() == pytest.approx(expected[term].item(), abs=bound)
-
-
-def test_position_fraction_1_draws_nothing():
-    z, *rest = make_batch()
-    bank = make_bank(OBJECT_MASKING, position_fraction=1.0)
-    torch.manual_seed(4)
-    state = torch.get_rng_state()
-    bank.loss((z,), *rest)
-    assert torch.equal(torch.get_rng_state(), state)
+    expected = run_loss(make_bank(**settings), batch)
+    bank, results = make_bank(position_fraction=0.25, **settings), []
+    order = torch.randperm(H * W, generator=torch.Generator().manual_seed(0))
+    for part in range(4):
+        chosen = order.roll(part * H * W // 4)
+        monkeypatch.setattr(torch, 'randperm', lambda n, chosen=chosen, **_: chosen)
+        losses = run_loss(bank, batch)
+        (gradient,) = torch.autograd.grad(losses['loss'], z)
+        # the same positions in every image
+        assert {*gradient.flatten(2).abs().sum((0, 1)).nonzero().flatten().tolist()} <= {
+            *chosen[: H * W // 4].tolist()
+        }
+        results.append((losses, gradient))
+    for name, value in expected.items():
+        mean = torch.stack([losses[name] for losses, _ in results]).mean()
+        torch.testing.assert_close(mean, value)
+    (whole,) = torch.autograd.grad(expected['loss'], z)
+    assert_close_relative(sum(gradient for _, gradient in results) / 4, whole, 1e-5)
+    assert 0 < expected['pixels_consistency'] < 0.3
 
 
 def test_a_tiny_position_fraction_keeps_one_position():
     noise = dict(noise=PERTURBATIONS['feature_noise'])
-    _, grads = loss_and_gradients(make_bank(noise, position_fraction=1e-6))
-    assert (grads[0].abs().sum((0, 1)) > 0).sum() == 1
+    touched = set()
+    for seed in range(4):  # drawn anew
+        _, grads = loss_and_gradients(make_bank(noise, position_fraction=1e-6), seed=seed)
+        (place,) = grads[0].abs().sum((0, 1)).nonzero().tolist()
+        touched.add(tuple(place))
+    assert len(touched) > 1
 
 
 def count(decoders_each, num_chunks, names=PERTURBATIONS, num_images=2, **kwargs):
@@ -370,53 +311,49 @@ def count(decoders_each, num_chunks, names=PERTURBATIONS, num_images=2, **kwargs
     return counter, budget // 4
 
 
-def test_work_per_chunk_is_three_matrix_products_a_level():
-    # forward, gradient of the weight and gradient of the input, at three levels
-    for names, products in ((['object_masking'], 9), (['dropout', 'feature_drop'], 9)):
-        few, many = (count(1, chunks, names)[0] for chunks in (3, 24))
-        assert many.matrix_products - few.matrix_products == products * (24 - 3)
-        assert few.matrix_products - products * 3 <= 2 + 3 * len(names)
-
-
 def test_number_of_matrix_products_does_not_grow_with_the_decoders():
-    # F-Noise alone takes its decoders one by one, for memory's sake: twice forward, then backward
-    names = [name for name in PERTURBATIONS if name != 'feature_noise']
-    assert count(4, 12, names)[0].matrix_products == count(1, 12, names)[0].matrix_products
-    few, many = (count(k, 12, ['feature_noise'])[0].matrix_products for k in (1, 4))
-    assert many - few <= 4 * (4 - 1)
+    # but F-Noise, which takes its decoders one by one, for memory's sake
+    few, many = (count(k, 12, WITHOUT_NOISE)[0].matrix_products for k in (1, 4))
+    assert few == many
 
 
-@pytest.mark.parametrize('channels', [None, 8 * C])
-def test_no_tensor_grows_with_decoders_times_pixels(channels):
-    num_images, decoders_each = 6, 4
+def test_no_tensor_grows_with_decoders_times_pixels():
+    num_images, decoders_each, channels = 6, 4, 8 * C
     num_decoders = decoders_each * len(PERTURBATIONS)
     counter, budget = count(decoders_each, 32, num_images=num_images, channels=channels)
     main_prediction = num_images * C * 64 * H * W
-    projected = num_decoders * num_images * (channels or C) * H * W
+    projected = num_decoders * num_images * channels * H * W
     perturbed = decoders_each * num_images * D * H * W  # the copies of z of one perturbation
-    parameters = num_decoders * 4 * (channels or C) ** 2
+    parameters = num_decoders * 4 * channels**2
     # a view of the main prediction counts as well
     assert counter.largest <= max(main_prediction, budget, projected, perturbed, parameters)
-    width = (channels or C) / C
-    assert counter.largest < num_decoders * main_prediction * width / 20
+    assert counter.largest < num_decoders * main_prediction * (channels / C) / 20
 
 
 COMPILED = """
-import sys, torch
+import functools, sys, torch
 from mmengine.registry import init_default_scope
 init_default_scope('mmseg')
 from banks import *
-device, results = sys.argv[1], []
+from mmseg_cct.models.layers.chunking import _compiled
+device, results, stats = sys.argv[1], [], torch._dynamo.utils.counters['stats']
 perturbations = {name: PERTURBATIONS[name] for name in ('vat', 'dropout')}
 def batch(num_images):
-    z, seg_logits, samples = make_batch(stride=4, num_images=num_images)
+    z, seg_logits, samples = make_batch(stride=2, num_images=num_images)
     return z.detach().to(device).requires_grad_(), seg_logits.to(device), samples
 for compile in (False, True):
-    bank = make_bank(perturbations, compile=compile, stride=4).to(device)
+    bank = make_bank(perturbations, compile=compile, stride=2, memory_budget=10_000).to(device)
     results.append([loss_and_gradients(bank, batch(n)) for n in (2, 3)])
 for eager, compiled in zip(*results):
     assert_same_results(compiled, eager)
-print('graphs', torch._dynamo.utils.counters['stats']['unique_graphs'])
+# one graph for the losses and one for I-VAT, at both batch sizes
+assert stats['unique_graphs'] == 2, stats
+# more shapes than torch.compile keeps of one code object
+torch.compile = functools.partial(torch.compile, backend='eager')
+double = _compiled(lambda x: 2 * x, fall_back=False)
+for size in [*range(2, 14)] * 2:
+    assert torch.equal(double(torch.ones(size)), 2 * torch.ones(size))
+assert stats['unique_graphs'] == 2 + 12, stats
 """
 
 
@@ -424,8 +361,7 @@ print('graphs', torch._dynamo.utils.counters['stats']['unique_graphs'])
 @needs_compiler
 @pytest.mark.parametrize('device', ['cpu', pytest.param('cuda', marks=pytest.mark.gpu)])
 def test_compiled_results_are_the_eager_ones(device):
-    # one graph for the losses and one for I-VAT, at both batch sizes
-    assert run_compiling(COMPILED, device)[-2:] == ['graphs', '2']
+    run_compiling(COMPILED, device)
 
 
 @needs_compiler
@@ -433,9 +369,7 @@ def test_compiled_results_are_the_eager_ones(device):
     'kwargs',
     [
         dict(),
-        dict(channels=7, stride=4),
-        dict(position_fraction=0.4),
-        dict(memory_budget=2_000_000, final_activation=True),
+        dict(channels=7, stride=4, position_fraction=0.4, final_activation=True),
         dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4), loss_consistency=MASKED),
         # which the kernel lacks
         dict(loss_consistency=dict(type='JSConsistency'), loss_pairwise=ALL_TERMS['loss_pairwise']),
@@ -504,8 +438,7 @@ def test_the_share_of_counting_pixels_is_one_of_the_valid_ones(rows, loss, share
         assert losses['loss'] == losses['pixels_weak_ce'] == 0
 
 
-@each_width
-@pytest.mark.parametrize('memory_budget', [30_000, 2_000_000])
+@pytest.mark.parametrize(('memory_budget', 'channels'), [(30_000, None), (2_000_000, 9)])
 def test_the_logged_agreement_is_the_share_of_equal_classes(memory_budget, channels):
     # of all real pixels, also of those that a masked loss leaves out
     masked = dict(type='MSEConsistency', confidence_threshold=0.9)
@@ -520,14 +453,3 @@ def test_the_logged_agreement_is_the_share_of_equal_classes(memory_budget, chann
     losses = run_loss(bank, batch)
     assert losses['agreement'].item() == pytest.approx(expected.item())
     assert not losses['agreement'].requires_grad
-
-
-def test_the_logged_agreement_is_that_of_the_chosen_positions(monkeypatch):
-    bank, batch = make_bank(OBJECT_MASKING, position_fraction=0.5), make_batch()
-    chosen = torch.arange(0, H * W, 2)
-    monkeypatch.setattr(torch, 'randperm', lambda n, **_: chosen.new_tensor([*chosen, *chosen + 1]))
-    losses = run_loss(bank, batch)
-    predicted = torch.stack([q.argmax(1) for q in plain_predictions(bank, batch)])
-    agreement = (predicted == batch[1].argmax(1)).float().mean(0)
-    by_position = agreement.unflatten(1, (H, 8)).unflatten(3, (W, 8)).mean((2, 4)).flatten(1)
-    assert losses['agreement'].item() == pytest.approx(by_position[:, chosen].mean().item())

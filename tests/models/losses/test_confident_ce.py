@@ -40,7 +40,7 @@ def naive(pixel_loss, student, weak, valid, threshold):
 @pytest.mark.parametrize(
     ('kind', 'pixel_loss'), [(ConfidentCrossEntropy, cross_entropy), (ConfidentMSE, squared_error)]
 )
-@pytest.mark.parametrize('threshold', [0.0, 0.6, 1.0])
+@pytest.mark.parametrize('threshold', [0.0, 0.6])
 def test_it_is_the_naive_sum(kind, pixel_loss, threshold):
     student, weak, valid = make_inputs()
     loss = kind(1.0, threshold)
@@ -65,17 +65,14 @@ def test_without_a_valid_pixel_it_is_0():
     assert loss(student, loss.targets(weak, torch.zeros_like(valid))) == 0
 
 
-@pytest.mark.parametrize('kind', [ConfidentCrossEntropy, ConfidentMSE])
-def test_targets_are_mixed_pixel_by_pixel(kind):
+def test_targets_are_mixed_pixel_by_pixel():
     _, weak, valid = make_inputs()
     boxes = torch.rand(N, 1, H, W) < 0.5
-    targets = kind(threshold=0.6).targets(weak, valid)
+    targets = ConfidentMSE(threshold=0.6).targets(weak, valid)
     mixed = targets.mix(boxes)
     for name in ('target', 'weight', 'valid'):
         before, after = getattr(targets, name), getattr(mixed, name)
-        for n, y, x in itertools.product(range(N), range(H), range(W)):
-            source = N - 1 - n if boxes[n, 0, y, x] else n
-            assert torch.equal(after[n, :, y, x], before[source, :, y, x])
+        assert torch.equal(after, torch.where(boxes, before.flip(0), before))
 
 
 def test_half_precision_logits_are_compared_in_float32():
