@@ -1,10 +1,9 @@
 #!/usr/bin/env python
 """Writes masks of class ids from exports of labelling tools.
 
-The format is detected from the content: COCO, CVAT for images 1.1, CVAT's and VOC's segmentation
-masks, Label Studio, labelme, masks with a table of their colours, or without one. OUT gets
-images, masks and classes.json, which tools/new_config.py reads. Images without annotation get no
-mask: they are unlabelled.
+The format is detected from the content: COCO, CVAT for images 1.1, CVAT's segmentation masks, Label
+Studio, labelme, or masks of colours. OUT gets images, masks and classes.json, which
+tools/new_config.py reads. Images without annotation get no mask: they are unlabelled.
 
 Examples:
     python tools/import_masks.py annotations.json --images photos --rest background --out data/mine
@@ -13,8 +12,8 @@ Examples:
         --out data/mine --rename car=vehicle truck=vehicle glare=
     python tools/import_masks.py coloured --images photos --out data/mine \\
         --colors background=0,0,0 crack=255,0,0
-    python tools/import_masks.py black_and_white --binary crack --rest background \\
-        --images photos --out data/mine
+    python tools/import_masks.py black_and_white --images photos --out data/mine \\
+        --colors background=0 crack=255
 """
 
 import argparse
@@ -77,17 +76,13 @@ def parse_args() -> argparse.Namespace:
         help='images that the export lists without a shape are all background, because somebody '
         'looked at them; by default they are unlabelled',
     )
-    masks = parser.add_mutually_exclusive_group()
-    masks.add_argument(
+    parser.add_argument(
         '--colors',
         nargs='+',
         type=_named_colour,
         metavar='NAME=R,G,B',
         help='for masks of colours: their classes in the order of their ids; NAME=V is a grey. '
         'Without it, the colours in the masks are listed',
-    )
-    masks.add_argument(
-        '--binary', metavar='NAME', help='for masks of 0 and another value: the class of the latter'
     )
     parser.add_argument(
         '--rename',
@@ -101,21 +96,14 @@ def parse_args() -> argparse.Namespace:
         '--mask-suffix',
         default='',
         metavar='END',
-        help="with --colors or --binary: end of a mask's name, after that of its image, such as "
-        '_mask.png',
-    )
-    parser.add_argument(
-        '--resize',
-        action='store_true',
-        help='scale annotations of images that now have a different size; by default an error',
+        help="with --colors: end of a mask's name, after that of its image, such as _mask.png",
     )
     parser.add_argument(
         '--boxes',
-        choices=['bound', 'fill'],
-        default='bound',
-        help='fill: all boxes are regions. By default, those with the extent of another shape of '
-        'their label or group only bound it, and those of COCO without a polygon are '
-        'ignored',
+        choices=['fill', 'ignore'],
+        help='fill: all boxes are regions; ignore: they bound other shapes, and what else is in '
+        'them is ignored. By default, an error where a class has boxes and other shapes in one '
+        'image; those of COCO without a polygon are ignored',
     )
     parser.add_argument(
         '--crowds',
@@ -144,14 +132,12 @@ def main() -> None:
             images=args.images,
             rest=args.rest,
             colours=_by_name(args.colors, '--colors') if args.colors else None,
-            binary=args.binary,
             rename=_by_name(args.rename, '--rename'),
             mask_suffix=args.mask_suffix,
             empty=args.empty_is_background,
-            resize=args.resize,
             overwrite=args.overwrite,
             copy=args.copy,
-            fill_boxes=args.boxes == 'fill',
+            boxes=args.boxes,
             draw_crowds=args.crowds == 'draw',
             progress=lambda images: tqdm(images, unit='image', delay=1),
         )

@@ -8,7 +8,7 @@ skipped, with exit code 1.
 
 --format also writes the masks for a labelling tool, as polygons to correct: DIR/coco.json,
 DIR/cvat.xml, DIR/labelme or DIR/label_studio.json. The class named background is not drawn. Masks
-that are there already are only converted; files that you have edited stay.
+that are there already are only converted; annotations that you have edited are never replaced.
 
 Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
 again to finish what a stopped run left.
@@ -93,7 +93,6 @@ def parse_args() -> argparse.Namespace:
 def main() -> int:
     """Predicts as the command line says; returns 1 if an image could not be read."""
     args = parse_args()
-    kept = []
     with running(args):
         from mmseg_cct.apis.prediction import export_predictions, predict_images
         from mmseg_cct.apis.run import Run
@@ -110,7 +109,7 @@ def main() -> int:
                 palette=args.palette,
             )
             if args.format in FORMATS and rank == 0:
-                kept = export_predictions(
+                export_predictions(
                     args.images, args.out, args.format,
                     tolerance=args.tolerance, min_area=args.min_area,
                 )  # fmt: skip
@@ -118,8 +117,6 @@ def main() -> int:
         return 0
     for line in counts.failed:
         print(f'error: {line}', file=sys.stderr)
-    for path in kept:
-        print(f'warning: {path}: edited since it was written, so it stays', file=sys.stderr)
     print(counts.describe(args.out))
     return 1 if counts.failed else 0
 

@@ -8,7 +8,6 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote
 
 from mmseg_cct.datasets.files.image_files import (
     IMAGE_SUFFIXES,
@@ -29,22 +28,24 @@ _UPLOAD = re.compile(r'^[0-9a-f]{8}-')  # what Label Studio puts before the name
 class ImagePool:
     """Images by name, from the `given` folder, else from `out/images`, else from the `export`.
 
-    Pictures that the export's reader takes for masks are no images; with `masks_alone` it has none.
+    Pictures that the export's reader takes for masks are no images.
 
     Raises:
         UserError: If the data folder has another image of the same name.
     """
 
-    def __init__(
-        self, out: Path, given: str | Path | None, export: Source, masks_alone: bool = False
-    ) -> None:
+    def __init__(self, out: Path, given: str | Path | None, export: Source) -> None:
         self.folder = out / 'images'
         self.origin = str(given or self.folder)
         self._files: dict[str, Path | str] = {}
         self._export = export
         self._is_new = True
-        there = self._there()
-        exported = {} if given or masks_alone else export.images()
+        there: dict[str, Path] = {}
+        if self.folder.is_dir():
+            files = find_files(self.folder)
+            if any(file.lower().endswith(IMAGE_SUFFIXES) for file in files):
+                there = self._found(self.folder)
+        exported = {} if given else export.images()
         if given and not (self.folder.is_dir() and self.folder.samefile(given)):
             require_outside(out, [Path(given)], '--out')
             masks = {file.resolve() for name in export.masks if (file := export.file(name))}
@@ -59,11 +60,6 @@ class ImagePool:
             self._is_new = False
         if self._is_new:
             raise_problems(self._conflicts())
-
-    def _there(self) -> dict[str, Path]:
-        files = find_files(self.folder) if self.folder.is_dir() else []
-        has_images = any(file.lower().endswith(IMAGE_SUFFIXES) for file in files)
-        return self._found(self.folder) if has_images else {}
 
     def _found(self, folder: str | Path, without: Collection[Path] = ()) -> dict[str, Path]:
         others: list[str] = []
@@ -112,16 +108,15 @@ class ImagePool:
                 yield Problem(repr(file), 'leads out of the folder', 'the name of an image')
                 continue
             target = self._target(name)
-            if os.path.lexists(target) and not _is_same(self[name], target):
+            if not os.path.lexists(target):
+                continue
+            image, is_same = self[name], False
+            if target.is_file() and isinstance(image, Path):
+                is_same = target.samefile(image) or filecmp.cmp(target, image, shallow=False)
+            elif target.is_file():
+                is_same = target.read_bytes() == image
+            if not is_same:
                 yield Problem(str(target), f'another image than {file}', 'another --out')
-
-
-def _is_same(image: Path | bytes, target: Path) -> bool:
-    if not target.is_file():
-        return False
-    if isinstance(image, bytes):
-        return target.read_bytes() == image
-    return target.samefile(image) or filecmp.cmp(target, image, shallow=False)
 
 
 class ImageNames:
@@ -130,11 +125,9 @@ class ImageNames:
     def __init__(self, names: Iterable[str]) -> None:
         self._by_end: dict[str, list[tuple[list[str], str]]] = defaultdict(list)
         self._taken: dict[str, str] = {}
-        names = list(names)
-        endings = {re.split(r'(?=_[A-Za-z]\w*$)', name)[-1] for name in names}
-        self._ending = endings.pop() if len(endings) == 1 else ''  # such as _leftImg8bit
         for name in names:
-            parts = _composed(name).split('/')
+            # Tools compose accents; macOS may store `ä` as `a` and its dots.
+            parts = unicodedata.normalize('NFC', name).split('/')
             self._by_end[parts[-1]].append((parts, name))
 
     def take(self, name: str, place: str) -> None:
@@ -148,17 +141,17 @@ class ImageNames:
         """Finds the image by a tool's name for it, or None.
 
         One path must be the end of the other: `a/1.jpg` is not `b/1.jpg`. Among several matches the
-        one with the most folders in common counts; a tie is an error. A name may be percent-encoded
-        or lack the ending that all images share; an upload has lost its folders.
+        one with the most folders in common counts; a tie is an error. An upload to Label Studio has
+        lost its folders.
         """
-        path = _composed(image_stem(name.replace('\\', '/')))  # as Windows writes it
+        path = unicodedata.normalize('NFC', image_stem(name.replace('\\', '/')))  # of Windows
         parts = [part for part in path.split('/') if part not in ('', '.')]
         if not parts:
             return None
-        *folders, end = parts
-        uploaded = [[_UPLOAD.sub('', end)]] if _UPLOAD.match(end) else []
-        ways = parts, unquote(path).split('/'), [*folders, f'{end}{self._ending}'], *uploaded
-        return next(filter(None, map(self._find, ways)), None)
+        found = self._find(parts)
+        if found is None and _UPLOAD.match(parts[-1]):
+            return self._find([_UPLOAD.sub('', parts[-1])])
+        return found
 
     def _find(self, parts: list[str]) -> str | None:
         ranks: dict[tuple[int, bool], list[str]] = defaultdict(list)  # by folders in common
@@ -173,8 +166,3 @@ class ImageNames:
             problem = f'stands for {best} and {others[0]}'
             raise UserError('/'.join(parts), problem, 'the folder, too')
         return best
-
-
-def _composed(name: str) -> str:
-    """Writes accents as tools do; macOS may store `ä` as `a` and its dots."""
-    return unicodedata.normalize('NFC', name)

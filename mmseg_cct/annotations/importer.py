@@ -2,16 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
 
-from mmseg_cct.datasets.files.image_files import find_masks, image_stem, suffix_of_masks
+from mmseg_cct.datasets.files.image_files import find_masks
 from mmseg_cct.datasets.files.images import read_mask, write_png
 from mmseg_cct.datasets.files.labels import BACKGROUND, means_ignored
 from mmseg_cct.errors import Problem, UserError, raise_problems
@@ -38,7 +36,6 @@ class Imported:
     unchanged: int = 0  # masks that existed and are the same
     changed: int = 0  # masks that existed and differ
     bare: int = 0  # images that the export lists without a shape; they get no mask
-    merged: int = 0  # masks that existed and got one more class
     missing: list[str] = field(default_factory=list)  # annotated images without a file
     # what is not in the masks as it was drawn, and what differs from earlier ones
     told: Told = field(default_factory=lambda: defaultdict(Counter))
@@ -50,14 +47,13 @@ class Imported:
     @property
     def masks(self) -> int:
         """Number of images that have a mask now."""
-        return self.new + self.unchanged + self.changed + self.merged
+        return self.new + self.unchanged + self.changed
 
     def describe(self) -> str:
         """Describes the import, one line for each fact."""
         counts = (
             (self.new, 'new mask', ''),
             (self.changed, 'mask', ' unlike those there'),
-            (self.merged, 'mask', ' with one more class'),
             (self.unchanged, 'mask', ' as before'),
             (self.bare, 'image', ' without annotation or mask'),
             (self.images, 'image', f' {"copied" if self.is_copied else "linked"}'),
@@ -85,14 +81,12 @@ def import_masks(
     images: str | Path | None = None,
     rest: str | None = None,
     colours: Mapping[str, Colour] | None = None,
-    binary: str | None = None,
     rename: Mapping[str, str | None] | None = None,
     mask_suffix: str = '',
     empty: bool = False,
-    resize: bool = False,
     overwrite: bool = False,
     copy: bool = False,
-    fill_boxes: bool = False,
+    boxes: str | None = None,
     draw_crowds: bool = False,
     progress: Callable[[Iterable], Iterable] = iter,
 ) -> Imported:
@@ -105,17 +99,17 @@ def import_masks(
         rest: What pixels that no shape covers become, 'background' or 'ignore'; by default as in
             the first import.
         colours: For colour masks: the colours by class name.
-        binary: For masks of one class: its name.
         rename: New names for the export's classes, None to ignore their pixels. Those of earlier
             imports still apply.
-        mask_suffix: For colour masks and masks of one class: what the masks' names add to those of
-            their images, including the extension.
+        mask_suffix: For colour masks: what their names add to those of their images, including the
+            extension.
         empty: Whether images that the export lists without a shape are all background, unless
             somebody skipped them or drew something that is not a region.
-        resize: Whether to scale annotations of images whose size differs.
         overwrite: Whether to replace masks that differ.
         copy: Whether to copy images instead of linking them.
-        fill_boxes: Whether boxes are regions that bound other shapes, or have no polygon in COCO.
+        boxes: 'fill' if all boxes are regions; 'ignore' if they bound other shapes, so that only
+            what else is in them is ignored. By default, an error in images that also hold other
+            shapes of the class; COCO's boxes without a polygon are ignored.
         draw_crowds: Whether COCO's regions with `iscrowd` are regions; else they are ignored.
         progress: Wraps the images, to show progress.
 
@@ -152,11 +146,7 @@ def import_masks(
         raise UserError(str(out), found, expected)
     rest = rest or table.rest
     if colours is not None:
-        masks = plain_masks.masks_of(export, mask_suffix)
-        annotations = plain_masks.read_colours(export, colours, masks, is_strict=rest is None)
-    elif binary is not None:
-        masks = plain_masks.masks_of(export, mask_suffix)
-        annotations = plain_masks.read_binary(export, binary, masks)
+        annotations = plain_masks.read_colours(export, colours, mask_suffix, rest is None)
     else:
         reader = require_reader(export)
         if reader is plain_masks:
@@ -179,118 +169,89 @@ def import_masks(
             f'new classes {", ".join(added)}: the {len(earlier)} masks of earlier imports do not '
             'know them; what shows them there is ignored or another class'
         )
-    one_class = done.table.ids.get(renamed.get(binary, binary) or '') if binary else None
 
     # The masks; the folder is ours once there is one to write
-    masks_alone = colours is not None or binary is not None
-    pool = ImagePool(out, images, export, masks_alone)
+    pool = ImagePool(out, images, export)
     done.failed += map(str, export.damaged)
-    drawer = Drawer(done.table, rest, resize, fill_boxes, draw_crowds, empty, done.told)
-    written = _Masks(out / 'masks', pool, drawer, done, overwrite, one_class)
-    drawn = written.drawn(progress(annotations.images))
+    drawer = Drawer(done.table, rest, boxes, draw_crowds, empty, done.told)
+    drawn = _drawn(progress(annotations.images), pool, drawer, out / 'masks', done)
     if first := next(drawn, None):
-        with _claimed(home, table):
+        with locked_folder(home, 'another import'):
+            if (read_table(home) or ClassTable()) != table:
+                found = 'another import changed it meanwhile'
+                raise UserError(str(home / TABLE), found, 'the same command again')
+            remove_parts(home, '**/')
+            # The names first: masks without them would be ids that nobody can read
             write_table(home, done.table)
             for name, mask in chain([first], drawn):
-                written.write(name, mask)
+                _write(out / 'masks' / f'{name}.png', name, mask, done, overwrite)
             done.images = pool.link(copy) if done.masks else 0
     for name in done.missing:
         done.told['annotated images without a file'][name] += 1
     if not done.masks and done.missing:
         found = f'none of the {len(done.missing)} annotated ones, such as {done.missing[0]}'
-        end = suffix_of_masks([image_stem(name) for name in done.missing], pool.names)
-        expected = f'--mask-suffix {end}.png' if masks_alone and end else '--images with them'
+        expected = '--images with them' + ('' if colours is None else ', or --mask-suffix')
         done.failed.insert(0, str(Problem(pool.origin, found, expected)))
     elif not done.masks and done.bare:
         done.failed.append(f'{export.path}: no image is annotated')
     return done
 
 
-class _Masks(NamedTuple):
-    """The masks of an import; `done` counts and notes what becomes of them."""
-
-    folder: Path
-    pool: ImagePool
-    drawer: Drawer
-    done: Imported
-    overwrite: bool  # as for `import_masks`
-    one_class: int | None  # id of the class of masks of one class
-
-    def drawn(
-        self, images: Iterable[AnnotatedImage | UserError]
-    ) -> Iterator[tuple[str, np.ndarray]]:
-        """Draws images one by one: name and mask; notes those that get none."""
-        names = ImageNames(self.pool.names)
-        for annotated in images:
-            try:
-                if isinstance(annotated, UserError):
-                    raise annotated
-                with reading(annotated.place):
-                    drawn = self._draw(annotated, names)
-            except UserError as error:  # the others go on
-                self.done.failed.append(str(error))
-            else:
-                if drawn:
-                    yield drawn
-
-    def _draw(self, annotated: AnnotatedImage, names: ImageNames) -> tuple[str, np.ndarray] | None:
-        if (name := names.find(annotated.name)) is None:
-            if next(iter(annotated.parts), None):
-                self.done.missing.append(annotated.name)
-            else:
-                self.done.bare += 1
-            return None
-        mask = self.drawer.draw(annotated, self.pool[name])
-        if mask is not None:
-            names.take(name, annotated.place)
-            return name, mask
-        self.done.bare += 1
-        if (self.folder / f'{name}.png').exists():
+def _drawn(
+    images: Iterable[AnnotatedImage | UserError],
+    pool: ImagePool,
+    drawer: Drawer,
+    folder: Path,
+    done: Imported,
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Draws images one by one: name and mask; notes those that get none."""
+    names = ImageNames(pool.names)
+    for annotated in images:
+        mask = None
+        try:
+            if isinstance(annotated, UserError):
+                raise annotated
+            with reading(annotated.place):
+                name = names.find(annotated.name)
+                if name is not None:
+                    mask = drawer.draw(annotated, pool[name])
+                elif next(iter(annotated.parts), None):
+                    done.missing.append(annotated.name)
+                    continue
+                if name is not None and mask is not None:
+                    names.take(name, annotated.place)
+        except UserError as error:  # the others go on
+            done.failed.append(str(error))
+            continue
+        if name is not None and mask is not None:
+            yield name, mask
+            continue
+        done.bare += 1
+        if name is not None and (folder / f'{name}.png').exists():
             what = 'images without a shape, whose masks are of earlier imports and stay'
-            self.done.told[what][annotated.name] += 1
-        return None
+            done.told[what][annotated.name] += 1
 
-    def write(self, name: str, mask: np.ndarray) -> None:
-        """Writes a mask that is new, adds a class to an earlier one or, if wanted, replaces it.
 
-        A mask of `one_class` keeps the other classes of an earlier mask where it draws nothing.
-        """
-        path, done, rest = self.folder / f'{name}.png', self.done, self.drawer.undrawn
-        earlier = read_mask(path) if path.exists() else None
-        fits = earlier is not None and earlier.shape == mask.shape
-        is_merged = fits and self.one_class is not None
-        if is_merged and earlier is not None:
-            kept = np.where(earlier == self.one_class, rest, earlier)
-            mask = np.where(mask != rest, mask, kept)
-        if earlier is None:
-            done.new += 1
-        elif np.array_equal(earlier, mask):
-            done.unchanged += 1
+def _write(path: Path, name: str, mask: np.ndarray, done: Imported, overwrite: bool) -> None:
+    """Writes a mask that is new or, if wanted, replaces an earlier one."""
+    earlier = read_mask(path) if path.exists() else None
+    if earlier is None:
+        done.new += 1
+    elif np.array_equal(earlier, mask):
+        done.unchanged += 1
+        return
+    else:
+        done.changed += 1
+        fate = 'replaced' if overwrite else 'kept; --overwrite replaces them'
+        fits = earlier.shape == mask.shape
+        number = int((earlier != mask).sum()) if fits else mask.size
+        done.told[f'pixels unlike those of earlier masks, {fate}'][name] += number
+        if not overwrite:
             return
-        elif is_merged and self.one_class not in earlier:
-            done.merged += 1
-        else:
-            done.changed += 1
-            fate = 'replaced' if self.overwrite else 'kept; --overwrite replaces them'
-            number = int((earlier != mask).sum()) if fits else mask.size
-            done.told[f'pixels unlike those of earlier masks, {fate}'][name] += number
-            if not self.overwrite:
-                return
-        palette = np.full((256, 3), 255, np.uint8)
-        colours = [*done.table.colours.values()]
-        palette[: len(colours)] = np.reshape(colours, (-1, 3))  # none if all is ignored
-        write_png(path, Image.fromarray(mask.astype(np.uint8)), palette)
-
-
-@contextmanager
-def _claimed(home: Path, table: ClassTable) -> Iterator[None]:
-    """Locks a data folder, whose table is still the one that the import began with."""
-    with locked_folder(home, 'another import'):
-        if (read_table(home) or ClassTable()) != table:
-            found = 'another import changed it meanwhile'
-            raise UserError(str(home / TABLE), found, 'the same command again')
-        remove_parts(home, '**/')
-        yield
+    palette = np.full((256, 3), 255, np.uint8)
+    colours = [*done.table.colours.values()]
+    palette[: len(colours)] = np.reshape(colours, (-1, 3))  # none if all is ignored
+    write_png(path, Image.fromarray(mask), palette)
 
 
 def _all_renamed(

@@ -5,18 +5,14 @@ that the outline touches, so that regions side by side would overlap and holes s
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
-from mmseg_cct.errors import UserError
 
-from .shapes import MAX_PIXELS, LeftOut, Shape
-
-_CROSSINGS = 2**22  # of columns by an outline, at most; real ones have thousands
+from .shapes import Shape
 
 
 class Drawing(NamedTuple):
@@ -53,7 +49,8 @@ def rasterize(
         where = np.s_[top : top + region.shape[0], left : left + region.shape[1]]
         mask[where][region] = IGNORE_INDEX if shape.label is None else ids[shape.label]
         is_drawn[where] |= region
-        is_lost[index] = not region.any() and shape.has_area
+        is_empty = shape.mask is not None and not shape.mask.any()  # also in the tool
+        is_lost[index] = not (region.any() or is_empty)
 
     # An object is where something was left out, so that is no background
     for extent in (*unknown, *(shapes[index].extent for index in np.flatnonzero(is_lost).tolist())):
@@ -82,20 +79,6 @@ def draw_whole(shape: Shape, size: tuple[int, int]) -> np.ndarray:
     return whole
 
 
-def scaled(shape: Shape | LeftOut, size: tuple[int, int], new: tuple[int, int]) -> Shape | LeftOut:
-    """Scales a shape from one image size to another."""
-    factors = np.divide(new, size)
-    if isinstance(shape, LeftOut):
-        return replace(shape, points=shape.points * factors)
-    if shape.mask is None:
-        return replace(shape, polygons=[ring * factors for ring in shape.polygons])
-    if size[0] * size[1] > MAX_PIXELS:
-        raise UserError('size of a mask', f'{size}', f'at most {MAX_PIXELS} pixels')
-    whole = draw_whole(shape, size).view(np.uint8)
-    resized = cv2.resize(whole, new, interpolation=cv2.INTER_NEAREST_EXACT)
-    return replace(shape, mask=resized.astype(bool), offset=(0, 0))
-
-
 def _area(shape: Shape) -> float:
     if shape.mask is not None:
         return float(np.count_nonzero(shape.mask))
@@ -118,11 +101,8 @@ def _fill(
     first, last = (
         np.clip(np.ceil(x - 0.5), left, right).astype(int) for x in (start[:, 0], end[:, 0])
     )
-    if (total := (last - first).sum()) > _CROSSINGS:
-        found = f'an outline that crosses {total} columns of pixels'
-        raise UserError('polygon', found, f'at most {_CROSSINGS}')
     edge = np.repeat(np.arange(len(start)), last - first)
-    nth = np.arange(total) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
+    nth = np.arange(len(edge)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
     column = first[edge] + nth
     (x, y), (dx, dy) = start[edge].T, (end - start)[edge].T
     row = np.ceil(y + (column + 0.5 - x) * dy / dx - 0.5)

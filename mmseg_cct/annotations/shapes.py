@@ -19,18 +19,14 @@ MAX_PIXELS = 2**28
 _FARTHEST = 1e9  # pixels from the image
 
 
-def extent_of(points: np.ndarray) -> np.ndarray:
-    """Finds least and greatest x and y `(2, 2)` of points `(N, 2)`."""
-    return np.stack([points.min(0), points.max(0)])
-
-
 def _check_points(points: np.ndarray, at_least: int) -> None:
     if points.ndim != 2 or points.shape[1:] != (2,) or len(points) < at_least:
         expected = f'{at_least} points or more, of x and y'
         raise UserError('shape', f'points of shape {points.shape}', expected)
-    if not (np.abs(points) < _FARTHEST).all():  # also where a point is NaN
-        found = f'a point at {points[~(np.abs(points) < _FARTHEST)][0]}'
-        raise UserError('shape', found, 'pixels')
+    if not (
+        np.abs(points) < _FARTHEST
+    ).all():  # also where a point is NaN: no cast to int may see it
+        raise UserError('shape', 'a point far from any image', 'pixels')
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +41,6 @@ class Shape:
     # shapes with a higher z lie on top, at equal z later ones; None if the format has no order
     z: int | None = None
     is_box: bool = False  # whether it is an upright box, which may only bound other shapes
-    group: object = None  # what shapes of one object have in common, if the tool groups them
     is_crowd: bool = False  # COCO's `iscrowd`
 
     def __post_init__(self) -> None:
@@ -60,28 +55,22 @@ class Shape:
         return cls(label, mask=part, offset=(left, top), **more)  # type: ignore[arg-type]
 
     @property
-    def has_area(self) -> bool:
-        """Whether it is more than a mask without a pixel."""
-        return self.mask is None or bool(self.mask.any())
-
-    @property
     def extent(self) -> np.ndarray:
         """Its least and greatest x and y, `(2, 2)`."""
         if self.mask is None:
-            return extent_of(np.concatenate(self.polygons))
+            points = np.concatenate(self.polygons)
+            return np.stack([points.min(0), points.max(0)])
         left, top, width, height = cv2.boundingRect(self.mask.view(np.uint8))
         return np.add(self.offset, [[left, top], [left + width, top + height]]).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Something drawn that is no region, such as a line; much is as for a `Shape`."""
+    """Something drawn that is no region, such as a line."""
 
     kind: str  # such as `polyline`
     points: np.ndarray  # (N, 2), between whose extremes it lies
     label: str | None = None
-    group: object = None
-    z: int | None = None
     is_box: bool = False  # whether it is a box, which may be a region if wanted
 
     def __post_init__(self) -> None:
@@ -90,7 +79,7 @@ class LeftOut:
     @property
     def extent(self) -> np.ndarray:
         """Its least and greatest x and y, `(2, 2)`."""
-        return extent_of(self.points)
+        return np.stack([self.points.min(0), self.points.max(0)])
 
 
 class Note(NamedTuple):

@@ -124,7 +124,7 @@ def _predict(
 
 def export_predictions(
     images: str, out: str, form: str, *, tolerance: float = 1.0, min_area: int = 10
-) -> list[Path]:
+) -> None:
     """Writes the masks that `predict_images` left in `out` as annotations for a labelling tool.
 
     Args:
@@ -134,11 +134,8 @@ def export_predictions(
         tolerance: How far outlines may move, in pixels, for fewer points.
         min_area: Regions of fewer pixels are given to their surroundings.
 
-    Returns:
-        Files that are left alone because somebody has edited them since they were written.
-
     Raises:
-        UserError: The folder holds no predictions.
+        UserError: The folder holds no predictions, or annotations that somebody has edited.
     """
     table = read_table(out)
     if table is None:
@@ -150,7 +147,7 @@ def export_predictions(
         if Path(out, OVERLAYS, f'{name}.png').is_file()
     }
     with OutputFolder(out, RECORD, {images}), progress_bar(len(masks), 0) as bar:
-        return export_masks(
+        export_masks(
             form, out, masks, table.colours, folder,
             tolerance=tolerance, min_area=min_area, progress=lambda: bar.update(),
         )  # fmt: skip

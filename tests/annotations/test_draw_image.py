@@ -1,19 +1,16 @@
 """What somebody drew is in the mask, or told; the right masks were worked out first."""
 
-import json
 from functools import partial
 
 import formats
 import numpy as np
 import pytest
-from exports import brush, png, save, write
+from exports import png, save
 from PIL import Image
 
 from mmseg_cct.annotations import draw_image
 from mmseg_cct.annotations.class_table import read_table
-from mmseg_cct.annotations.draw_image import bounding_boxes
 from mmseg_cct.annotations.importer import import_masks
-from mmseg_cct.annotations.shapes import LeftOut, Shape
 from mmseg_cct.datasets.files.images import read_mask
 
 SIZE = WIDTH, HEIGHT = 60, 40
@@ -82,8 +79,6 @@ CAR = {
 VERTICES = [dict(x=50, y=50), dict(x=250 / 3, y=75)]
 VECTOR = dict(type='vectorlabels', value=dict(vertices=VERTICES, vectorlabels=['road']))
 SKELETON = '<points label="1" points="30,20"/><points label="2" points="50,30"/>'
-CUBOID = 'xtl1="30" ytl1="22" xbr1="45" ybr1="30" xtl2="40" ytl2="20" xbr2="50" ybr2="28"'
-BOX_OF_A = dict(category_id=1, bbox=[4, 4, 20, 10])
 BOX_OF_B = dict(category_id=2, bbox=[30, 20, 20, 10], segmentation=[])
 
 
@@ -91,10 +86,7 @@ BOX_OF_B = dict(category_id=2, bbox=[30, 20, 20, 10], segmentation=[])
     ('form', 'part', 'kind'),
     [
         (labelme, labelme_shape('road', LINE, 'linestrip'), 'linestrip'),
-        (labelme, labelme_shape('road', B[::2], 'line'), 'line'),
-        (cvat, '<polyline label="road" points="30,20;40,25;50,30"/>', 'polyline'),
         (cvat, f'<skeleton label="road">{SKELETON}</skeleton>', 'skeleton'),
-        (cvat, f'<cuboid label="road" {CUBOID}/>', 'cuboid'),
         (coco, BOX_OF_B, 'box'),
         (coco, coco_ring('road', B[::2]), 'polygon of fewer than three points'),
         (label_studio, VECTOR, 'vector'),
@@ -106,8 +98,6 @@ def test_the_extent_of_what_is_no_region_is_ignored_amid_background(done, form, 
     assert np.array_equal(names == '', region(B))
     assert (names == 'background').sum() == names.size - 400
     assert f'{kind}, ignored within its extent' in told.describe()
-    _, names = done(form(done.root, CAR[form], part), rest='ignore')
-    assert np.array_equal(names == 'car', region(A)) and (names == '').sum() == names.size - 200
     told, names = done(form(done.root, part), empty=True)  # alone it makes no mask
     assert names is None and told.bare == 1
 
@@ -141,136 +131,68 @@ def test_masks_that_do_not_fit_into_memory_are_refused(done, monkeypatch):
     parts = [dict(segmentation=mask, category_id=1)] * 3
     monkeypatch.setattr(draw_image, '_MOST', 2 * HEIGHT * WIDTH)
     assert 'masks: ' in done(coco(done.root, *parts))[0].failed[0]
-    # a mask larger than the photo is not even made
-    huge = '<mask label="car" rle="x" left="0" top="0" width="16384" height="16384"/>'
-    assert 'mask: 16384×16384' in done(cvat(done.root, huge))[0].failed[0]
-    told, _ = done(coco(done.root, *parts, size=(16384, 16384)))
-    assert 'of 16384×16384 pixels; expected 60×40' in told.failed[0]
 
 
 CORRECTED = ('car', A), ('road', [[2, 2], [28, 2], [28, 18], [2, 18]])
-BRUSHED = dict(
-    type='brushlabels', value=dict(rle=brush(region(CORRECTED[1][1])), brushlabels=['road'])
+
+
+@pytest.mark.parametrize(
+    ('form', 'parts', 'top'),
+    [
+        (cvat, [cvat_polygon(*each, z_order=n) for n, each in enumerate(CORRECTED)], 'road'),
+        (cvat, [cvat_polygon(*each, z_order=-n) for n, each in enumerate(CORRECTED)], 'car'),
+        (labelme, [labelme_shape(*each) for each in CORRECTED], 'road'),
+        (label_studio, [ls_polygon(*each) for each in CORRECTED], 'road'),
+        (coco, [coco_ring(*each) for each in CORRECTED], 'car'),  # has no order: small over large
+    ],
 )
+def test_what_lies_on_top_covers(done, form, parts, top):
+    _, names = done(form(done.root, *parts))
+    assert np.array_equal(names == top, region(dict(CORRECTED)[top])) and '' not in names
+    assert ('car' in names) == (top == 'car')
+
+
+def test_coco_of_label_studio_is_refused_where_its_shares_are_of_the_turned_photo(done):
+    """It multiplies shares of the photo as shown by its sides as stored."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new('RGB', SIZE).save(done.root / 'photos/1.png', exif=exif)
+    of_label_studio = dict(info=dict(contributor='Label Studio'))
+    failed, names = done(coco(done.root, CAR[coco], **of_label_studio))
+    assert names is None and 'needs the JSON of Label Studio' in failed.failed[0]
+    _, names = done(coco(done.root, CAR[coco], **of_label_studio, size=SIZE[::-1]))
+    assert names.shape == (60, 40) and np.array_equal(names[:40, :40] == 'car', region(A)[:, :40])
+
+
+TRIANGLE = [[4, 4], [24, 4], [4, 14]]
 
 
 @pytest.mark.parametrize(
     ('form', 'parts'),
     [
-        (cvat, [cvat_polygon(*each, z_order=1) for each in CORRECTED]),
-        (cvat, [cvat_polygon(*each) for each in CORRECTED]),
-        (labelme, [labelme_shape(*each) for each in CORRECTED]),
-        (label_studio, [ls_polygon(*each) for each in CORRECTED]),
-        (label_studio, [CAR[label_studio], BRUSHED]),
+        (cvat, ['<box label="car" xtl="4" ytl="4" xbr="24" ybr="14"/>']),
+        (labelme, [labelme_shape('car', A[::2], 'rectangle')]),
     ],
 )
-def test_a_later_shape_covers_a_smaller_one(done, form, parts):
-    _, names = done(form(done.root, *parts))
-    assert np.array_equal(names == 'road', region(CORRECTED[1][1])) and 'car' not in names
-
-
-def test_a_format_without_order_keeps_small_over_large(done):
-    told, names = done(coco(done.root, *(coco_ring(*each) for each in CORRECTED)))
-    assert np.array_equal(names == 'car', region(A)) and not told.told
-
-
-OF_LABEL_STUDIO = dict(info=dict(contributor='Label Studio'))
-
-
-@pytest.mark.parametrize(('orientation', 'stored'), [(6, True), (8, True), (3, False), (6, False)])
-def test_coco_of_label_studio_has_shares_of_the_image_as_shown(done, orientation, stored):
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    image = Image.new('RGB', SIZE if orientation > 4 else SIZE[::-1])
-    image.save(done.root / 'photos/1.png', exif=exif)
-    shown = (40, 60)  # width and height
-    size = shown[::-1] if stored else shown
-    ring = np.multiply([[0.1, 0.6], [0.5, 0.6], [0.5, 0.9], [0.1, 0.9]], size)
-    told, names = done(coco(done.root, coco_ring('car', ring), **OF_LABEL_STUDIO, size=size))
-    right = np.zeros((60, 40), bool)
-    right[36:54, 4:20] = True
-    assert np.array_equal(names == 'car', right)
-    assert 'photos turned by EXIF, read as shown: 1 in 1 image: 1.jpg' in told.describe()
-
-
-def test_boxes_that_bound_are_no_regions_unless_they_are_to_be_filled(done):
-    triangle = [[4, 4], [24, 4], [4, 14]]
-    inside = '<box label="car" xtl="4" ytl="4" xbr="24" ybr="14"/>', cvat_polygon('car', triangle)
-    for form, *parts in (
-        (cvat, *inside),
-        (coco, CAR[coco], coco_ring('car', triangle)),
-        (coco, BOX_OF_A, coco_ring('car', triangle)),
-        (labelme, labelme_shape('car', triangle), labelme_shape('car', A[::2], 'rectangle')),
-    ):
-        told, names = done(form(done.root, *parts))
-        assert 90 <= (names == 'car').sum() <= 110 and '' not in names
-        assert 'boxes that bound shapes, not drawn: 1 in 1 image' in told.describe()
-    _, names = done(cvat(done.root, *inside), fill_boxes=True)
+def test_boxes_beside_other_shapes_of_their_class_need_a_decision(done, form, parts):
+    """Files of instances have a box around each region."""
+    shape = dict(zip((cvat, labelme), (cvat_polygon, labelme_shape)))[form]
+    source = form(done.root, *parts, shape('car', TRIANGLE))
+    told, _ = done(source)
+    assert 'boxes: and other shapes of class car; expected --boxes fill if' in told.failed[0]
+    _, names = done(source, boxes='fill')
     assert np.array_equal(names == 'car', region(A))
-    _, names = done(coco(done.root, CAR[coco], coco_ring('road', B)))  # two buildings
-    assert np.array_equal(names == 'car', region(A))
+    _, names = done(source, boxes='ignore')
+    assert 90 <= (names == 'car').sum() <= 110
+    assert np.array_equal(names != 'background', region(A))  # what else is in the box is ignored
+    for others in ([], [shape('road', B)]):
+        _, names = done(form(done.root, *parts, *others))
+        assert np.array_equal(names == 'car', region(A))
 
 
-@pytest.mark.parametrize('parts', [[CAR[coco], BOX_OF_B], [BOX_OF_A, BOX_OF_B]])
-def test_boxes_that_come_without_a_polygon_are_filled_if_asked(done, parts):
-    told, names = done(coco(done.root, *parts), fill_boxes=True)
+def test_boxes_of_coco_that_come_without_a_polygon_are_filled_if_asked(done):
+    told, names = done(coco(done.root, CAR[coco], BOX_OF_B), boxes='fill')
     assert np.array_equal(names == 'car', region(A)) and np.array_equal(names == 'road', region(B))
     assert not told.told
-    ignored, _ = done(coco(done.root, *parts))
+    ignored, _ = done(coco(done.root, CAR[coco], BOX_OF_B))
     assert '; --boxes fill draws it' in ignored.describe()
-
-
-def test_a_box_far_away_costs_its_image_alone(done):
-    save(done.root / 'photos/2.png', PHOTO)
-    source = coco(done.root, CAR[coco])
-    content = json.loads(source.path.read_text())
-    content['images'].insert(0, dict(content['images'][0], id=0, file_name='2.png'))
-    content['annotations'].append(dict(id=9, image_id=0, category_id=1, bbox=[0, 0, 1e12, 9]))
-    write(source.path, content)
-    told, names = done(source)
-    assert '2.png: annotation 9: shape' in told.failed[0]
-    assert told.new == 1 and np.array_equal(names == 'car', region(A))
-
-
-# Boxes of files of instances bound their objects; other boxes are regions.
-TRIANGLE = np.array([[10, 10], [50, 20], [20, 40]], float)
-OTHER = np.add(TRIANGLE, [60, 0])
-
-
-def box(left, top, right, bottom, label='car', **more):
-    ring = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], float)
-    return Shape(label, [ring], is_box=True, **more)
-
-
-@pytest.mark.parametrize(
-    ('drawn', 'bounds'),
-    [
-        (box(10, 10, 50, 40), True),
-        (box(9, 8, 51, 42), True),  # by hand
-        (box(10, 10, 50, 40, 'road'), False),
-        (box(10, 10, 40, 40), False),
-        (box(0, 0, 60, 60), False),
-        (box(10, 10, 110, 40), False),
-        (box(10, 10, 110, 40, group=3), False),
-        (box(0, 0, 60, 60, group=1), True),  # loosely around the shape of its group
-        (box(0, 0, 60, 60, 'road', group=1), False),
-        (box(10, 10, 50, 40, 'any', group=1), True),
-        (box(10, 10, 110, 40, group=2), True),  # around both parts
-        (box(60, 5, 65, 10, group=1), False),  # another part
-        (LeftOut('box', TRIANGLE, 'car', is_box=True), True),
-        (LeftOut('polyline', TRIANGLE, 'car'), False),
-        (Shape('car', [TRIANGLE]), False),
-    ],
-)
-def test_a_box_bounds_what_has_its_extent_or_group(drawn, bounds):
-    groups = (2, 2) if getattr(drawn, 'group', None) == 2 else (1, None)
-    objects = [Shape('car', [ring], group=g) for ring, g in zip((TRIANGLE, OTHER), groups)]
-    assert bounding_boxes([drawn, *objects]) == ([drawn] if bounds else [])
-
-
-def test_the_parts_of_a_shape_count_together_and_empty_ones_bound_nothing():
-    around, mask = box(10, 10, 50, 40), np.zeros((30, 40), bool)
-    empty = Shape('car', mask=mask.copy(), offset=(10, 10))
-    assert bounding_boxes([around, box(10, 10, 50, 40), empty]) == []
-    mask[0, 0] = mask[-1, -1] = True
-    assert bounding_boxes([around, Shape('car', mask=mask, offset=(10, 10))]) == [around]

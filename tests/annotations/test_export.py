@@ -1,16 +1,18 @@
 """What predict writes for a tool, import reads: pixel by pixel without simplification."""
 
+import base64
+import io
 import json
-from contextlib import contextmanager
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from drawing import CLASSES, drawn
+from drawing import CLASSES
 from PIL import Image
 
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.annotations.importer import import_masks
+from mmseg_cct.errors import UserError
 
 FILES = {
     'coco': 'coco.json',
@@ -20,18 +22,12 @@ FILES = {
 }
 
 
-@contextmanager
-def edited(file):
-    content = json.loads(file.read_text('utf-8'))
-    yield content
-    file.write_text(json.dumps(content))
-
-
 def accept(file):
     """Turns predictions into annotations, as somebody who submits them in Label Studio does."""
-    with edited(file) as tasks:
-        for task in tasks:
-            task['annotations'] = task.pop('predictions')
+    tasks = json.loads(file.read_text('utf-8'))
+    for task in tasks:
+        task['annotations'] = task.pop('predictions')
+    file.write_text(json.dumps(tasks))
 
 
 @pytest.mark.parametrize('form', sorted(FILES))
@@ -45,7 +41,8 @@ def test_in_and_out_are_inverse(form, rest, masks, tmp_path):
             mask = np.array(Image.open(path))
             mask[:, 20:] = 255
             Image.fromarray(mask).save(path)
-    assert not export_masks(form, out, masks, CLASSES, tmp_path / 'photos', **exact)
+    for _ in range(2):  # a second run writes the same again
+        export_masks(form, out, masks, CLASSES, tmp_path / 'photos', **exact)
     if form == 'label-studio':
         accept(out / FILES[form])
     done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', rest=rest)
@@ -63,7 +60,13 @@ def test_files_name_images_that_are_there(masks, tmp_path):
     export_masks('labelme', out, masks, CLASSES, tmp_path / 'photos')
     for name in masks:
         file = (out / 'labelme' / name).with_suffix('.json')
-        assert (file.parent / json.loads(file.read_text('utf-8'))['imagePath']).is_file()
+        content = json.loads(file.read_text('utf-8'))
+        assert (file.parent / content['imagePath']).is_file()
+        for shape in content['shapes']:  # labelme crops a mask to its two corners
+            if shape['shape_type'] == 'mask':
+                with Image.open(io.BytesIO(base64.b64decode(shape['mask']))) as picture:
+                    size = np.subtract(*shape['points'][::-1]) + 1
+                    assert size.tolist() == list(picture.size)
 
 
 def test_tools_get_the_colours_and_the_controls_that_regions_name(masks, tmp_path):
@@ -82,30 +85,34 @@ def test_tools_get_the_colours_and_the_controls_that_regions_name(masks, tmp_pat
     assert {region['from_name']: region['type'] for region in regions} == controls
 
 
-CORRECTION = [[4, 4], [30, 4], [30, 22], [4, 22]]
+def test_annotations_that_somebody_edited_stay_and_a_stop_leaves_no_part(masks, tmp_path):
+    given = tmp_path / 'out', masks, CLASSES, tmp_path / 'photos'
+    export_masks('coco', *given)
+    file, before = tmp_path / 'out/coco.json', (tmp_path / 'out/coco.json').read_text()
+
+    def stop():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export_masks('coco', *given, progress=stop)
+    assert file.read_text() == before
+    file.write_text('corrected')
+    with pytest.raises(UserError) as raised:
+        export_masks('coco', *given)
+    assert raised.value.problems[0].key == file and file.read_text() == 'corrected'
+    assert list(file.parent.iterdir()) == [file]
 
 
-def add_coco(file, ring, **new):
-    with edited(file) as content:
-        image = next(each for each in content['images'] if each['file_name'] == 'a.jpg')
-        new = dict(segmentation=[np.ravel(ring).tolist()], iscrowd=0) | new
-        content['annotations'].append(dict(new, id=9999, image_id=image['id'], category_id=4))
-
-
-def add_coco_box(file, ring):
-    (left, top), (right, bottom) = ring[0], ring[2]
-    add_coco(file, ring, segmentation=[], bbox=[left, top, right - left, bottom - top])
-
-
-@pytest.mark.parametrize('add', [add_coco, add_coco_box])
-def test_a_larger_correction_that_is_appended_wins(add, masks, tmp_path):
-    """Of COCO, which has no order but in files that this project wrote."""
-    out, data, exact = tmp_path / 'out', tmp_path / 'data', dict(tolerance=0, min_area=0)
-    export_masks('coco', out, masks, CLASSES, tmp_path / 'photos', **exact)
-    add(out / 'coco.json', CORRECTION)
-    given = dict(images=tmp_path / 'photos', rest='background', fill_boxes=True)
-    done = import_masks(out / 'coco.json', data, **given)
-    right = drawn()
-    right[4:22, 4:30] = 3
-    names = np.array(list(done.table.colours))[np.asarray(Image.open(data / 'masks/a.png'))]
-    assert not done.failed and np.array_equal(names, np.array(list(CLASSES))[right])
+def test_coco_has_the_box_and_the_area_of_each_region(tmp_path):
+    mask = np.zeros((20, 30), np.uint8)
+    mask[3:10, 5:25], mask[12:19, 2:12] = 1, 2
+    mask[14:16, 4:6] = 0  # a hole
+    Image.fromarray(mask).save(tmp_path / 'a.png')
+    masks, exact = {'a.png': tmp_path / 'a.png'}, dict(tolerance=0, min_area=0)
+    export_masks('coco', tmp_path, masks, CLASSES, tmp_path, **exact)
+    regions = json.loads((tmp_path / 'coco.json').read_text('utf-8'))['annotations']
+    keys = 'category_id', 'bbox', 'area', 'iscrowd'
+    assert [[region[key] for key in keys] for region in regions] == [
+        [2, [5, 3, 20, 7], 140, 0],
+        [3, [2, 12, 10, 7], 66, 0],
+    ]

@@ -22,7 +22,6 @@ def test_points_are_pairs_of_pixels(ring):
 
 def test_a_mask_keeps_the_part_around_its_pixels():
     mask = np.zeros((9, 8), bool)
-    assert not Shape.of_mask('road', mask).has_area
     mask[2:5, 3:7] = True
     shape = Shape.of_mask('road', mask)
     assert (shape.offset, shape.mask.shape) == ((3, 2), (3, 4))

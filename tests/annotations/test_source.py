@@ -29,10 +29,8 @@ def test_text_is_read_in_the_encoding_that_it_names(tmp_path, encoding):
     [
         ('x.json', '{"images": ['),
         ('x.json', '[' * 200_000 + ']' * 200_000),
-        ('x.json', '[]'),
         ('x.json', '{"images": [], "annotations": [{}], "categories": []}'),
         ('x.xml', '<annotations><image'),
-        ('x.xml', '<?xml version="1.0" encoding="undefined"?><annotations/>'),
         ('x.xml', '<annotations><track/></annotations>'),
         ('x.zip', 'PK\x05\x06' + '\0' * 10),
     ],
@@ -44,13 +42,6 @@ def test_a_damaged_file_is_one_error_that_names_it(tmp_path, name, text):
         list(require_reader(source).read(source).images)
     (problem,) = raised.value.problems
     assert name in str(problem.key) and '\n' not in str(problem)
-
-
-def test_a_damaged_file_does_not_hide_the_others(tmp_path, photos):
-    labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
-    save(tmp_path / 'x/2.json', b'{')
-    done = import_masks(tmp_path / 'x', tmp_path / 'out', images=photos, rest='background')
-    assert done.new == 1 and '2.json' in done.failed[0]
 
 
 def test_a_member_of_a_zip_has_a_largest_size(tmp_path, monkeypatch):

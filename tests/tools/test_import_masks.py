@@ -48,8 +48,6 @@ def test_masks_that_differ_are_kept_and_told(tmp_path, capsys):
         (['--colors', 'car=1,2'], "'car=1,2'; expected NAME=R,G,B or NAME=GREY"),
         (['--colors', 'car=256'], "'car=256'; expected numbers from 0 to 255"),
         (['--colors', 'car=1', 'car=2'], '--colors: a name is there twice'),
-        (['--colors', 'car=1', '--binary', 'car'], 'not allowed with'),
-        (['--rest', 'nothing'], "invalid choice: 'nothing'"),
     ],
 )
 def test_a_wrong_option_is_told(tmp_path, refused, options, message):

@@ -14,8 +14,8 @@ def test_the_table_of_an_import_names_the_classes(tmp_path):
     data, photos = tmp_path / 'mine', exports.make_photos(tmp_path)
     import_masks(exports.coco(tmp_path), data, images=photos, rest='background')
     written = new_config(str(data), str(tmp_path / 'configs'), Choices())
-    assert "classes = ('background', 'car', 'road')" in written.file.read_text()
-    with pytest.raises(UserError, match=r'--classes car road: .*has background car road; expected'):
+    assert "classes = ('background', 'road', 'car')" in written.file.read_text()
+    with pytest.raises(UserError, match=r'--classes car road: .*has background road car; expected'):
         new_config(str(data), str(tmp_path / 'configs'), Choices(['car', 'road'], force=True))
 
 

@@ -5,9 +5,9 @@ from types import ModuleType
 from mmseg_cct.errors import UserError
 
 from ..source import Source
-from . import coco, colour_table, cvat, label_studio, labelme, plain_masks, segmentation_mask
+from . import coco, cvat, label_studio, labelme, plain_masks, segmentation_mask
 
-_READERS = coco, cvat, segmentation_mask, label_studio, labelme, colour_table
+_READERS = coco, cvat, segmentation_mask, label_studio, labelme
 
 
 def find_reader(source: Source) -> ModuleType | None:

@@ -13,8 +13,7 @@ from ..source import Source, attempt, reading
 from .geometry import box, colour, ellipse, points_of, region
 
 TITLE = 'CVAT for images 1.1'
-_CORNERS = [f'{corner}{face}' for face in '12' for corner in ('tl', 'tr', 'br', 'bl')]  # of cuboids
-_NO_REGIONS = 'polyline', 'points', 'skeleton', 'cuboid'
+_NO_REGIONS = 'polyline', 'points', 'skeleton'
 
 
 def is_mine(source: Source) -> str:
@@ -48,42 +47,38 @@ def read(source: Source) -> Annotations:
 
 def _image(image: Element, place: str) -> AnnotatedImage:
     name, size = image.attrib['name'], (int(image.attrib['width']), int(image.attrib['height']))
-    return AnnotatedImage(name, size, _parts(image, size), f'{place}: {name}')
+    return AnnotatedImage(name, size, _parts(image), f'{place}: {name}')
 
 
-def _parts(image: Element, size: tuple[int, int]) -> Iterator[Shape | LeftOut]:
+def _parts(image: Element) -> Iterator[Shape | LeftOut]:
     for number, element in enumerate(image):
         if element.tag != 'tag':  # which lies nowhere
             with reading(f'{element.tag} {number}'):
-                yield _part(element, size)
+                yield _part(element)
 
 
-def _part(element: Element, size: tuple[int, int]) -> Shape | LeftOut:
+def _part(element: Element) -> Shape | LeftOut:
     kind, of = element.tag, element.attrib
-    label, z, group = class_name(of['label']), int(of.get('z_order', 0)), of.get('group_id')
+    label, z = class_name(of['label']), int(of.get('z_order', 0))
     if kind == 'mask':
         left, top, width, height = (int(of[key]) for key in ('left', 'top', 'width', 'height'))
-        if width > size[0] or height > size[1]:
-            raise UserError('mask', f'{width}×{height} pixels', f'at most {size[0]}×{size[1]}')
         counts = [int(number) for number in of['rle'].split(',')]
         mask = mask_of_runs(counts, (width, height), 'C')
-        return Shape(label, mask=mask, offset=(left, top), z=z, group=group)
+        return Shape(label, mask=mask, offset=(left, top), z=z)
     turn = float(of.get('rotation', 0))
-
-    def pair(x: str, y: str) -> tuple[float, float]:
-        return float(of[x]), float(of[y])
-
+    # a skeleton lies where its points do
+    texts = ';'.join(each.get('points', '') for each in element.iter())
+    points = points_of(re.findall(r'[^,;\s]+', texts))
     if kind == 'polygon':
-        ring = points_of(re.findall(r'[^,;\s]+', of['points']))
+        ring = points
     elif kind == 'box':
-        ring = box(pair('xtl', 'ytl'), pair('xbr', 'ybr'), turn)
+        x0, y0, x1, y1 = (float(of[key]) for key in ('xtl', 'ytl', 'xbr', 'ybr'))
+        ring = box((x0, y0), (x1, y1), turn)
     elif kind == 'ellipse':
-        ring = ellipse(pair('cx', 'cy'), pair('rx', 'ry'), turn)
-    elif kind in _NO_REGIONS:  # a skeleton lies where its points do
-        texts = [each.get('points', '') for each in element.iter()]
-        corners = [float(of[f'{axis}{at}']) for at in _CORNERS for axis in 'xy' if f'x{at}' in of]
-        points = points_of(corners or re.findall(r'[^,;\s]+', ';'.join(texts)))
-        return LeftOut(kind, points, label, group, z)
+        x, y, *radii = (float(of[key]) for key in ('cx', 'cy', 'rx', 'ry'))
+        ring = ellipse((x, y), radii, turn)
+    elif kind in _NO_REGIONS:
+        return LeftOut(kind, points, label)
     else:
         raise UserError('shape', 'of unknown type', f'one of those of {TITLE}')
-    return region(label, ring, z=z, is_box=kind == 'box' and not turn, group=group)
+    return region(label, ring, z=z, is_box=kind == 'box' and not turn)

@@ -33,12 +33,6 @@ def region(label: str | None, ring: np.ndarray, **more: Any) -> Shape | LeftOut:
     return Shape(label, [ring], **more)
 
 
-def is_upright(ring: np.ndarray) -> bool:
-    """Whether a ring is an upright box."""
-    points = set(map(tuple, ring.tolist())) if len(ring) < 6 else ()
-    return len(points) == 4 and all(len(set(of)) == 2 for of in zip(*points))
-
-
 def box(corner: Pair, opposite: Pair, degrees: float = 0, about: Pair | None = None) -> np.ndarray:
     """Makes the ring of a box, turned clockwise about a point, by default its centre."""
     (left, top), (right, bottom) = corner, opposite

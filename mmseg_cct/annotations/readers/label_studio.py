@@ -143,10 +143,10 @@ def _part(kind: str, value: dict, size: tuple[int, int], labels: list[str]) -> S
     else:
         places = value.get('vertices') or [value]  # a keypoint is one
         points = points_of([[place['x'], place['y']] for place in places]) * size / 100
-        return LeftOut(kind, points, label, z=0)
+        return LeftOut(kind, points, label)
     if label is None and isinstance(shape, Shape):
         number = 'without a label' if not labels else f'with labels {", ".join(labels)}'
-        return LeftOut(f'{kind} {number}', shape.extent, z=0)
+        return LeftOut(f'{kind} {number}', shape.extent)
     return shape
 
 

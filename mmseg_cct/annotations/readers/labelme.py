@@ -10,7 +10,7 @@ from mmseg_cct.errors import UserError
 
 from ..class_table import class_name
 from ..pictures import bitmap, open_picture
-from ..shapes import MAX_PIXELS, AnnotatedImage, Annotations, LeftOut, Shape
+from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
 from ..source import Source, attempt, class_names, reading
 from .geometry import box, ellipse, points_of, region
 
@@ -61,23 +61,19 @@ def _parts(content: dict) -> Iterator[Shape | LeftOut]:
     """Makes the shapes, later ones on top."""
     for index, each in enumerate(content['shapes']):
         with reading(f'shapes[{index}]'):
-            yield _part(each, content)
+            yield _part(each)
 
 
-def _part(shape: dict, content: dict) -> Shape | LeftOut:
-    name, group = class_name(shape['label']), shape.get('group_id')
+def _part(shape: dict) -> Shape | LeftOut:
+    name = class_name(shape['label'])
     label = None if name == _IGNORED else name
     kind, points = shape.get('shape_type') or 'polygon', points_of(shape['points'])
     if kind == 'mask':
         picture = open_picture(base64.b64decode(shape['mask']))
-        size = content.get('imageWidth') or MAX_PIXELS, content.get('imageHeight') or MAX_PIXELS
-        if picture.width > size[0] or picture.height > size[1]:
-            found = f'{picture.width}×{picture.height} pixels'
-            raise UserError('mask', found, f'at most {size[0]}×{size[1]}')
         left, top = map(round, points.min(0).tolist())
-        return Shape(label, mask=bitmap(picture), offset=(left, top), z=0, group=group)
+        return Shape(label, mask=bitmap(picture), offset=(left, top), z=0)
     if kind in _NO_REGIONS:
-        return LeftOut(kind, points, label, group, 0)
+        return LeftOut(kind, points, label)
     if kind == 'rectangle':
         points = box(points.min(0), points.max(0)) if len(points) == 2 else points
     elif kind == 'circle':
@@ -86,4 +82,4 @@ def _part(shape: dict, content: dict) -> Shape | LeftOut:
         points = ellipse(centre, (radius, radius))
     elif kind not in _POLYGONS:
         raise UserError(f'shape_type {kind!a}', '', f'one of those of {TITLE}')
-    return region(label, points, z=0, is_box=kind == 'rectangle', group=group)
+    return region(label, points, z=0, is_box=kind == 'rectangle')

@@ -1,23 +1,21 @@
-"""CVAT's "Segmentation mask 1.1": coloured PNGs and `labelmap.txt`, laid out as in VOC; and VOC."""
+"""CVAT's "Segmentation mask 1.1": coloured PNGs, laid out as in VOC, and `labelmap.txt`."""
 
 import posixpath
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from mmseg.utils import get_classes
 from PIL import Image
 
 from mmseg_cct.datasets.files.labels import is_background, means_ignored
 from mmseg_cct.errors import UserError
 
 from ..class_table import class_name
-from ..pictures import TRANSPARENT, code_of, colour_of, load, open_picture, packed_colours
+from ..pictures import TRANSPARENT, code_of, colour_of, open_picture, packed_colours
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
 from ..source import Source, attempt, reading
 
 TITLE = 'Segmentation mask 1.1'
 _TABLE = 'labelmap.txt'
-_NAMES = 'class_names.txt'  # of labelme's converter to VOC
 _FOLDER = 'SegmentationClass'
 VOID = (224, 224, 192)  # the colour of VOC's ignored pixels
 _BLACK = (0, 0, 0)  # the colour of what is not drawn, unless another class than background has it
@@ -27,28 +25,16 @@ Meanings = Mapping[int, str | None]  # a class, `_IGNORED`, or None for what is 
 
 
 def is_mine(source: Source) -> str:
-    """Finds class masks with a table of their colours, or with VOC's palette and layout."""
-    if not (masks := _masks(source)):
-        return ''
-    if source.named(_TABLE):
-        return masks[0]
-    picture = load(open_picture(source.read(masks[0])))
-    palette = (picture.getpalette() or []) if picture.mode == 'P' else []
-    voc = [part for index in range(21) for part in voc_colour(index)]
-    has_names = source.named(_NAMES) or any('JPEGImages' in name for name in source.names)
-    return masks[0] if has_names and palette[:63] == voc else ''
+    """Finds class masks with a table of their colours; empty if there are none."""
+    masks = _masks(source)
+    return masks[0] if masks and source.named(_TABLE) else ''
 
 
 def read(source: Source) -> Annotations:
     """Reads the masks; black background counts as not drawn: the tool writes both the same."""
-    if name := source.named(_TABLE):
-        with reading(source.place(name)):
-            colours = _colours(source.text(name))
-    else:
-        name = source.named(_NAMES)
-        names = source.text(name).splitlines() if name else get_classes('voc')
-        names = [label.strip() for label in names if label.strip() not in ('', '__ignore__')]
-        colours = {label: voc_colour(index) for index, label in enumerate(names)}
+    name = source.named(_TABLE)
+    with reading(source.place(name)):
+        colours = _colours(source.text(name))
     require_distinct(colours)
     meanings: dict[str, str | None] = {label: label for label in colours}
     for label, colour in colours.items():
@@ -59,9 +45,7 @@ def read(source: Source) -> Annotations:
     classes = {label: colours[label] for label, meaning in meanings.items() if meaning}
     by_colour = {0: None, TRANSPARENT: None, code_of(VOID): _IGNORED}
     by_colour |= {code_of(colours[label]): meaning for label, meaning in meanings.items()}
-    by_id = dict(enumerate(meanings.values())) | {255: _IGNORED}
-    masks = _masks(source)
-    images = (attempt(source.place(n), _image, source, n, by_colour, by_id) for n in masks)
+    images = (attempt(source.place(n), _image, source, n, by_colour) for n in _masks(source))
     return Annotations(classes, images)
 
 
@@ -79,39 +63,33 @@ def _masks(source: Source) -> list[str]:
     return [name for name in source.ending('.png') if is_in or _FOLDER in name.split('/')[:-1]]
 
 
-def voc_colour(index: int) -> Colour:
-    """The colour of an id in VOC's palette: its bits, spread over the channels from the top."""
-    red, green, blue = (
-        sum((index >> 3 * bit + channel & 1) << 7 - bit for bit in range(3)) for channel in range(3)
-    )
-    return red, green, blue
-
-
 def _colours(text: str) -> dict[str, Colour]:
     """Reads lines of `label:r,g,b:parts:actions`; without any colour they are VOC's."""
     lines = [line.split(':') for line in text.splitlines() if line.strip() and line[0] != '#']
-    if not any(colour for _, colour, *_ in lines):
-        return {class_name(line[0]): voc_colour(index) for index, line in enumerate(lines)}
+    has_colours = any(colour for _, colour, *_ in lines)  # Datumaro leaves them out
     colours = {}
-    for label, colour, *_ in lines:
-        red, green, blue = map(int, colour.split(','))
+    for index, (label, colour, *_) in enumerate(lines):
+        if has_colours:
+            red, green, blue = map(int, colour.split(','))
+        else:  # the bits of the id, spread over the channels from the top
+            red, green, blue = (
+                sum((index >> 3 * bit + channel & 1) << 7 - bit for bit in range(3))
+                for channel in range(3)
+            )
         colours[class_name(label)] = (red, green, blue)
     return colours
 
 
-def _image(source: Source, name: str, by_colour: Meanings, by_id: Meanings) -> AnnotatedImage:
+def _image(source: Source, name: str, by_colour: Meanings) -> AnnotatedImage:
     _, _, image = f'/{_FOLDER}/{posixpath.splitext(name)[0]}'.rpartition(f'/{_FOLDER}/')
     picture = open_picture(source.read(name))
-    parts = _parts(picture, by_colour, by_id)
-    return AnnotatedImage(image, picture.size, parts, source.place(name))
+    return AnnotatedImage(image, picture.size, _parts(picture, by_colour), source.place(name))
 
 
-def _parts(picture: Image.Image, by_colour: Meanings, by_id: Meanings) -> Iterator[Shape]:
-    codes, meanings = packed_colours(picture), by_colour
-    if picture.mode == 'P' and not meanings.keys() >= set(np.unique(codes).tolist()):
-        codes, meanings = np.asarray(picture), by_id  # with another palette, so it holds ids
+def _parts(picture: Image.Image, by_colour: Meanings) -> Iterator[Shape]:
+    codes = packed_colours(picture)
     for code in np.unique(codes).tolist():
-        if code not in meanings:
+        if code not in by_colour:
             raise UserError(f'colour {colour_of(code)}', '', f'those of {_TABLE}')
-        if (label := meanings[code]) is not None:
+        if (label := by_colour[code]) is not None:
             yield Shape.of_mask(label or None, codes == code)

@@ -6,13 +6,9 @@ from typing import Any
 import numpy as np
 
 from ..rasterize import draw, draw_whole
-from ..readers.coco import AUTHOR
 from ..rle import runs_of_mask
 from ..shapes import Shape
-from .own_files import Export
-
-# Each annotation covers only its own pixels.
-TRACING = dict(stacked=False)
+from .output import Export
 
 
 def write(export: Export) -> None:
@@ -20,7 +16,7 @@ def write(export: Export) -> None:
     ids = {name: index for index, name in enumerate(export.classes, 1)}
     listed: list[dict[str, Any]] = []
     number = 0
-    with export.files.open('coco.json') as file:
+    with export.open('coco.json') as file:
         file.write('{"annotations": [')
         for image in export.images:
             width, height = image.size
@@ -39,7 +35,6 @@ def write(export: Export) -> None:
                 )
                 json.dump(content, file)
         rest = dict(
-            info=dict(contributor=AUTHOR),
             images=listed,
             categories=[dict(id=i, name=name, supercategory='') for name, i in ids.items()],
         )

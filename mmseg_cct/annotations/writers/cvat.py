@@ -4,16 +4,14 @@ from xml.sax.saxutils import escape, quoteattr
 
 from ..rle import runs_of_mask
 from ..shapes import Shape
-from .own_files import Export
+from .output import Export
 
-# A `z_order` says what lies on top.
-TRACING = dict(stacked=True)
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<annotations>\n  <version>1.1</version>\n'
 
 
 def write(export: Export) -> None:
     """Writes `cvat.xml`, image by image."""
-    with export.files.open('cvat.xml') as file:
+    with export.open('cvat.xml') as file:
         file.write(f'{_HEAD}  <meta>\n    <task>\n      <labels>\n')
         for name, colour in export.classes.items():
             described = f'<name>{escape(name)}</name><color>#{bytes(colour).hex()}</color>'

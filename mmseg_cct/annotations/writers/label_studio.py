@@ -12,9 +12,7 @@ from xml.sax.saxutils import quoteattr
 from ..rasterize import draw_whole
 from ..rle import brush_of_mask
 from ..shapes import Colour, Shape
-from .own_files import Export
-
-TRACING = dict(stacked=True)
+from .output import Export
 
 
 def write(export: Export) -> None:
@@ -22,9 +20,9 @@ def write(export: Export) -> None:
 
     The tasks address their images as files of a local storage, relative to its root.
     """
-    with export.files.open('label_studio.xml') as file:
+    with export.open('label_studio.xml') as file:
         file.writelines(_interface(export.classes))
-    with export.files.open('label_studio.json') as file:
+    with export.open('label_studio.json') as file:
         file.write('[')
         for index, image in enumerate(export.images):
             result = [_region(n, shape, image.size) for n, shape in enumerate(image.shapes)]

@@ -11,15 +11,14 @@ import numpy as np
 from PIL import Image
 
 from ..shapes import Shape
-from .own_files import Export
+from .output import Export
 
-TRACING = dict(stacked=True)
 _FOLDER = 'labelme'
 
 
 def write(export: Export) -> None:
     """Writes `labelme/labels.txt`, and `labelme/NAME.json` with the path of each image."""
-    with export.files.open(f'{_FOLDER}/labels.txt') as file:
+    with export.open(f'{_FOLDER}/labels.txt') as file:
         file.writelines(f'{name}\n' for name in export.classes)
     for image in export.images:
         name = Path(_FOLDER, image.name).with_suffix('.json')
@@ -29,13 +28,13 @@ def write(export: Export) -> None:
             flags={},
             shapes=[_shape(shape) for shape in image.shapes],
             imagePath=os.path.relpath(
-                export.folder.resolve() / image.name, export.files.folder.resolve() / name.parent
+                export.folder.resolve() / image.name, export.out.resolve() / name.parent
             ),
             imageData=None,
             imageHeight=height,
             imageWidth=width,
         )
-        with export.files.open(name.as_posix()) as file:
+        with export.open(name.as_posix()) as file:
             json.dump(content, file, ensure_ascii=False)
 
 

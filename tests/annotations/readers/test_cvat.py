@@ -31,9 +31,3 @@ def test_a_tag_is_nothing_drawn_and_no_class(tmp_path):
     annotations = cvat.read(Source(source.path))
     (image,) = annotations.images
     assert 'ok' not in annotations.classes and not list(image.parts)
-
-
-def test_a_mask_has_its_group(tmp_path):
-    mask = '<mask label="car" rle="1, 3" left="0" top="0" width="2" height="2" group_id="3"/>'
-    (image,) = cvat.read(of_cvat(tmp_path, mask)).images
-    assert [part.group for part in image.parts] == ['3']

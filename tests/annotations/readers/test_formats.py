@@ -9,7 +9,6 @@ from mmseg_cct.errors import UserError
 OTHER_SIZE = dict(segmentation=dict(size=[5, 6], counts=[20, 10]))
 NO_PICTURE = dict(shape_type='mask', mask='%', points=[[0, 0]])
 HALF = dict(type='rectanglelabels', value=dict(x=1, height=1, rectanglelabels=['car']))
-LARGE = '<mask label="car" rle="0, 900" left="0" top="0" width="30" height="30"/>'
 BOX_OF = '<box label="{}" xtl="2" ytl="2" xbr="8" ybr="6"/>'
 
 
@@ -20,16 +19,13 @@ BOX_OF = '<box label="{}" xtl="2" ytl="2" xbr="8" ybr="6"/>'
         (of_coco, dict(segmentation=[[1, 2, 3]]), 'annotation 5: polygon'),
         (of_coco, OTHER_SIZE, 'annotation 5: RLE'),
         (of_coco, dict(segmentation=[BOX], category_id=3), 'annotation 5: category_id=3'),
-        (of_coco, dict(segmentation=[BOX], category_id=[1]), 'annotation 5: category_id'),
         (of_cvat, '<box label="car" xtl="x"/>', 'box 0'),
         (of_cvat, '<mask label="car" rle="1"/>', 'mask 0'),
-        (of_cvat, LARGE, 'mask 0: mask'),
         (of_cvat, '<spline label="car" points="1,1;2,2"/>', 'spline 0: shape'),
         (of_cvat, BOX_OF.format(' '), "box 0: class ' '"),
         (of_labelme, NO_PICTURE, 'shapes[0]: picture'),
         (of_labelme, dict(shape_type='circle', points=[[5, 5], [5, 8], [9, 9]]), 'shapes[0]'),
         (of_labelme, dict(shape_type='spline', points=[[5, 5], [5, 8]]), 'shapes[0]: shape_type'),
-        (of_labelme, dict(shape_type=7, points=[[5, 5], [5, 8]]), 'shapes[0]: shape_type 7'),
         (of_labelme, dict(points=[[5, 5], [5, 8], [9, 9]], label=7), 'shapes[0]: class 7'),
         (of_label_studio, dict(HALF, image_rotation=90), 'result[0]: image_rotation=90'),
         (of_label_studio, HALF, 'result[0]'),

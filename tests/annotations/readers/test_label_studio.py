@@ -36,6 +36,7 @@ def kinds(parts):
         ('rectangle', dict(x=50, y=20, width=25, height=50), np.s_[2:7, 6:9]),
         # about its first corner, on the image as it is: percentages are not square
         ('rectangle', dict(x=50, y=20, width=25, height=50, rotation=90), np.s_[2:5, 1:6]),
+        ('ellipse', dict(x=50, y=50, radiusX=25, radiusY=10), np.s_[4:6, 3:9]),
         ('brush', dict(rle=brush(MASK)), np.s_[range(10), range(10)]),
         ('bitmask', dict(imageDataURL=DATA_URL), np.s_[range(10), range(10)]),
     ],
@@ -71,14 +72,14 @@ def test_an_annotation_that_nobody_finished_is_told_from_an_empty_one(tmp_path):
     size = dict(original_width=SIZE[0], original_height=SIZE[1])
     value = dict(points=POINTS, polygonlabels=['car'])
     drawn = dict(result=[dict(size, type='polygonlabels', value=value)])
-    other = ['other annotations of a task, not drawn']
+    truth, other = dict(drawn, ground_truth=True), ['other annotations of a task, not drawn']
     for annotations, expected in (
         ([], (False, [])),
         ([dict(empty, was_cancelled=True)], (False, [])),
         ([empty, dict(empty, updated_at='2')], (True, [])),
         ([drawn, empty], (False, other)),
         ([empty, drawn], (True, ['shape'])),
-        ([dict(drawn, ground_truth=True), dict(empty, updated_at='2')], (True, ['shape'])),
+        ([dict(truth, updated_at='1'), dict(empty, updated_at='2')], (True, ['shape'])),
     ):
         task = dict(id=7, data=dict(image='1.jpg'), annotations=annotations, predictions=[drawn])
         image, parts = read_tasks(tmp_path, task)

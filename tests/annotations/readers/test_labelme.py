@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from exports import base64_of, png
 from formats import BOX, drawn, of_labelme
 
 from mmseg_cct.annotations.readers import labelme
@@ -17,10 +16,6 @@ def test_circles_rectangles_and_what_is_ignored(tmp_path):
     for kind, points in ('rectangle', [[8, 6], [2, 2]]), *((kind, CORNERS) for kind in turned):
         source = of_labelme(tmp_path, dict(shape_type=kind, points=points))
         assert (drawn(labelme.read(source)) == 0).sum() == 24
-    mask = base64_of(png(np.full((2, 2), 255, np.uint8)))
-    shape = dict(shape_type='mask', mask=mask, group_id=3, points=[[1, 1]])
-    (image,) = labelme.read(of_labelme(tmp_path, shape)).images
-    assert [part.group for part in image.parts] == [3]
     annotations = labelme.read(of_labelme(tmp_path, dict(label='__ignore__', points=CORNERS)))
     assert (drawn(annotations) == 255).sum() == 24 and not annotations.classes
 
