@@ -1,12 +1,10 @@
 """Data set of a folder of images and a folder of masks."""
 
 import os
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
@@ -163,16 +161,6 @@ class FolderDataset(BaseSegDataset):
             infos.append(info)
         return infos
 
-    def _serialize_data(self) -> tuple[np.ndarray, np.ndarray]:
-        """Serializes as mmengine does, one info at a time: a million take half of the memory."""
-        content, ends = bytearray(), []
-        for index, info in enumerate(self.data_list):
-            content += pickle.dumps(info, protocol=4)
-            ends.append(len(content))
-            self.data_list[index] = None
-        self.data_list.clear()
-        return np.frombuffer(content, np.uint8), np.array(ends, np.int64)
-
     def _find_images(self) -> dict[str, str]:
         root = self.data_prefix['img_path']
         masks = self.data_prefix.get('seg_map_path')
@@ -191,8 +179,6 @@ class FolderDataset(BaseSegDataset):
         root = self.data_prefix.get('seg_map_path')
         if root is None or (self.subset == 'unlabeled' and self.ann_file):
             return {}
-        if not Path(root).is_dir():
-            raise UserError(root, 'no such folder', 'the masks (FolderDataset.mask_dir)')
         masks = find_masks(root, self.seg_map_suffix)
         require_one_suffix(root, self.seg_map_suffix, masks, images)
         strays = sorted(set(masks) - set(images))

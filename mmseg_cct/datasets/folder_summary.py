@@ -124,8 +124,6 @@ def describe_folder(
 def _masks_by_name(
     found: Mapping[str, str], images: Path, masks: Path, suffix: str
 ) -> dict[str, str]:
-    if not masks.is_dir():
-        raise UserError(masks, 'no such folder', f'the masks of some of {images}')
     by_name = find_masks(masks, suffix)
     require_one_suffix(masks, suffix, by_name, found)
     if not by_name:

@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from mmcv.transforms import LoadImageFromFile
-from mmseg.datasets.transforms import LoadAnnotations
 
 from mmseg_cct.config.walk import settings_of
 
@@ -51,26 +49,19 @@ def image_paths(dataset: Any) -> Iterator[str]:
             yield path
 
 
-def read_truth(info: dict[str, Any]) -> np.ndarray:
-    """Loads a mask by its data info, `(H, W)` label ids with 255 where ignored."""
-    return LoadAnnotations()(dict(info, seg_fields=[]))['gt_seg_map']
-
-
 def transforms_of(dataset: Any) -> Iterator[Any]:
     """Yields the transforms of a set's pipeline, those that hold others before these."""
-    yield from _flatten(getattr(dataset, 'pipeline', None))
+    rest = [getattr(dataset, 'pipeline', ())]
+    while rest:
+        transform = rest.pop(0)
+        if isinstance(transform, (list, tuple)):
+            rest[:0] = transform
+        else:
+            yield transform
+            # RandomApply, RandomChoice and similar transforms keep theirs in `transforms` too.
+            rest.insert(0, getattr(transform, 'transforms', ()))
 
 
 def image_loader(dataset: Any) -> LoadImageFromFile | None:
     """Finds the transform that loads the images of a data set."""
     return next((t for t in transforms_of(dataset) if isinstance(t, LoadImageFromFile)), None)
-
-
-def _flatten(transform: Any) -> Iterator[Any]:
-    # RandomApply, RandomChoice and similar transforms keep theirs in `transforms` too.
-    if isinstance(transform, (list, tuple)):
-        for part in transform:
-            yield from _flatten(part)
-    else:
-        yield transform
-        yield from _flatten(getattr(transform, 'transforms', ()))

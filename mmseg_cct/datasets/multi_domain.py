@@ -10,7 +10,7 @@ from torch.utils.data import Dataset
 from mmseg_cct.datasets.transforms import SetDomain
 from mmseg_cct.errors import UserError
 
-from .samplers import MultiDomainDraw
+from .samplers import MultiDomainDraw, PairDraw
 from .samplers.pair_sampler import require_draws
 from .semi_supervised import SemiSegDataset
 
@@ -44,12 +44,9 @@ class MultiDomainDataset(Dataset):
                 'one, as in the other domains, or none in any',
             )
         self._set_domain = {name: SetDomain(name) for name in self.domains}
-        self.METAINFO = self.metainfo  # the name by which MMSeg's tools know it
-
-    @property
-    def metainfo(self) -> dict:
-        """Meta information (classes, palette) of each domain, under `domains`."""
-        return dict(domains={name: part.metainfo for name, part in self.domains.items()})
+        # classes and palette of each domain; MMSeg's tools know them by the second name
+        metas = {name: part.metainfo for name, part in self.domains.items()}
+        self.metainfo = self.METAINFO = dict(domains=metas)
 
     def __len__(self) -> int:
         """Returns the number of images of all domains."""
@@ -57,10 +54,12 @@ class MultiDomainDataset(Dataset):
 
     def __getitem__(self, draw: MultiDomainDraw | int) -> dict:
         """Loads like `SemiSegDataset`, and marks the samples with their domain."""
+        place: PairDraw | int
         if not isinstance(draw, MultiDomainDraw):
             places = ((name, at) for name, part in self.domains.items() for at in range(len(part)))
-            draw = next(itertools.islice(places, range(len(self))[draw], None))
-        domain, place = draw
+            domain, place = next(itertools.islice(places, range(len(self))[draw], None))
+        else:
+            domain, place = draw
         return self._set_domain[domain](self.domains[domain][place])
 
     def __getitems__(self, draws: Sequence[MultiDomainDraw]) -> list[dict]:
@@ -98,11 +97,7 @@ class MultiDomainConcatDataset(ConcatDataset):
         super().__init__(sets, ignore_keys=[key for part in sets for key in part.metainfo])
         self._set_domain = [SetDomain(name) for name in domains]
         self.domains = dict(zip(domains, sets))
-
-    @property
-    def metainfo(self) -> dict:
-        """Meta information (classes, palette) of each domain, under `domains`."""
-        return dict(domains={name: part.metainfo for name, part in self.domains.items()})
+        self._metainfo = dict(domains={name: part.metainfo for name, part in self.domains.items()})
 
     def __getitem__(self, index: int) -> dict:
         """Loads an image by its index in all sets, and marks the sample with its domain."""

@@ -101,6 +101,7 @@ class SemiSegDataset(Dataset):
         # The labelled set names the classes.
         self.labeled = _build(labeled, 'labeled')
         self.unlabeled = None
+        self.metainfo = self.METAINFO = self.labeled.metainfo  # MMSeg's tools know the second
         if not self.metainfo.get('classes'):
             expected = 'metainfo=dict(classes=(...)) in the order of the label ids'
             raise UserError('labeled.metainfo', 'no class names', expected)
@@ -109,12 +110,6 @@ class SemiSegDataset(Dataset):
         if unlabeled is not None:
             self.unlabeled = _build(copy.deepcopy(unlabeled), 'unlabeled')
             _forget_masks(self.unlabeled)
-        self.METAINFO = self.metainfo  # the name by which MMSeg's tools know it
-
-    @property
-    def metainfo(self) -> dict:
-        """Meta information (classes, palette) of the labelled set."""
-        return self.labeled.metainfo
 
     def __len__(self) -> int:
         """Returns the number of labelled and unlabelled images."""

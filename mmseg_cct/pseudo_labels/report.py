@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from mmseg.datasets.transforms import LoadAnnotations
 
 from mmseg_cct.datasets.files.images import image_size, read_image, read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
-from mmseg_cct.datasets.leaves import infos_of, read_truth
+from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.engine.visualization.figures import outer_legend, picture_grid, png_bytes
 from mmseg_cct.engine.visualization.label_maps import class_legend
 from mmseg_cct.errors import UserError
@@ -25,6 +26,11 @@ from .settings import PseudoLabelSettings, WeakImage
 from .writer import BEFORE_CRF, LABELS, maps_of
 
 Truths = Mapping[str, dict]  # infos for `read_truth`, by path of the image
+
+
+def read_truth(info: dict[str, Any]) -> np.ndarray:
+    """Loads a mask by its data info, `(H, W)` label ids with 255 where ignored."""
+    return LoadAnnotations()(dict(info, seg_fields=[]))['gt_seg_map']
 
 
 class LabelStatistics(NamedTuple):

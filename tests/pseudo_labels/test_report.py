@@ -7,9 +7,8 @@ from folders import save
 from PIL import Image
 
 from mmseg_cct.datasets.files.images import read_mask
-from mmseg_cct.datasets.leaves import read_truth
 from mmseg_cct.pseudo_labels import make_pseudo_labels
-from mmseg_cct.pseudo_labels.report import class_table, count, find_truths
+from mmseg_cct.pseudo_labels.report import class_table, count, find_truths, read_truth
 from mmseg_cct.pseudo_labels.settings import read_settings
 
 

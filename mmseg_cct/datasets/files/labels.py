@@ -86,7 +86,16 @@ def check_mask(
     """
     if size is not None:
         check_size(mask, ids, image, size)
-    label_of = label_of_each_id(ids, label_map, reduce_zero_label)
+    if ids.dtype in (np.uint8, np.bool_):  # a tenth of the time of `unique`
+        present = np.flatnonzero(np.bincount(ids.reshape(-1), minlength=256))
+    else:
+        present = np.unique(ids)
+    label_of = {}
+    for raw in present.tolist():
+        label = raw
+        if reduce_zero_label and raw <= 255:  # as MMSeg does: first this, then the map
+            label = 255 if raw in (0, 255) else raw - 1
+        label_of[raw] = (label_map or {}).get(label, label)
     unknown = [
         str(raw)
         for raw, label in label_of.items()
@@ -107,23 +116,6 @@ def check_size(mask: object, ids: np.ndarray, image: object, size: tuple[int, in
         found = f'{ids.shape[1]}×{ids.shape[0]} pixels'
         expected = f'{size[0]}×{size[1]}, the size of its image {image}'
         raise UserError(str(mask), found, expected)
-
-
-def label_of_each_id(
-    ids: np.ndarray, label_map: Mapping[int, int] | None = None, reduce_zero_label: bool = False
-) -> dict[int, int]:
-    """Maps the ids of a mask as MMSeg does; arguments and result are as in `check_mask`."""
-    if ids.dtype in (np.uint8, np.bool_):
-        present = np.flatnonzero(np.bincount(ids.reshape(-1), minlength=256))
-    else:
-        present = np.unique(ids)
-    labels = {}
-    for raw in present.tolist():
-        label = raw
-        if reduce_zero_label and raw <= 255:
-            label = 255 if raw in (0, 255) else raw - 1
-        labels[raw] = (label_map or {}).get(label, label)
-    return labels
 
 
 def judge_labels(

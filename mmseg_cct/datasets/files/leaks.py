@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-# A few bytes tell most files of equal size apart, such as images without compression.
+# Images without compression are all of one size, and a few bytes of the middle tell most apart.
 _FEW = 4096
 
 StrPath = str | os.PathLike
@@ -47,7 +47,12 @@ def common_images(ours: Iterable[StrPath], theirs: Iterable[StrPath]) -> list[Pa
         elif size >= 0 and size in by_size:
             alike[size].append(path)
     for size, paths in alike.items():
-        pairs += _copies(by_size[size], paths)
+        few = {_few_bytes(path) for path in by_size[size]}
+        paths = [path for path in paths if _few_bytes(path) in few]
+        if paths:
+            twins = {_all_bytes(path): path for path in reversed(by_size[size])}
+            contents = ((_all_bytes(path), path) for path in paths)
+            pairs += [(twins[content], path) for content, path in contents if content in twins]
     return pairs
 
 
@@ -58,17 +63,6 @@ def _file_and_size(path: StrPath) -> tuple[Any, int]:
     except OSError:  # on other storage; missing ones are reported elsewhere
         return str(path), -1
     return (found.st_dev, found.st_ino), found.st_size
-
-
-def _copies(ours: list[StrPath], theirs: list[StrPath]) -> list[Pair]:
-    """Compares files of one size, as a whole only where their few bytes are equal."""
-    few = {_few_bytes(path) for path in ours}
-    theirs = [path for path in theirs if _few_bytes(path) in few]
-    if not theirs:
-        return []
-    twins = {_all_bytes(path): path for path in reversed(ours)}
-    hashed = ((_all_bytes(path), path) for path in theirs)
-    return [(twins[digest], path) for digest, path in hashed if digest in twins]
 
 
 def _few_bytes(path: StrPath) -> bytes:

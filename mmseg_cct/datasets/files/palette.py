@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 
 import matplotlib
 import numpy as np
@@ -16,20 +15,14 @@ from mmseg_cct.utils.text import error_line
 
 Colour = tuple[int, int, int]
 
-# What CamVid and VOC call classes of Cityscapes; letters only and in the singular.
-_OTHER_NAMES = dict(
-    pavement='sidewalk', columnpole='pole', signsymbol='trafficsign', tree='vegetation',
-    pedestrian='person', bicyclist='rider', motorbike='motorcycle',
-)  # fmt: skip
-
 
 def class_colours(
     classes: Sequence[str], chosen: Mapping[str, Colour | None] | None = None
 ) -> list[Colour]:
     """Gives each class the colour chosen for it, that of Cityscapes, or one that no other has."""
-    known, own = _known_colours(), dict[str, Colour]()
+    own = dict[str, Colour]()
     for name in classes:
-        colour = (chosen or {}).get(name) or known.get(_plain(name))
+        colour = (chosen or {}).get(name) or _KNOWN.get(_plain(name))
         if colour is not None and colour not in own.values():
             own[name] = colour
     rest = (colour for colour in _other_colours() if colour not in own.values())
@@ -71,14 +64,13 @@ def _other_colours() -> Iterator[Colour]:
         yield tuple(generator.integers(32, 224, 3).tolist())
 
 
-@cache
-def _known_colours() -> dict[str, Colour]:
-    cityscapes = zip(get_classes('cityscapes'), map(tuple, get_palette('cityscapes')))
-    known = {_plain(name): colour for name, colour in cityscapes} | dict(background=(0, 0, 0))
-    return known | {other: known[name] for other, name in _OTHER_NAMES.items()}
-
-
 def _plain(name: str) -> str:
-    """A class name's letters, in lower case and in the singular."""
-    letters = re.sub('[^a-z]', '', str(name).lower())
-    return letters if letters.endswith('ss') or len(letters) < 4 else letters.removesuffix('s')
+    """A class name's letters in lower case, so that `Traffic_Sign` is `traffic sign`."""
+    return re.sub('[^a-z]', '', str(name).lower())
+
+
+# By their names, which people know by sight.
+_KNOWN = {
+    _plain(name): tuple(colour)
+    for name, colour in zip(get_classes('cityscapes'), get_palette('cityscapes'))
+} | dict(background=(0, 0, 0))

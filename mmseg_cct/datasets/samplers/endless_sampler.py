@@ -33,18 +33,10 @@ class EndlessSampler(Sampler, ABC):
 
     def __iter__(self) -> Iterator[Any]:
         """Yields this rank's draws, every ``world_size``-th one, without end."""
+        # No epoch and no state: a resumed run only has to count what it has drawn.
         first = self.rank + self._num_skipped * self.world_size
         yield from map(self.draw, itertools.count(first, self.world_size))
 
-    @abstractmethod
-    def __len__(self) -> int:
-        """Returns the draws of all ranks in one pass over the data set."""
-
     def skip(self, num_samples: int) -> None:
         """Starts after this many draws (0 or more) of this rank, as a resume needs it."""
-        if num_samples < 0:
-            raise ValueError(f'num_samples must be 0 or more, got {num_samples}')
         self._num_skipped = num_samples
-
-    def set_epoch(self, epoch: int) -> None:
-        """Ignores the epoch that mmengine sets on every sampler: an endless stream has none."""

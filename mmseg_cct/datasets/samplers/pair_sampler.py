@@ -70,13 +70,12 @@ class PairSampler(EndlessSampler):
     def draw(self, position: int) -> PairDraw:
         """Returns the pair at a position from 0 of the stream that all ranks share."""
         labeled, unlabeled = self.dataset.labeled, self.dataset.unlabeled
-
-        def index(images: Sized, stream: int) -> int:
-            return stream_index(len(images), self.seed, stream, position, self.shuffle)
-
+        place = None
+        if unlabeled is not None:
+            place = stream_index(len(unlabeled), self.seed, _UNLABELED, position, self.shuffle)
         return PairDraw(
-            labeled=index(labeled, _LABELED),
-            unlabeled=None if unlabeled is None else index(unlabeled, _UNLABELED),
+            labeled=stream_index(len(labeled), self.seed, _LABELED, position, self.shuffle),
+            unlabeled=place,
             labeled_seed=stream_seed(self.seed, _LABELED, position),
             unlabeled_seed=stream_seed(self.seed, _UNLABELED, position),
         )

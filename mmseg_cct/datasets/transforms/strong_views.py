@@ -8,7 +8,7 @@ import mmcv
 import numpy as np
 from mmcv.transforms import BaseTransform
 from mmseg.registry import TRANSFORMS
-from torch import Tensor, from_numpy
+from torch import from_numpy
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ranges import at_least, in_unit, number, pair, positive, ranges
@@ -22,6 +22,11 @@ class Photometry(NamedTuple):
     sigma: float | None  # standard deviation of the Gaussian blur in pixels
 
 
+_COLOUR: dict[str, Callable[..., np.ndarray]] = dict(
+    brightness=mmcv.adjust_brightness, contrast=mmcv.adjust_contrast, saturation=mmcv.adjust_color
+)
+
+
 def apply_photometry(image: np.ndarray, photometry: Photometry) -> np.ndarray:
     """Changes the colours and sharpness of an image `(H, W, C)`, keeping its shape and type.
 
@@ -30,18 +35,15 @@ def apply_photometry(image: np.ndarray, photometry: Photometry) -> np.ndarray:
     channels.
     """
     is_colour = image.shape[2] == 3
-    adjust: dict[str, Callable[..., np.ndarray]]
-    adjust = dict(brightness=_scale_from_zero, contrast=_scale_from_mean)
-    if is_colour:
-        adjust = dict(
-            brightness=mmcv.adjust_brightness,
-            contrast=mmcv.adjust_contrast,
-            saturation=mmcv.adjust_color,
-            hue=mmcv.adjust_hue if image.dtype == np.uint8 else _shift_hue,
-        )
+    # mmcv's own shift of the hue would cut floats to 8 bits
+    hue = mmcv.adjust_hue if image.dtype == np.uint8 else _shift_hue
     for name, factor in photometry.jitter:
-        if name in adjust:
-            image = adjust[name](image, factor, backend='cv2')
+        if is_colour:
+            image = dict(_COLOUR, hue=hue)[name](image, factor, backend='cv2')
+        elif name in ('brightness', 'contrast'):
+            fixed = image.mean(dtype=np.float32) if name == 'contrast' else np.float32(0)
+            changed = (image.astype(np.float32) - fixed) * factor + fixed
+            image = changed.clip(0, 255).astype(image.dtype)
     if photometry.gray and is_colour:
         image = mmcv.gray2bgr(mmcv.bgr2gray(image))
     elif photometry.gray:
@@ -52,17 +54,8 @@ def apply_photometry(image: np.ndarray, photometry: Photometry) -> np.ndarray:
     return image
 
 
-def _scale_from_zero(image: np.ndarray, factor: float, **_: Any) -> np.ndarray:
-    return (image.astype(np.float32) * factor).clip(0, 255).astype(image.dtype)
-
-
-def _scale_from_mean(image: np.ndarray, factor: float, **_: Any) -> np.ndarray:
-    mean = image.mean(dtype=np.float32)
-    return ((image - mean) * factor + mean).clip(0, 255).astype(image.dtype)
-
-
 def _shift_hue(image: np.ndarray, shift: float, **_: Any) -> np.ndarray:
-    hsv = cv2.cvtColor(image / 255, cv2.COLOR_BGR2HSV)  # degrees; mmcv's would cut to 8 bits
+    hsv = cv2.cvtColor(image / 255, cv2.COLOR_BGR2HSV)  # the hue in degrees
     hsv[..., 0] = (hsv[..., 0] + 360 * shift) % 360
     return 255 * cv2.cvtColor(hsv, cv2.COLOR_HSV2BGR)
 
@@ -157,11 +150,11 @@ class StrongViews(BaseTransform):
         filled = None
         if 'valid_mask' in results['data_samples']:
             filled = ~results['data_samples'].valid_mask.data[0].numpy()
-        results['strong_views'] = [self._view(image, filled) for _ in range(self.num_views)]
+        results['strong_views'] = []
+        for _ in range(self.num_views):
+            view = apply_photometry(image, self.draw())
+            if filled is not None:
+                view = np.where(filled[..., None], image, view)
+            view = np.ascontiguousarray(view.transpose(2, 0, 1))
+            results['strong_views'].append(from_numpy(view))
         return results
-
-    def _view(self, image: np.ndarray, filled: np.ndarray | None) -> Tensor:
-        view = apply_photometry(image, self.draw())
-        if filled is not None:
-            view = np.where(filled[..., None], image, view)
-        return from_numpy(np.ascontiguousarray(view.transpose(2, 0, 1)))

@@ -7,11 +7,10 @@ from mmseg_cct.datasets import PairSampler
 from mmseg_cct.datasets.samplers import endless_sampler
 
 
-def test_iterating_again_starts_again_in_any_epoch():
+def test_iterating_again_starts_again():
     sampler = PairSampler(pair_of_sets(), seed=1)
     assert len(sampler) == 7
     first = list(islice(sampler, 9))
-    sampler.set_epoch(3)  # as mmengine does
     assert list(islice(sampler, 9)) == first
 
 
@@ -29,8 +28,6 @@ def test_ranks_share_the_global_stream(monkeypatch, world_size, skip):
 
 def test_skip_counts_from_the_start():
     sampler = PairSampler(pair_of_sets(), seed=3)
-    with pytest.raises(ValueError, match='num_samples must be 0 or more, got -1'):
-        sampler.skip(-1)
     sampler.skip(7)
     sampler.skip(2)
     assert next(iter(sampler)) == draws_of(3)[2]
