@@ -1,8 +1,9 @@
 """Each example runs, shortened, from the project's folder."""
 
+import contextlib
 import csv
+import io
 import json
-import os
 import re
 import runpy
 import subprocess
@@ -13,6 +14,12 @@ import numpy as np
 import pytest
 import world
 from PIL import Image
+
+# A worker that is left to the garbage collector takes five seconds to end.
+NO_WORKERS = ['--cfg-options', *(
+    f'{part}_dataloader.{key}' for part in ('train', 'val', 'test')
+    for key in ('num_workers=0', 'persistent_workers=False')
+)]  # fmt: skip
 
 
 @pytest.fixture(scope='module')
@@ -25,15 +32,25 @@ def folder(project_root, tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def run(slow, folder, project_root):
+def run(slow, folder):
+    """Runs an example, and the tools that it calls, here: a process would import all again."""
+
+    run_process = subprocess.run
+
+    def run_tool(command, **options):
+        if command[0] != sys.executable:
+            return run_process(command, **options)
+        name = Path(command[1]).stem
+        return world.run_tool(name, *command[2:], *(NO_WORKERS if name == 'train' else ()))
+
     def run(script, *arguments):
-        env = {**os.environ, 'PYTHONPATH': str(project_root), 'OMP_NUM_THREADS': '1'}
-        done = subprocess.run(
-            [sys.executable, f'examples/{script}.py', *map(str, arguments)],
-            cwd=folder, env=env, text=True, capture_output=True, timeout=600,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        printed = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+            patch.chdir(folder)
+            patch.setattr(sys, 'argv', [script, *map(str, arguments)])
+            patch.setattr(subprocess, 'run', run_tool)
+            runpy.run_path(f'examples/{script}.py', run_name='__main__')
+        return printed.getvalue()
 
     return run
 
@@ -75,20 +92,8 @@ def test_own_parts_train(run, folder, script, written):
     assert (folder / 'work_dirs' / 'examples' / written / 'iter_4.pth').is_file()
 
 
-@pytest.mark.slow
-def test_the_loop_adds_the_corrected_images(folder, monkeypatch):
-    run_process = subprocess.run
-
-    def run(command, **options):
-        """Runs a tool here: a process would import everything again."""
-        if command[0] != sys.executable:
-            return run_process(command, **options)
-        return world.run_tool(Path(command[1]).stem, *command[2:])
-
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, 'argv', ['5_labelling_loop.py', '4'])
-    monkeypatch.setattr(subprocess, 'run', run)
-    runpy.run_path('examples/5_labelling_loop.py')
+def test_the_loop_adds_the_corrected_images(run, folder):
+    run('5_labelling_loop', 2)
     loop = folder / 'work_dirs' / 'examples' / 'loop'
     assert len(list((loop / 'data' / 'masks').iterdir())) == 15
     assert (loop / 'report' / 'report.html').is_file()

@@ -1,76 +1,60 @@
-"""The labelling loop on hand-made masks, by the commands that it prints itself."""
+"""The labelling loop on a tiny model, by the commands that its tools print themselves."""
 
 import json
 import shlex
 import shutil
+from itertools import takewhile
 
-import cv2
-import pytest
+import numpy as np
 from PIL import Image
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.export import export_masks
-from mmseg_cct.datasets import ShapesDataset
-from mmseg_cct.datasets.files.images import write_png
-from mmseg_cct.datasets.shapes_scene import draw_scene
 
 
-@pytest.fixture
-def mine(slow, tmp_path):
-    """A folder as the README asks for: images, and masks of class ids for some of them."""
-    data = tmp_path / 'data' / 'mine'
-    for folder, numbers, labeled in (('', range(12), 6), ('val', range(50, 53), 3)):
-        for part in ('images', 'masks'):
-            (data / folder / part).mkdir(parents=True)
-        for index, number in enumerate(numbers):
-            image, mask = draw_scene(0, number, 64)
-            cv2.imwrite(str(data / folder / 'images' / f'{number}.png'), image)
-            if index < labeled:
-                cv2.imwrite(str(data / folder / 'masks' / f'{number}.png'), mask)
-    return data
-
-
-@pytest.mark.parametrize('form', ['coco', 'masks'])
-def test_each_command_that_is_printed_runs(cct, mine, tmp_path, capsys, form):
-    def commands_of(text):
-        return [line.strip() for line in text.split('Next:')[1].splitlines() if line[:2] == '  ']
+def test_each_command_that_is_printed_runs(slow, cct, tmp_path, capsys):
+    def commands_of(name, *arguments):
+        """Runs a tool, and gives the command lines that it prints in the end."""
+        capsys.readouterr()
+        assert cct.tool(name, *arguments) == 0, (name, arguments)
+        _, _, following = capsys.readouterr().out.rpartition('Next:\n')
+        indented = takewhile(lambda line: line.startswith('  '), following.splitlines())
+        return list(map(str.strip, indented))
 
     def follow(line):
-        """Runs a printed line as it is, but for the name of the export."""
-        words = shlex.split(line)
-        if words[0] == 'cp':
-            source, target = words[-2:]
-            if words[1] == '-r':
-                shutil.copytree(source.removesuffix('.'), target, dirs_exist_ok=True)
-            else:
-                shutil.copy(source, target)
-            return
-        words = words[words.index('python') + 1 :] if 'python' in words else words
-        name, *arguments = (word.replace('CORRECTED', 'corrected/coco.json') for word in words)
-        if name in ('-m', 'mmseg-cct'):
-            arguments = arguments[name == '-m' :]
-            name = arguments.pop(0)
-        tool = name.removeprefix('tools/').removesuffix('.py').replace('-', '_')
-        assert cct.tool(tool, *arguments) == 0, line
+        """Runs a printed line as it is, but for what stands for a user's own."""
+        names = dict(IMAGES='data/images', CORRECTED='corrected/coco.json')
+        words = [names.get(word, word) for word in shlex.split(line)]
+        if words[:2] == ['cp', '-r']:
+            shutil.copytree(*words[2:], dirs_exist_ok=True)
+        elif words[0] == 'cp':
+            shutil.copy(*words[1:])
+        else:
+            start = 1 if words[0] == 'mmseg-cct' else words.index('mmseg_cct') + 1
+            name, *arguments = words[start:]
+            assert cct.tool(name.replace('-', '_'), *arguments) == 0, line
 
-    run = 'work_dirs/cct-strong_mbv2_mine'
-    setting = ['--from-scratch', '--size', '64x64', '--iters', 2, '--batch-size', 2]
-    setting += ['--classes', *ShapesDataset.METAINFO['classes'], '--out', 'mine']
-    assert cct.tool('new_config', mine, *setting) == 0
-    assert cct.tool('train', 'mine/cct-strong_mbv2_mine.py', '--work-dir', run) == 0
-    capsys.readouterr()
-    assert cct.tool('next_batch', run, '-n', 2, '--format', form, '--out', 'batch') == 0
-    printed = capsys.readouterr().out
-    assert 'scoring 6 candidates and 6 labelled images' in printed
-    # what a person makes of the batch
-    images = tmp_path / 'batch' / 'images'
-    truth = {path.name: tmp_path / 'truth' / path.name for path in images.iterdir()}
-    for path in truth.values():
-        write_png(path, Image.fromarray(draw_scene(0, int(path.stem), 64)[1]))
-    colours = read_table(tmp_path / 'batch').colours
-    export_masks('coco', tmp_path / 'corrected', truth, colours, images)
-    for line in commands_of(printed):
+    cct.config.log_level = 'INFO'  # of which the lines are
+    cct.write()
+    predict, report = commands_of('train', 'tiny.py', '--work-dir', 'run')
+    follow(predict)
+    assert len(list((tmp_path / 'run/predictions/masks').iterdir())) == 8
+    follow(report)
+    *masks, _, _ = commands_of('next_batch', 'run', '-n', 2, '--out', 'first')
+    for line in masks:
         follow(line)
-    assert len(list((mine / 'masks').iterdir())) == 8
-    report = json.loads((tmp_path / f'{run}-round2' / 'report' / 'report.json').read_text())
-    assert report['verdict'].startswith('These runs cannot be compared: they differ in labelled im')
+    *import_masks, train, report = commands_of(
+        *('next_batch', 'run', '-n', 1, '--format', 'coco', '--out', 'second')
+    )
+    (image,) = (tmp_path / 'second' / 'images').iterdir()
+    corrected = tmp_path / 'truth.png'  # what a person makes of the batch
+    Image.fromarray(np.uint8([[0, 1], [2, 1]]).repeat(16, 0).repeat(20, 1)).save(corrected)
+    colours = read_table(tmp_path / 'second').colours
+    export_masks('coco', tmp_path / 'corrected', {image.name: corrected}, colours, image.parent)
+    for line in (*import_masks, train, report):
+        follow(line)
+    assert len(list((cct.data / 'masks').iterdir())) == 6
+    imported = np.asarray(Image.open(cct.data / 'masks' / image.name))
+    assert (imported == np.asarray(Image.open(corrected))).all()
+    found = json.loads((tmp_path / 'run-round2/report/report.json').read_text())
+    assert found['verdict'].startswith('These runs cannot be compared: they differ in labelled im')
