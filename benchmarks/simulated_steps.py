@@ -115,9 +115,9 @@ PACKAGE, GPU = Path(mmseg_cct.__file__).parent, SimulatedGPU()
 mmengine.runner.runner.collect_env = dict
 
 
-def train(name: str, method: str = '', dtype: str = '', steps: int = 2) -> None:
+def train(name: str, method: str = '', dtype: str = '', steps: int = 2, **options) -> None:
     """Takes some steps; `GPU` keeps what the last one did."""
-    options = dict(method=method) if method else {}
+    options.update(dict(method=method) if method else {})
     config, own = load_config(DEMO, options), load_config(name, options)
     config.model, config.optim_wrapper = own.model, own.optim_wrapper
     config.model.data_preprocessor.size = config.crop_size

@@ -16,10 +16,7 @@ import world
 from PIL import Image
 
 # A worker that is left to the garbage collector takes five seconds to end.
-NO_WORKERS = ['--cfg-options', *(
-    f'{part}_dataloader.{key}' for part in ('train', 'val', 'test')
-    for key in ('num_workers=0', 'persistent_workers=False')
-)]  # fmt: skip
+NO_WORKERS = ['--cfg-options', *(f'{k}_dataloader.num_workers=0' for k in ('train', 'val', 'test'))]
 
 
 @pytest.fixture(scope='module')
