@@ -47,24 +47,21 @@ SLIDE = dict(mode='slide', crop_size=(24, 32), stride=(16, 24))
 @pytest.mark.parametrize(
     ('settings', 'data'),
     [
-        ({}, dict(original=(70, 90))),
-        ({}, dict(original=(40, 56))),
+        ({}, {}),
         (dict(divisor=32), dict(original=(70, 90))),
         (dict(out_channels=1), dict(original=(70, 90))),
         (SLIDE, {}),
+        (dict(SLIDE, out_channels=1), {}),  # each overlap counts: its sum would pass the threshold
         (SLIDE, dict(original=(70, 90))),
-        (dict(SLIDE, divisor=32), {}),
         (dict(SLIDE, divisor=8), dict(size=(41, 59))),
-        (dict(SLIDE, divisor=8), dict(size=(41, 59), original=(70, 90))),
         (dict(SLIDE, crop_size=(64, 64)), {}),
         (SLIDE, dict(flip=True, flip_direction='horizontal')),
         ({}, dict(flip=True, flip_direction='vertical', original=(70, 90))),
     ],
 )
-@pytest.mark.parametrize('num_images', [1, 2])
-def test_they_are_those_of_mmseg(settings, data, num_images):
+def test_they_are_those_of_mmseg(settings, data):
     model, data = build(**settings), dict(data)
-    given = batch(*[data.pop('size', (40, 56))] * num_images, **data)
+    given = batch(*[data.pop('size', (40, 56))] * 2, **data)
     for found, result in zip(predict_class_ids(model, given), model.test_step(given), strict=True):
         expected = result.pred_sem_seg.data[0]
         assert found.dtype == torch.uint8 and found.shape == expected.shape
@@ -133,24 +130,16 @@ def test_norms_are_merged_where_that_changes_nothing(reverse):
     assert isinstance(fused.norm, torch.nn.Identity) != reverse
 
 
-def test_a_model_that_cannot_be_copied_stays_as_it_is():
-    model, data = Normed(False), batch((4, 4))
-    model.lock = (each for each in ())  # a generator
-    assert fused_model(model, data) is model
-
-
-def test_what_belongs_to_a_training_does_not_hinder_and_is_not_copied():
+def test_what_cannot_be_copied_keeps_a_model_as_it_is_unless_it_belongs_to_the_training():
     """As `NonFiniteLossHook`, which knows the runner and its data loaders."""
-    model, runner = Normed(False), (each for each in ())  # cannot be copied
+    model, runner = Normed(False), (each for each in ())  # a generator cannot be copied
     model.register_forward_hook(MethodType(lambda *_: None, runner))
     model._teacher = (runner,)
-    fused = fused_model(model, batch((4, 4)))
+    seen = tiny.calls(model, 'test_step')
+    fused = fused_model(model, batch((700, 700)))
     assert fused is not model and not fused._forward_hooks and fused._teacher == ()
     assert model._forward_hooks and model._teacher
-
-
-def test_a_large_image_is_compared_on_a_piece():
-    model = Normed(False)
-    seen = tiny.calls(model, 'test_step')
-    fused_model(model, batch((700, 700)))
-    assert [data['inputs'][0].shape for (data,) in seen] == [(3, 512, 512)] * 2
+    # logits are large: those of a piece are compared
+    assert {data['inputs'][0].shape for (data,) in seen} == {(3, 512, 512)}
+    model.lock = runner
+    assert fused_model(model, batch((4, 4))) is model

@@ -1,6 +1,5 @@
-"""Lengths of runs, whatever the numbers: ramps, schedules, resumes and streams of images."""
+"""Lengths of runs, whatever the numbers: ramps, schedules and resumes."""
 
-import itertools
 import math
 from types import SimpleNamespace
 
@@ -14,13 +13,11 @@ from mmengine.optim.scheduler import LinearLR, PolyLR
 from mmengine.runner import IterBasedTrainLoop
 
 from mmseg_cct.config.load import move_scheduler_ends
-from mmseg_cct.datasets.samplers import PairSampler
-from mmseg_cct.datasets.samplers.multi_domain_sampler import domain_cycle
 from mmseg_cct.engine.hooks import RampUpHook
 from mmseg_cct.engine.hooks.resume_hook import follow_config, rewind_to_step
 from mmseg_cct.engine.schedules import SCHEDULES
 
-settings.register_profile('any machine', deadline=None)
+settings.register_profile('any machine', deadline=None, max_examples=40)
 settings.load_profile('any machine')
 LENGTHS = st.integers(1, 10**6)
 FEW = st.integers(1, 60)
@@ -78,7 +75,6 @@ def checkpoint_of(run, iteration):
     )
 
 
-@settings(max_examples=40)
 @given(FEW, FEW, FEW, st.data())
 def test_a_resume_has_the_rates_of_a_run_of_the_new_length(warm_up, old, new, data):
     done = data.draw(st.integers(1, min(old, new) + warm_up), 'iterations done')
@@ -100,22 +96,3 @@ def test_a_resume_goes_back_to_the_last_step_of_the_optimizer(done, counts):
     run, meta = of_run(5, 200, counts), dict(iter=done)
     rewind_to_step(run.optim_wrapper, meta)
     assert meta['iter'] == done - done % counts
-
-
-@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 99), st.integers(0, 2**32 - 1))
-def test_a_stream_goes_on_where_it_was_left(labeled, unlabeled, done, seed):
-    pairs = SimpleNamespace(labeled=range(labeled), unlabeled=range(unlabeled))
-    resumed = PairSampler(pairs, seed=seed)
-    resumed.skip(done)
-    whole = itertools.islice(PairSampler(pairs, seed=seed), done, done + 20)
-    assert list(itertools.islice(resumed, 20)) == list(whole)
-
-
-@given(st.dictionaries(st.sampled_from('abcd'), st.integers(1, 12), min_size=1))
-def test_a_cycle_has_each_domain_as_often_as_it_weighs(weights):
-    cycle = domain_cycle(tuple(weights), weights)
-    assert {name: cycle.count(name) for name in weights} == weights
-    gaps = [[n for n, name in enumerate(cycle * 2) if name == domain] for domain in weights]
-    for domain, places in zip(weights, gaps):
-        even = len(cycle) / weights[domain]
-        assert all(abs(b - a - even) <= len(weights) for a, b in itertools.pairwise(places))

@@ -1,6 +1,5 @@
 """Class ids in colours, and the legend that explains them."""
 
-import textwrap
 from collections.abc import Sequence
 
 import cv2
@@ -55,34 +54,21 @@ def class_legend(classes: Sequence[str], palette: Palette) -> list[Patch]:
 def legend_picture(classes: Sequence[str], palette: Palette, width: int) -> np.ndarray:
     """Draws class names beside their colours, `(h, width, 3)` uint8 RGB, in as many rows as needed.
 
-    The letters grow with the width, from 10 to 28 pixels; a name that is too long is wrapped.
+    The letters grow with the width, from 10 to 28 pixels.
     """
     size = min(28, max(10, width // 40))
     font = ImageFont.truetype(f'{get_data_path()}/fonts/ttf/DejaVuSans.ttf', size)
     gap, row = size // 2, size + size // 2
     places, x, y = [], gap, 0
-    for name in classes:
-        lines = _wrapped(str(name), font, width - 3 * gap - size)
-        right = x + size + gap + max(map(font.getlength, lines)) + gap
+    for name in map(str, classes):
+        right = x + size + 2 * gap + int(font.getlength(name))
         if x > gap and right > width:
             right, x, y = right - x + gap, gap, y + row
-        places.append((x, y, lines))
-        x, y = int(right) + gap, y + row * (len(lines) - 1)
+        places.append((x, y + gap))
+        x = right + gap
     picture = Image.new('RGB', (width, y + row + gap), 'white')
     draw = ImageDraw.Draw(picture)
-    for (x, y, lines), colour in zip(places, palette):
-        box = (x, y + gap, x + size, y + gap + size)
-        draw.rectangle(box, tuple(map(int, colour)), (153, 153, 153))
-        for number, line in enumerate(lines):
-            middle = y + row * number + gap + size // 2
-            draw.text((x + size + gap, middle), line, 'black', font, anchor='lm')
+    for (x, y), name, colour in zip(places, map(str, classes), palette):
+        draw.rectangle((x, y, x + size, y + size), tuple(map(int, colour)), (153, 153, 153))
+        draw.text((x + size + gap, y + size // 2), name, 'black', font, anchor='lm')
     return np.array(picture)
-
-
-def _wrapped(name: str, font: ImageFont.FreeTypeFont, width: float) -> list[str]:
-    """Breaks a name into lines of a width in pixels, at spaces where it can."""
-    name = ' '.join(name.encode(errors='backslashreplace').decode().split()) or ' '
-    most = max(1, int(len(name) * width / font.getlength(name)))
-    while most > 1 and max(map(font.getlength, textwrap.wrap(name, most)), default=0) > width:
-        most -= 1
-    return textwrap.wrap(name, most) or [' ']

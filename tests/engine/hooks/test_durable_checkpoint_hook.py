@@ -13,29 +13,19 @@ from mmengine.logging import MessageHub
 from mmengine.registry import HOOKS
 from mmseg.evaluation import IoUMetric
 
-from mmseg_cct.engine import checkpoints
 from mmseg_cct.engine.hooks import DurableCheckpointHook
 from mmseg_cct.engine.hooks.durable_checkpoint_hook import VALIDATED
 from mmseg_cct.errors import UserError
 
 
-def test_the_old_checkpoint_goes_only_after_the_new_one_is_there(cct, monkeypatch):
-    real, present = checkpoints.AtomicLocalBackend.put, []
-
-    def put(self, data, path):
-        present.append(sorted(p.name for p in (cct.folder / 'work').glob('*iter_*.pth')))
-        real(self, data, path)
-
-    monkeypatch.setattr(checkpoints.AtomicLocalBackend, 'put', put)
-    checkpoint = {'max_keep_ckpts': 1, 'interval': 1}
-    options = {f'default_hooks.checkpoint.{name}': value for name, value in checkpoint.items()}
-    cct.train(options={**options, 'train_cfg.max_iters': 3})
-    assert present == [[], ['iter_1.pth'], ['iter_2.pth']]
-    assert [p.name for p in (cct.folder / 'work').glob('iter_*.pth')] == ['iter_3.pth']
-
-
-def test_a_checkpoint_that_is_written_again_is_kept(tmp_path):
+def test_a_checkpoint_goes_after_the_next_is_there_and_one_that_is_written_again_is_kept(tmp_path):
     """After a kill between two steps of the optimizer, a training goes back and repeats some."""
+    present = []
+
+    def save(folder, name, *_, **__):
+        present.append(sorted(path.name for path in tmp_path.glob('iter_*.pth')))
+        torch.save({}, Path(folder, name))
+
     runner = SimpleNamespace(
         model=torch.nn.Linear(1, 1),
         work_dir=str(tmp_path),
@@ -43,29 +33,25 @@ def test_a_checkpoint_that_is_written_again_is_kept(tmp_path):
         logger=logging.getLogger(__name__),
         max_iters=100,
         epoch=0,
-        save_checkpoint=lambda folder, name, *_, **__: torch.save({}, Path(folder, name)),
+        save_checkpoint=save,
     )
-    for iterations in (range(7), range(4, 7)):  # four make a step
-        hook = DurableCheckpointHook(interval=1, by_epoch=False, max_keep_ckpts=3)
+    for iterations in (range(4), range(2, 4)):  # two make a step
+        hook = DurableCheckpointHook(interval=1, by_epoch=False, max_keep_ckpts=2)
         hook.before_train(runner)
         for runner.iter in iterations:
             hook.after_train_iter(runner, runner.iter)
             assert (tmp_path / f'iter_{runner.iter + 1}.pth').exists()
-    assert len(list(tmp_path.glob('iter_*.pth'))) == 3
+    assert present[2] == ['iter_1.pth', 'iter_2.pth']
+    assert len(list(tmp_path.glob('iter_*.pth'))) == 2
 
 
-def test_without_an_interval_of_its_own_a_checkpoint_is_written_where_it_validates(cct):
-    del cct.config.default_hooks.checkpoint['interval']
-    cct.write()
-    cct.train(options={'train_cfg.val_interval': 3})
-    names = sorted(path.name for path in (cct.folder / 'work').glob('iter_*.pth'))
-    assert names == ['iter_3.pth', 'iter_6.pth']
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize('save_best', [None, 'mIoU'])
 def test_weights_that_overflowed_are_not_saved_and_the_last_good_ones_stay(cct, save_best):
-    settings = dict(interval=2 if save_best else 1, max_keep_ckpts=1, save_best=save_best)
-    cct.config.default_hooks.checkpoint.update(settings)
+    """Without an interval of its own, a checkpoint is written where the training validates."""
+    cct.config.default_hooks.checkpoint.update(max_keep_ckpts=1, save_best=save_best)
+    if save_best is None:
+        del cct.config.default_hooks.checkpoint['interval']
     cct.config.train_cfg.val_interval = 1
     cct.config.custom_hooks.append(dict(type='OverflowHook'))
     cct.write()
@@ -89,58 +75,55 @@ def test_checkpoints_lie_in_the_work_directory():
         DurableCheckpointHook(out_dir='elsewhere')
 
 
-class TestBestCheckpoint:
-    """A resumed training whose validations score ever higher."""
+@pytest.fixture
+def rising(slow, monkeypatch):
+    """Settings of a training whose validations score ever higher."""
+    scores, compute = itertools.count(1.0), IoUMetric.compute_metrics
+    monkeypatch.setattr(
+        IoUMetric,
+        'compute_metrics',
+        lambda self, results: {**compute(self, results), 'mIoU': next(scores)},
+    )
+    return {
+        'train_cfg.max_iters': 2,
+        'train_cfg.val_interval': 1,
+        'default_hooks.checkpoint.save_best': 'mIoU',
+        'default_hooks.checkpoint.interval': 1,
+    }
 
-    OPTIONS = {'train_cfg.val_interval': 2, 'default_hooks.checkpoint.save_best': 'mIoU'}
 
-    @pytest.fixture(autouse=True)
-    def rising_scores(self, monkeypatch):
-        scores = itertools.count(1.0)
-        compute = IoUMetric.compute_metrics
-        monkeypatch.setattr(
-            IoUMetric,
-            'compute_metrics',
-            lambda self, results: {**compute(self, results), 'mIoU': next(scores)},
-        )
+def best(folder):
+    return [path.name for path in folder.glob('best_*')]
 
-    def best(self, cct, name):
-        return [p.name for p in (cct.folder / name).glob('best_*')]
 
-    def test_that_of_the_first_training_stays_and_its_validation_is_not_repeated(self, cct):
-        cct.train('first', options={**self.OPTIONS, 'train_cfg.max_iters': 2})
-        first = cct.folder / 'first/iter_2.pth'
-        cct.train('second', options=self.OPTIONS, resume=str(first))
-        assert self.best(cct, 'first') == ['best_mIoU_iter_2.pth']
-        assert self.best(cct, 'second') == ['best_mIoU_iter_6.pth']
-        hub = cct.load(cct.folder / 'second/iter_6.pth')['message_hub']
-        assert len(hub['log_scalars']['val/mIoU'].data[0]) == 3  # of 2, which it knew, 4 and 6
+def test_the_best_of_another_training_stays_and_a_known_validation_is_not_repeated(cct, rising):
+    cct.train('first', options={**rising, 'train_cfg.max_iters': 1})
+    first, second = cct.folder / 'first', cct.folder / 'second'
+    cct.train('second', options=rising, resume=str(first / 'iter_1.pth'))
+    assert best(first) == ['best_mIoU_iter_1.pth'] and best(second) == ['best_mIoU_iter_2.pth']
+    hub = cct.load(second / 'iter_2.pth')['message_hub']
+    assert len(hub['log_scalars']['val/mIoU'].data[0]) == 2  # of 1, which it knew, and 2
 
-    def test_that_of_a_repeated_validation_stays(self, cct):
-        options = {**self.OPTIONS, 'train_cfg.max_iters': 2}
-        cct.train(options=options)
-        file = cct.folder / 'work/iter_2.pth'
-        content = cct.load(file)
-        del content['message_hub']['runtime_info'][VALIDATED]  # as if killed before the best
-        torch.save(content, file)
-        cct.train(options=options, resume='auto')
-        assert self.best(cct, 'work') == ['best_mIoU_iter_2.pth']
 
-    def test_no_other_file_is_removed(self, cct):
-        options = self.OPTIONS
-        cct.train(options={**options, 'train_cfg.max_iters': 2})
-        start = cct.folder / 'work/iter_2.pth'
-        content = cct.load(start)
-        elsewhere = cct.folder / 'elsewhere'
-        elsewhere.mkdir()
-        names = ['notes.txt', 'best_mIoU_iter_9.pth']
-        for index, file in enumerate(elsewhere / name for name in names):
-            for folder in (elsewhere, cct.folder / f'work{index}'):
-                folder.mkdir(exist_ok=True)
-                (folder / 'notes.txt').touch()
-            file.touch()
-            content['message_hub']['runtime_info']['best_ckpt'] = str(file)
-            torch.save(content, start)
-            cct.train(f'work{index}', options=options, resume=str(start))
-            assert file.exists() and (cct.folder / f'work{index}/notes.txt').exists()
-            assert self.best(cct, f'work{index}') == ['best_mIoU_iter_6.pth']
+def test_the_best_of_a_repeated_validation_stays(cct, rising):
+    cct.train(options=rising)
+    file = cct.folder / 'work/iter_2.pth'
+    content = cct.load(file)
+    del content['message_hub']['runtime_info'][VALIDATED]  # as if killed before the best
+    torch.save(content, file)
+    cct.train(options=rising, resume='auto')
+    assert best(cct.folder / 'work') == ['best_mIoU_iter_2.pth']
+
+
+def test_no_other_file_is_removed_as_the_best_before(tmp_path):
+    for name in ('notes.txt', 'elsewhere/best_mIoU_iter_9.pth', 'best_mIoU_iter_9.pth'):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+        hub = MessageHub.get_instance(world.experiment())
+        hub.update_info('best_ckpt', str(file))
+        hook = DurableCheckpointHook(interval=1, by_epoch=False, save_best='mIoU')
+        work_dir = str(tmp_path)
+        hook.before_train(SimpleNamespace(work_dir=work_dir, message_hub=hub, logger=logging.root))
+        own = tmp_path / file.name
+        assert hook.best_ckpt_path == (None if name == 'notes.txt' else str(own))

@@ -22,6 +22,14 @@ def test_only_the_main_process_writes_the_metrics_of_a_test(monkeypatch, rank, w
     assert calls == written
 
 
+def test_the_last_iteration_is_logged_whatever_the_interval(monkeypatch):
+    used, hook = [], MainProcessLoggerHook(interval=50)
+    monkeypatch.setattr(LoggerHook, 'after_train_iter', lambda self, *_: used.append(self.interval))
+    for iteration in (5, 6):
+        hook.after_train_iter(SimpleNamespace(iter=iteration, max_iters=7), iteration)
+    assert used == [50, 1] and hook.interval == 50
+
+
 def test_the_bar_counts_from_the_resumed_iteration_and_shows_the_loss(monkeypatch):
     logger = logging.Logger('progress bar test')
     logger.addHandler(handler := logging.StreamHandler())

@@ -16,12 +16,8 @@ def test_a_file_with_several_views_is_named_once():
     def samples(*names):
         return [SegDataSample(metainfo=dict(img_path=name)) for name in names]
 
-    views = dict(
-        labeled=samples('a.jpg'),
-        unlabeled=samples('b.jpg', 'c.jpg'),
-        unlabeled_strong_0=samples('b.jpg', 'c.jpg'),
-    )
-    assert _files(dict(data_samples=views)) == 'a.jpg, b.jpg, c.jpg'
+    views = dict(labeled=samples('a'), unlabeled=samples('b'), unlabeled_strong_0=samples('b'))
+    assert _files(dict(data_samples=views)) == 'a, b'
 
 
 def test_the_log_takes_one_copy_of_all_terms():
@@ -106,18 +102,18 @@ def test_the_message_names_iteration_term_and_files_and_the_checkpoint_before_it
         assert line['loss'] == pytest.approx(trained.logged[iteration][0]['loss'], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_infinite_losses_and_iterations_without_a_step_count_too(cct):
     with pytest.raises(UserError, match=r'^iteration 2: aux.loss is inf on '):
         poisoned(cct, 2, weight=1e45).train(options={'optim_wrapper.accumulative_counts': 2})
 
 
+@pytest.mark.slow
 def test_gradients_that_overflow_under_a_scaler_are_no_alarm(cct):
     cct.config.optim_wrapper.update(type='ScaledOptimWrapper')
-    cct.write()
-    cct.train()
-    assert ScaledOptimWrapper.skipped == 2
     with pytest.raises(UserError, match=r'^iteration 3: aux.loss is nan'):
-        poisoned(cct).train('work2')
+        poisoned(cct).train()
+    assert ScaledOptimWrapper.skipped == 3  # two that overflowed, and that of the nan
 
 
 @pytest.mark.gpu

@@ -8,7 +8,7 @@ import pytest
 import torch
 from mmengine.hooks import CheckpointHook
 
-from mmseg_cct.engine.hooks import IterationSeedHook, ResumeHook, resume_hook
+from mmseg_cct.engine.hooks import IterationSeedHook, ResumeHook, TeacherHook, resume_hook
 from mmseg_cct.errors import UserError
 
 
@@ -40,22 +40,6 @@ def test_one_that_is_named_stays_and_without_one_the_training_starts_at_zero(tmp
     assert messages == [line]
 
 
-@pytest.mark.parametrize('by_config', [False, True])
-def test_weights_alone_are_nothing_to_resume_from(cct, trained, by_config):
-    content, file = trained.load(trained.checkpoint), str(cct.folder / 'weights.pth')
-    torch.save({'state_dict': content['state_dict']}, file)
-    how = dict(options=dict(resume=True, load_from=file)) if by_config else dict(resume=file)
-    with pytest.raises(UserError, match=r'^--resume: .*weights.pth has no meta, optim'):
-        cct.train(**how)
-
-
-def test_a_checkpoint_of_another_model_is_refused(cct, trained):
-    cct.config.model.auxiliary_head.perturbations.pop('FeatureDrop')
-    cct.write()
-    with pytest.raises(UserError, match=r'iter_6.pth: does not fit .*\(7, 3, 6\), expected \(6'):
-        cct.train(resume=str(trained.checkpoint))
-
-
 def test_the_options_are_those_of_the_config(cct, trained, messages):
     cct.config.optim_wrapper.paramwise_cfg = dict(custom_keys={'neck': dict(lr_mult=0.1)})
     cct.config.custom_hooks.pop(0)
@@ -73,13 +57,6 @@ def test_the_options_are_those_of_the_config(cct, trained, messages):
     assert [line for line in messages if 'without an IterationSeedHook' in line]
 
 
-def test_the_state_of_another_optimizer_is_refused(cct, trained):
-    cct.config.optim_wrapper.optimizer = dict(type='AdamW', lr=1e-3)
-    cct.write()
-    with pytest.raises(UserError, match='is of another optimizer'):
-        cct.train(resume=str(trained.checkpoint))
-
-
 def test_the_state_of_an_older_torch_is_taken(cct, trained, tmp_path):
     content = trained.load(trained.checkpoint)
     for group in content['optimizer']['param_groups']:
@@ -88,30 +65,59 @@ def test_the_state_of_an_older_torch_is_taken(cct, trained, tmp_path):
     cct.train(resume=str(tmp_path / 'older.pth'))
 
 
-@pytest.mark.parametrize('evaluate', ['student', 'teacher'])
-def test_a_teacher_of_more_decoders_is_refused(cct, evaluate):
-    cct.config.custom_hooks.append(dict(type='TeacherHook', evaluate=evaluate))
-    cct.write()
-    cct.train(options={'train_cfg.max_iters': 2})
-    cct.config.model.auxiliary_head.perturbations.pop('FeatureNoise')
-    cct.write()
-    with pytest.raises(UserError, match=r'iter_2\.pth: its teacher does not fit .*auxiliary_head'):
-        cct.train('other', resume=str(cct.folder / 'work/iter_2.pth'))
+def without_a_perturbation(config):
+    config.model.auxiliary_head.perturbations.pop('FeatureDrop')
 
 
-def test_a_checkpoint_with_more_decoders_is_refused(cct, trained):
-    cct.config.model.auxiliary_head = None
-    cct.config.model.type = 'EncoderDecoder'
-    cct.config.train_dataloader.dataset.unlabeled = None
-    cct.config.custom_hooks.pop(1)
+def without_decoders(config):
+    config.model.update(auxiliary_head=None, type='EncoderDecoder')
+    config.train_dataloader.dataset.unlabeled = None
+    config.custom_hooks.pop(1)
+
+
+def with_adam(config):
+    config.optim_wrapper.optimizer = dict(type='AdamW', lr=1e-3)
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        (without_a_perturbation, r'iter_6.pth: does not fit .*\(7, 3, 6\), expected \(6'),
+        (without_decoders, r'auxiliary_head\S+ is no part of the model'),
+        (with_adam, 'is of another optimizer'),
+        (lambda config: config.train_cfg.update(max_iters=5), r'max_iters=5: .* is of 6'),
+    ],
+)
+def test_a_checkpoint_of_another_training_is_refused(change, message, cct, trained):
+    change(cct.config)
     cct.write()
-    with pytest.raises(UserError, match=r'auxiliary_head\S+ is no part of the model'):
+    with pytest.raises(UserError, match=message):
         cct.train(resume=str(trained.checkpoint))
 
 
-def test_an_iteration_beyond_the_end_is_refused(cct, trained):
-    with pytest.raises(UserError, match=r'max_iters=5: .* is of 6'):
-        cct.train(resume=str(trained.checkpoint), options={'train_cfg.max_iters': 5})
+@pytest.mark.parametrize('by_config', [False, True])
+def test_weights_alone_are_nothing_to_resume_from(cct, trained, by_config):
+    content, file = trained.load(trained.checkpoint), str(cct.folder / 'weights.pth')
+    torch.save({'state_dict': content['state_dict']}, file)
+    how = dict(options=dict(resume=True, load_from=file)) if by_config else dict(resume=file)
+    with pytest.raises(UserError, match=r'^--resume: .*weights.pth has no meta, optim'):
+        cct.train(**how)
+
+
+@pytest.mark.parametrize('evaluate', ['student', 'teacher'])
+def test_a_teacher_of_more_decoders_is_refused(evaluate):
+    def checkpoint_of(decoders):
+        model = torch.nn.Linear(1, decoders)
+        runner = SimpleNamespace(model=model, _resume=True, _load_from='x.pth')
+        hook = TeacherHook(evaluate=evaluate)
+        hook.before_run(runner)
+        checkpoint = dict(state_dict=runner.model.state_dict(), meta={})
+        hook.before_save_checkpoint(runner, checkpoint)
+        return hook, runner, checkpoint
+
+    (*_, checkpoint), (hook, runner, _) = checkpoint_of(2), checkpoint_of(1)
+    with pytest.raises(UserError, match=r'^x\.pth: its teacher does not fit'):
+        hook.after_load_checkpoint(runner, checkpoint)
 
 
 @pytest.fixture

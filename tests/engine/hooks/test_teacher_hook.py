@@ -1,5 +1,6 @@
 """The teacher, by hand and in whole runs on drawn scenes, and its average, against mmengine's."""
 
+import copy
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +8,6 @@ import tiny
 import torch
 from mmengine.model import MomentumAnnealingEMA
 from mmengine.optim import OptimWrapper, OptimWrapperDict
-from mmseg.registry import MODELS
 from ranks import on_two_ranks, without_cuda
 from teacher_training import train
 from torch import nn
@@ -71,20 +71,7 @@ def test_it_is_a_plain_mean_until_the_decay_is_alpha(decay, values, weight, mean
     assert not norm.training and not norm.weight.requires_grad
 
 
-def test_iterations_that_only_accumulate_gradients_are_no_steps():
-    model, hook = Student(), TeacherHook(0.99)
-    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), 1.0), accumulative_counts=4)
-    runner = started(hook, model, max_iters=10, optim_wrapper=wrapper)
-    wrapper.initialize_count_status(model, 0, 10)
-    for runner.iter in range(10):
-        wrapper.update_params(model.norm.weight.sum())
-        hook.after_train_iter(runner, runner.iter)
-    # after 4, 8 and the last of 10 iterations, the weight is 0, -1 and -1.5
-    assert hook.ema_model.steps == 3
-    assert model.teacher.norm.weight.item() == pytest.approx((0 - 1 + model.norm.weight.item()) / 3)
-
-
-def test_with_several_optimizers_a_step_of_any_counts():
+def test_of_several_optimizers_that_accumulate_gradients_a_step_of_any_counts():
     model, hook = Student(), TeacherHook(0.99)
     wrappers = OptimWrapperDict(
         weight=OptimWrapper(torch.optim.SGD([model.norm.weight], 1.0), accumulative_counts=2),
@@ -122,13 +109,7 @@ def test_ranks_whose_statistics_differ_have_the_same_teacher(tmp_path):
 
 @pytest.mark.parametrize(
     ('evaluate', 'loads', 'resume'),
-    [
-        ('student', False, False),
-        ('teacher', False, False),
-        ('student', True, False),
-        ('teacher', True, False),
-        ('student', True, True),
-    ],
+    [('student', False, False), ('teacher', True, False), ('student', True, True)],
 )
 def test_at_first_it_is_the_student_as_initialised_loaded_or_resumed_without_one(
     evaluate, loads, resume, messages
@@ -156,80 +137,55 @@ def test_what_is_validated_is_the_student_or_the_teacher(evaluate, validated):
 
 
 def test_another_model_is_an_error():
-    with pytest.raises(UserError, match='with a Linear; expected a segmentor that takes a teacher'):
+    with pytest.raises(UserError, match='TeacherHook with a Linear'):
         started(TeacherHook(), nn.Linear(1, 1))
 
 
-STUDENT = dict(type='TeacherHook', decay=0.9)
-TEACHER = dict(STUDENT, evaluate='teacher', batch_statistics=True)
+RUNS = dict(
+    student=dict(hook=dict(type='TeacherHook', decay=0.9)),
+    teacher=dict(
+        hook=dict(type='TeacherHook', decay=0.9, evaluate='teacher', batch_statistics=True),
+        model=tiny.mean_teacher_config(),
+    ),
+)
+OTHERS = dict(student='teacher_state_dict', teacher='ema_state_dict')  # where the other network is
 
 
 def load(path):
     return torch.load(path, map_location='cpu', weights_only=False)
 
 
-@pytest.fixture(scope='module')
-def of_student(slow, tmp_path_factory):
-    work_dir = tmp_path_factory.mktemp('of_student')
-    return work_dir, *train(work_dir, STUDENT)
+@pytest.fixture(scope='module', params=RUNS)
+def whole(slow, request, tmp_path_factory):
+    work_dir = tmp_path_factory.mktemp('whole')
+    return request.param, work_dir, *train(work_dir, **copy.deepcopy(RUNS[request.param]))
 
 
-@pytest.fixture(scope='module')
-def of_teacher(slow, tmp_path_factory):
-    work_dir = tmp_path_factory.mktemp('of_teacher')
-    return work_dir, *train(work_dir, TEACHER, tiny.mean_teacher_config())
-
-
-def test_the_checkpoint_is_the_student(of_student):
-    work_dir, recorder, runner = of_student
-    assert recorder.training == [(True, False)] * 4  # whose validations changed no mode
+def test_a_checkpoint_holds_both_networks_and_says_which_is_evaluated(whole):
+    evaluate, work_dir, recorder, runner = whole
+    assert recorder.training == [(True, False)] * 4  # validations changed no mode
     checkpoint = load(work_dir / 'iter_4.pth')
-    assert checkpoint['meta']['network'] == 'student'
-    assert 'ema_state_dict' not in checkpoint
-    (teacher,) = runner.model._teacher
-    for name, value in runner.model.state_dict().items():
+    assert checkpoint['meta']['network'] == evaluate
+    networks = [runner.model.state_dict(), runner.model._teacher[0].state_dict()]
+    own, other = networks if evaluate == 'student' else networks[::-1]
+    for name, value in own.items():
         assert torch.equal(checkpoint['state_dict'][name], value), name
-    for name, value in teacher.state_dict().items():
-        assert torch.equal(checkpoint['teacher_state_dict'][f'module.{name}'], value), name
+    for name, value in other.items():
+        assert torch.equal(checkpoint[OTHERS[evaluate]][f'module.{name}'], value), name
     name = 'decode_head.conv_seg.weight'
-    assert not torch.equal(teacher.state_dict()[name], runner.model.state_dict()[name])
+    assert not torch.equal(own[name], other[name])
 
 
-@pytest.mark.parametrize(
-    ('evaluate', 'averaged'), [('student', 'teacher_state_dict'), ('teacher', 'ema_state_dict')]
-)
-def test_a_resumed_training_is_the_one_that_was_never_killed(evaluate, averaged, request, tmp_path):
-    work_dir, recorder, _ = request.getfixturevalue(f'of_{evaluate}')
-
-    def run(**kwargs):
-        if evaluate == 'student':
-            return train(tmp_path / 'cut', STUDENT, **kwargs)
-        return train(tmp_path / 'cut', TEACHER, tiny.mean_teacher_config(), **kwargs)
-
-    run(kill_after=3)
-    resumed, _ = run(resume=True)
+def test_a_resumed_training_is_the_one_that_was_never_killed(whole, tmp_path):
+    evaluate, work_dir, recorder, _ = whole
+    train(tmp_path / 'cut', **copy.deepcopy(RUNS[evaluate]), kill_after=3)
+    resumed, _ = train(tmp_path / 'cut', **copy.deepcopy(RUNS[evaluate]), resume=True)
     for expected, actual in zip(recorder.outputs[2:], resumed.outputs, strict=True):
         assert actual == pytest.approx(expected, rel=1e-5)
     expected, actual = load(work_dir / 'iter_4.pth'), load(tmp_path / 'cut/iter_4.pth')
-    for key in ('state_dict', averaged):
+    for key in ('state_dict', OTHERS[evaluate]):
         for name, value in expected[key].items():
             torch.testing.assert_close(actual[key][name], value, msg=name)
-
-
-def test_the_checkpoint_is_the_teacher_for_a_plain_encoder_decoder(of_teacher):
-    work_dir, recorder, runner = of_teacher
-    assert recorder.training == [(True, False)] * 4
-    checkpoint = load(work_dir / 'iter_4.pth')
-    config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
-    config['decode_head']['num_classes'] = 7
-    plain = MODELS.build(config).eval()
-    plain.load_state_dict(checkpoint['state_dict'])
-    assert checkpoint['meta']['network'] == 'teacher'
-    (teacher,), student = runner.model._teacher, runner.model
-    images = torch.randn(2, 3, 32, 32)
-    with torch.no_grad():
-        torch.testing.assert_close(plain(images), teacher.eval()(images))
-    assert not torch.equal(student.decode_head.conv_seg.weight, teacher.decode_head.conv_seg.weight)
 
 
 def network():
@@ -281,14 +237,11 @@ def after_an_iteration(rank):
 
 
 @without_cuda
-def test_statistics_become_the_mean_of_the_ranks(tmp_path):
+def test_statistics_become_the_mean_of_the_ranks_and_one_process_keeps_its_own(tmp_path):
     (first, synced), (second, also) = on_two_ranks(after_an_iteration, tmp_path)
     for one, other, result, same in zip(first, second, synced, also):
         assert not torch.equal(one, other)
         torch.testing.assert_close(result, (one + other) / 2)
         assert torch.equal(result, same)
-
-
-def test_one_process_keeps_its_own():
     own, kept = after_an_iteration(0)
     assert all(map(torch.equal, own, kept))

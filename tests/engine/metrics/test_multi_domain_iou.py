@@ -21,18 +21,14 @@ def make(**kwargs):
     return metric
 
 
-def make_sample(domain, number, truth, prediction):
-    sample = SegDataSample(metainfo=dict(domain=domain, img_path=f'{number}.png'))
-    sample.gt_sem_seg, sample.pred_sem_seg = PixelData(data=truth), PixelData(data=prediction)
-    return sample
-
-
 def draw_sample(domain, number):
     generator = torch.Generator().manual_seed(number)
     classes = len(META['domains'][domain]['classes'])
     truth, prediction = torch.randint(0, classes, (2, 1, 6, 8), generator=generator)
     truth[0, 0, 0] = 255
-    return make_sample(domain, number, truth, prediction)
+    sample = SegDataSample(metainfo=dict(domain=domain, img_path=f'{number}.png'))
+    sample.gt_sem_seg, sample.pred_sem_seg = PixelData(data=truth), PixelData(data=prediction)
+    return sample
 
 
 def mean_iou(samples, classes):
@@ -59,7 +55,9 @@ def evaluate(metric, samples=SAMPLES):
 
 
 def test_domains_and_their_average():
-    metrics = evaluate(make())
+    metric = make()
+    evaluate(metric, SAMPLES[3:])  # an evaluation before leaves nothing
+    metrics = evaluate(metric)
     a, b = (
         mean_iou([s for s in SAMPLES if s.domain == domain], classes)
         for domain, classes in (('a', 3), ('b', 2))
@@ -68,12 +66,8 @@ def test_domains_and_their_average():
     assert metrics['mIoU_avg'] == pytest.approx((a + b) / 2, abs=0.02)
     parts = ('a/{}', 'b/{}', '{}_avg')
     assert set(metrics) == {p.format(m) for p in parts for m in ('aAcc', 'mIoU', 'mAcc')}
-
-
-def test_a_second_evaluation_starts_afresh():
-    metric = make()
-    evaluate(metric, SAMPLES[3:])
-    assert evaluate(metric) == evaluate(make())
+    alone = evaluate(make(), [s for s in SAMPLES if s.domain == 'b'])
+    assert alone['mIoU_avg'] == alone['b/mIoU'] and 'a/mIoU' not in alone
 
 
 @pytest.mark.parametrize('format_only', [False, True])
@@ -100,12 +94,6 @@ def test_two_processes_give_the_metrics_of_one(tmp_path):
     assert on_two_ranks(evaluated, tmp_path) == [evaluate(make())] * 2
 
 
-def test_a_domain_without_images_is_left_out():
-    metrics = evaluate(make(), [s for s in SAMPLES if s.domain == 'b'])
-    assert metrics['mIoU_avg'] == metrics['b/mIoU'] and 'a/mIoU' not in metrics
-
-
-@pytest.mark.parametrize('meta', [None, dict(classes=('x', 'y'))])
-def test_a_set_of_one_domain_is_an_error(meta):
+def test_a_set_of_one_domain_is_an_error():
     with pytest.raises(UserError, match='one domain; expected a MultiDomainConcat'):
-        make().dataset_meta = meta
+        make().dataset_meta = dict(classes=('x', 'y'))

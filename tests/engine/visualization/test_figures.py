@@ -9,9 +9,9 @@ from mmseg_cct.engine.visualization.figures import outer_legend, picture_grid, p
 
 
 @pytest.mark.parametrize(
-    'labels', [['a', 'b'], [f'a method of the ablation, K={k}' for k in range(9)], ['word ' * 40]]
+    ('width', 'labels'),
+    [(4, ['word ' * 40]), (11, [f'a method of the ablation, K={k}' for k in range(9)])],
 )
-@pytest.mark.parametrize('width', [4, 11])
 def test_a_legend_is_within_its_figure_and_leaves_the_axes_their_size(labels, width):
     figure = Figure(figsize=(width, 3), layout='constrained')
     axes = figure.subplots()
@@ -30,21 +30,15 @@ def test_a_legend_is_within_its_figure_and_leaves_the_axes_their_size(labels, wi
     assert shown == [label.split() for label in labels]
 
 
-@pytest.mark.parametrize('name', [r'a$\frac{$b', '$x$', '$'])
-def test_dollars_are_characters(name):
-    figure = Figure(figsize=(6, 4), layout='constrained')
+def test_dollars_are_characters():
+    figure, name = Figure(layout='constrained'), r'a$\frac{$b'
     axes = figure.subplots()
     axes.plot([0, 1], label=name)
     axes.set_title(name)
-    axes.set_ylabel(name)
     axes.set_xticks([0, 1], [name, 'b'])
-    axes.annotate(name, (0, 0))
-    axes.legend()
     outer_legend(figure, axes.get_legend_handles_labels()[0])
     assert png_bytes(figure).startswith(b'\x89PNG')
-    drawn = (axes.title, axes.yaxis.label, *axes.get_xticklabels(), *axes.texts)
-    assert {text.get_text() for text in drawn} == {name, 'b'}
-    assert not any(text.get_parse_math() for text in drawn)
+    assert not any(text.get_parse_math() for text in (axes.title, *axes.get_xticklabels()))
     assert matplotlib.rcParams['text.parse_math']
 
 
