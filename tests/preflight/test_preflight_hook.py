@@ -30,6 +30,7 @@ class Set(list):
 def pairs(labeled, unlabeled, classes=('road', 'car')):
     dataset = SemiSegDataset.__new__(SemiSegDataset)
     dataset.labeled = Set(labeled, classes)
+    dataset.metainfo = dataset.labeled.metainfo
     dataset.unlabeled = None if unlabeled is None else Set(unlabeled)
     return dataset
 
