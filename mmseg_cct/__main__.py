@@ -25,29 +25,23 @@ from mmseg_cct.version import __version__
 def main() -> None:
     """Runs the tool that the first argument names, or lists all tools."""
     with user_errors_as_one_line():
-        _run(*sys.argv[1:] or ['--help'])
-
-
-def _run(name: str, *rest: str) -> None:
-    """Runs a tool by name."""
-    known = commands()
-    called = 'python -m mmseg_cct' if Path(sys.argv[0]).suffix == '.py' else Path(sys.argv[0]).stem
-    if name == '--version':
-        print(f'mmseg_cct {__version__}')
-        return
-    if name in ('-h', '--help'):
-        width = max(map(len, known))
-        print(f'usage: {called} COMMAND [arguments]; COMMAND --help lists its arguments\n')
-        for command, tool in known.items():
-            print(f'{command:{width}}  {summary(tool)}')
-        return
-    command = name.replace('_', '-')
-    script = known.get(command)
-    if script is None:
-        raise UserError(name, 'no such command', nearest(name, list(known)))
-    arguments.program = f'{called} {command}'
-    sys.argv[1:] = rest
-    runpy.run_path(str(script), run_name='__main__')
+        name, *rest = sys.argv[1:] or ['--help']
+        known, file = commands(), Path(sys.argv[0])
+        called = 'python -m mmseg_cct' if file.suffix == '.py' else file.stem
+        command = name.replace('_', '-')
+        if name == '--version':
+            print(f'mmseg_cct {__version__}')
+        elif name in ('-h', '--help'):
+            width = max(map(len, known))
+            print(f'usage: {called} COMMAND [arguments]; COMMAND --help lists its arguments\n')
+            for each, tool in known.items():
+                print(f'{each:{width}}  {summary(tool)}')
+        elif command in known:
+            arguments.program = f'{called} {command}'
+            sys.argv[1:] = rest
+            runpy.run_path(str(known[command]), run_name='__main__')
+        else:
+            raise UserError(name, 'no such command', nearest(name, list(known)))
 
 
 if __name__ == '__main__':

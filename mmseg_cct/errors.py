@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unicodedata import category
 
 # Environment variable: if it is set to anything, tools show the traceback behind an error line.
@@ -39,38 +39,25 @@ class Problem(NamedTuple):
 class UserError(ValueError):
     """Mistakes in a config or in data that the user can fix; the message has a line for each.
 
-    It is made of one plain sentence, of the parts of a `Problem`, or of a `Problem` itself.
+    It is made of one plain sentence, of the parts of a `Problem`, or of a list of them.
     """
 
     def __init__(self, key: object, found: object = '', expected: str = '') -> None:
-        self._set((key if isinstance(key, Problem) else Problem(key, found, expected),))
+        super().__init__(key, found, expected)  # it goes to another process by these
+        problems = key if isinstance(key, list) else [Problem(key, found, expected)]
+        self.problems: tuple[Problem, ...] = tuple(problems)
 
-    def _set(self, problems: tuple[Problem, ...]) -> None:
-        self.problems = problems
-        self.args = ('\n'.join(map(str, problems)),)
-
-    @classmethod
-    def of(cls, problems: Iterable[Problem]) -> 'UserError':
-        """Makes an error of several mistakes."""
-        error = cls('')
-        error._set(tuple(problems))
-        return error
+    def __str__(self) -> str:
+        """A line for each mistake."""
+        return '\n'.join(map(str, self.problems))
 
     def within(self, place: object) -> 'UserError':
         """Makes an error of the same mistakes, each at a place such as the key of a data set."""
-        return self.of(each._replace(key=f'{place}: {each.key}') for each in self.problems)
+        return self.renamed(lambda key: f'{place}: {key}')
 
     def renamed(self, rename: Callable[[str], str]) -> 'UserError':
         """Makes an error of the same mistakes under other keys."""
-        return self.of(each._replace(key=rename(str(each.key))) for each in self.problems)
-
-    def __reduce__(self) -> Any:
-        """Keeps the mistakes when the error goes to another process."""
-        return type(self).of, (self.problems,)
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a line that says how far the work got and how to resume it."""
+        return UserError([each._replace(key=rename(str(each.key))) for each in self.problems])
 
 
 def raise_problems(problems: Iterable[Problem | UserError]) -> None:
@@ -79,7 +66,7 @@ def raise_problems(problems: Iterable[Problem | UserError]) -> None:
     if found[_SHOWN:]:
         found[_SHOWN] = Problem(f'{_SHOWN} problems are shown; there are more')
     if found:
-        raise UserError.of(found)
+        raise UserError(found)
 
 
 def _each(problems: Iterable[Problem | UserError]) -> Iterator[Problem]:

@@ -7,10 +7,11 @@ The import fills registries and replaces the loader of checkpoints; nothing else
 changes. The tools set up their own process in `mmseg_cct.cli.start`.
 """
 
-from .stack import StackError, check_stack, explain_import_failure, import_formatter
+from .stack import StackError, explain_import_failure, find_problem, import_formatter
 
 # First, because the imports below fail with a long traceback on a stack that does not fit.
-check_stack()
+if (problem := find_problem()) is not None:
+    raise StackError(problem)
 import_formatter()
 
 try:

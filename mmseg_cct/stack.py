@@ -5,7 +5,6 @@ library at module level.
 """
 
 import importlib
-import re
 import time
 from collections.abc import Callable
 from importlib import metadata
@@ -27,19 +26,11 @@ ORIGINAL = {
     'mmsegmentation': '>=1.2.2,<1.3',
 }
 _MAINTAINED_NAMES = ('onedl-mmengine', 'onedl-mmcv', 'onedl-mmsegmentation', 'onedl-mmpretrain')
-_ORIGINAL_NAMES = ('mmengine', 'mmcv', 'mmcv-lite', 'mmsegmentation', 'mmpretrain')
-_TORCHVISION_FAILURE = 'torchvision::nms does not exist'
+_ORIGINAL_NAMES = ('mmengine', 'mmcv', 'mmsegmentation', 'mmpretrain')
 
 
 class StackError(ImportError):
     """The installed distributions do not fit; the message is one line with the remedy."""
-
-
-def check_stack() -> None:
-    """Raises a `StackError` if the installed distributions do not fit."""
-    problem = find_problem()
-    if problem is not None:
-        raise StackError(problem)
 
 
 def find_problem() -> str | None:
@@ -50,14 +41,9 @@ def find_problem() -> str | None:
         # Both families install the same modules, so removing one breaks the other's files too.
         again = ' '.join(f"'{name}{MAINTAINED.get(name, '')}'" for name in maintained)
         return (
-            f'mmseg_cct: {_list(original)} and {_list(maintained)} are installed together and '
-            f'overwrite or miss each other; run: pip uninstall -y {" ".join(original)} && '
+            f'mmseg_cct: {", ".join(original)} and {", ".join(maintained)} are installed together '
+            f'and overwrite or miss each other; run: pip uninstall -y {" ".join(original)} && '
             f'pip install --force-reinstall --no-deps {again}'
-        )
-    if 'mmcv-lite' in original:
-        return (
-            'mmseg_cct: mmsegmentation does not import with mmcv-lite; '
-            f"run: pip uninstall -y mmcv-lite && pip install 'mmcv{ORIGINAL['mmcv']}'"
         )
     required = ORIGINAL if original else MAINTAINED
     for name, bounds in required.items():
@@ -65,7 +51,7 @@ def find_problem() -> str | None:
         if version is None or not _fits(version, bounds):
             found = 'which is not installed' if version is None else f'but {version} is installed'
             return f"mmseg_cct: needs {name}{bounds}, {found}; run: pip install '{name}{bounds}'"
-    return _torchvision_problem()
+    return None
 
 
 def import_formatter() -> None:
@@ -107,31 +93,16 @@ def explain_import_failure(error: BaseException) -> str | None:
             'mmseg_cct: mmcv was built without its operators, which mmsegmentation needs; run: '
             "pip install --force-reinstall mmcv==2.1.0 with OpenMMLab's wheels (docs/install.md)"
         )
-    if _TORCHVISION_FAILURE not in str(error):
+    if 'torchvision::nms does not exist' not in str(error):
         return None
-    return _torchvision_line('its compiled operators do not load with this torch build')
-
-
-def _torchvision_problem() -> str | None:
-    """Compares torchvision, if installed, with the torch release it requires."""
-    if _version('torchvision') is None:
-        return None
-    for requirement in metadata.requires('torchvision') or []:
-        # 'torch==2.4.0' or, as some wheels write it, 'torch (>=2.14.0)'; no other name, no extra.
-        match = re.fullmatch(r'torch\s*\(?([^;()]*)\)?\s*(?:;(.*))?', requirement)
-        if match and 'extra' not in (match[2] or '') and not _fits(_version('torch'), match[1]):
-            return _torchvision_line(f'it needs torch{match[1].strip()}')
-    return None
-
-
-def _torchvision_line(reason: str) -> str:
     torch, torchvision = _version('torch'), _version('torchvision')
     # Given both names, pip picks the torchvision release made for this torch. Builds for one device
     # ('+cpu', '+cu126') have an index of their own.
     release, _, build = (torch or '').partition('+')
     index = f' --index-url https://download.pytorch.org/whl/{build}' if build else ''
     return (
-        f'mmseg_cct: torchvision {torchvision} does not match torch {torch}: {reason}; '
+        f'mmseg_cct: torchvision {torchvision} does not match torch {torch}: its compiled '
+        'operators do not load with this torch build; '
         f'run: pip install --force-reinstall torch=={release} torchvision{index}'
     )
 
@@ -148,7 +119,3 @@ def _fits(version: str | None, bounds: str) -> bool:
     from packaging.specifiers import SpecifierSet
 
     return version is not None and SpecifierSet(bounds).contains(version, prereleases=True)
-
-
-def _list(names: list[str]) -> str:
-    return ', '.join(f'{name} {_version(name)}' for name in names)

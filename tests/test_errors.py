@@ -7,7 +7,7 @@ from mmseg_cct.errors import Problem, UserError, printable, raise_problems
 
 
 def test_an_error_keeps_its_mistakes_with_a_place_and_in_another_process():
-    error = UserError.of([Problem('a', 'x'), Problem('b', 'y', 'z')])
+    error = UserError([Problem('a', 'x'), Problem('b', 'y', 'z')])
     assert str(error.within('set')) == 'set: a: x\nset: b: y; expected z'
     assert str(error.renamed(str.upper)) == 'A: x\nB: y; expected z'
     assert pickle.loads(pickle.dumps(error)).problems == error.problems

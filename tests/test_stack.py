@@ -5,7 +5,7 @@ from importlib import metadata
 import pytest
 
 from mmseg_cct import stack
-from mmseg_cct.stack import MAINTAINED, ORIGINAL, check_stack, explain_import_failure, find_problem
+from mmseg_cct.stack import MAINTAINED, ORIGINAL, explain_import_failure, find_problem
 
 ONEDL = {
     'torch': '2.15.0',
@@ -24,50 +24,40 @@ FIRST = {
 
 @pytest.fixture
 def installed(monkeypatch):
-    """Replaces the installed distributions; the result is called with versions and requirements."""
+    """Replaces the installed distributions; the result is called with versions."""
 
-    def install(versions, torchvision_requires=()):
+    def install(versions):
         def version(name):
             if name not in versions:
                 raise metadata.PackageNotFoundError(name)
             return versions[name]
 
         monkeypatch.setattr(metadata, 'version', version)
-        monkeypatch.setattr(metadata, 'requires', lambda name: list(torchvision_requires))
 
     return install
-
-
-def without(versions, *names):
-    return {name: version for name, version in versions.items() if name not in names}
 
 
 @pytest.mark.parametrize(
     'versions',
     [
-        ONEDL,
-        {**ONEDL, 'torch': '2.4.0'},
         {**ONEDL, 'torch': '2.13.0+cpu', 'numpy': '2.4.6', 'onedl-mmpretrain': '1.3.6'},
         {**ONEDL, 'torch': '2.16.0a0+git1234'},
-        FIRST,
         {**FIRST, 'torch': '2.1.0+cu121', 'mmpretrain': '1.2.0'},
     ],
 )
 def test_stacks_that_work_pass(installed, versions):
     installed(versions)
     assert find_problem() is None
-    check_stack()
 
 
 @pytest.mark.parametrize(
     ('versions', 'problem'),
     [
         (
-            without(ONEDL, 'onedl-mmcv'),
+            {name: version for name, version in ONEDL.items() if name != 'onedl-mmcv'},
             'needs onedl-mmcv>=2.3.6,<2.4, which is not installed; '
             "run: pip install 'onedl-mmcv>=2.3.6,<2.4'",
         ),
-        ({}, "needs torch>=2.4,<3, which is not installed; run: pip install 'torch>=2.4,<3'"),
         (
             {**ONEDL, 'torch': '2.3.1'},
             "needs torch>=2.4,<3, but 2.3.1 is installed; run: pip install 'torch>=2.4,<3'",
@@ -77,50 +67,19 @@ def test_stacks_that_work_pass(installed, versions):
             'needs mmcv>=2.0.0,<2.2.0, but 2.2.0 is installed; '
             "run: pip install 'mmcv>=2.0.0,<2.2.0'",
         ),
-        (
-            {**without(FIRST, 'mmcv'), 'mmcv-lite': '2.1.0'},
-            'mmsegmentation does not import with mmcv-lite; '
-            "run: pip uninstall -y mmcv-lite && pip install 'mmcv>=2.0.0,<2.2.0'",
-        ),
     ],
 )
 def test_a_distribution_that_does_not_fit_is_named_with_the_command(installed, versions, problem):
     installed(versions)
-    with pytest.raises(ImportError) as error:
-        check_stack()
-    assert str(error.value) == f'mmseg_cct: {problem}'
+    assert find_problem() == f'mmseg_cct: {problem}'
 
 
-@pytest.mark.parametrize('original', ['mmcv', 'mmpretrain'])
-def test_both_families_together_are_refused(installed, original):
-    installed({**ONEDL, original: '2.1.0'})
+def test_both_families_together_are_refused(installed):
+    installed({**ONEDL, 'mmpretrain': '2.1.0'})
     problem = find_problem()
-    assert f'{original} 2.1.0 and onedl-mmengine 0.10.12' in problem
-    assert f'pip uninstall -y {original} && pip install --force-reinstall --no-deps' in problem
+    assert 'mmpretrain and onedl-mmengine' in problem
+    assert 'pip uninstall -y mmpretrain && pip install --force-reinstall --no-deps' in problem
     assert "'onedl-mmcv>=2.3.6,<2.4'" in problem
-    assert '\n' not in problem
-
-
-@pytest.mark.parametrize(
-    ('torch', 'requires', 'fits'),
-    [
-        ('2.15.0', ['numpy', 'torch==2.15.0', 'pillow!=8.3.*'], True),
-        ('2.15.0+cpu', ['torch==2.15.0'], True),
-        ('2.14.0', ['torch==2.15.0'], False),
-        ('2.13.0+cpu', ['torch (>=2.14.0)'], False),
-        ('2.15.0', ['torch (>=2.14.0)', "torchfoo==1; extra == 'x'"], True),
-        ('2.15.0', ["torch==1.0; extra == 'old'"], True),
-        ('2.15.0', ['torch'], True),
-    ],
-)
-def test_torchvision_made_for_another_torch_is_named(installed, torch, requires, fits):
-    installed({**ONEDL, 'torch': torch, 'torchvision': '0.30.0'}, requires)
-    problem = find_problem()
-    if fits:
-        assert problem is None
-    else:
-        assert f'torchvision 0.30.0 does not match torch {torch}' in problem
-        assert f'pip install --force-reinstall torch=={torch.partition("+")[0]} torch' in problem
 
 
 def test_torchvision_operators_that_do_not_load_are_explained(installed):

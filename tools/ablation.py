@@ -23,7 +23,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import add_cfg_options, at_least, method, seed, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, at_least, method, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import METHODS_HELP, PLAIN
 from mmseg_cct.errors import UserError
@@ -54,7 +54,7 @@ def parse_args() -> argparse.Namespace:
         'seed draws its own labelled images)',
     )  # fmt: skip
     parser.add_argument(
-        '--seeds', nargs='+', type=seed, default=[0], metavar='SEED',
+        '--seeds', nargs='+', type=at_least(0), default=[0], metavar='SEED',
         help='default: 0; a verdict needs three',
     )  # fmt: skip
     parser.add_argument(

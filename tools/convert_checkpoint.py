@@ -2,7 +2,7 @@
 """Converts a checkpoint of the authors' public code into this project's format.
 
 Also converts their ImageNet weights, which configs/public starts from. If names are missing or
-unexpected, they are listed, and nothing is written without --partial.
+unexpected, they are listed, and nothing is written.
 
 Examples:
     python tools/convert_checkpoint.py best_model.pth cct_voc_1464.pth
@@ -29,11 +29,6 @@ def parse_args() -> argparse.Namespace:
     parser = tool_parser(__doc__)
     parser.add_argument('source', metavar='IN', help='checkpoint of the public code')
     parser.add_argument('target', metavar='OUT', help='file to write')
-    parser.add_argument(
-        '--partial',
-        action='store_true',
-        help='write the weights that fit even if names do not match',
-    )
     add_overwrite(parser)
     return parser.parse_args()
 
@@ -56,15 +51,15 @@ def main() -> int:
         from mmseg_cct.apis.convert import convert_file
 
         output_file(args.target, [args.source], overwrite=args.overwrite, option='OUT')
-        done = convert_file(args.source, args.target, partial=args.partial)
+        done = convert_file(args.source, args.target)
     for kind, names in (('missing', done.missing), ('unexpected', done.unexpected)):
         for name in names:
             print(f'{kind}: {name}', file=sys.stderr)
     wrong = len(done.missing) + len(done.unexpected)
-    if wrong and not args.partial:
+    if wrong:
         print(
             f'error: {args.source}: {len(done.missing)} names are missing and '
-            f'{len(done.unexpected)} unexpected; nothing is written (--partial writes what fits)',
+            f'{len(done.unexpected)} unexpected; nothing is written',
             file=sys.stderr,
         )
     else:

@@ -78,9 +78,9 @@ def main() -> int:
 
 
 def _workers() -> int:
-    from mmseg_cct.utils.processes import cores_of_process
+    from mmseg_cct.utils.processes import usable_cores
 
-    return max(1, cores_of_process())
+    return max(1, usable_cores())
 
 
 if __name__ == '__main__':

@@ -20,7 +20,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import seed, tool_parser
+from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file, read_utf8, remove_parts
@@ -68,7 +68,7 @@ def parse_args() -> argparse.Namespace:
         help=f'numbers of labelled images; default for VOC: {" ".join(map(str, VOC_NUMBERS))}; '
         "for the public lists and UniMatch's: all there are",
     )
-    parser.add_argument('--seed', type=seed, default=0, help='seed of the draw (default: 0)')
+    parser.add_argument('--seed', type=at_least(0), default=0, help='seed of the draw (default: 0)')
     parser.add_argument(
         '--suffix',
         help='end of the image names under --images, cut off in the lists as MMSeg data sets '

@@ -25,7 +25,6 @@ from mmseg_cct.cli.arguments import (
     add_launcher,
     at_least,
     chosen,
-    seed,
     tool_parser,
 )
 from mmseg_cct.cli.start import running
@@ -71,7 +70,7 @@ def parse_args() -> argparse.Namespace:
         '--link', action='store_true', help='link the images instead of copying them'
     )
     parser.add_argument(
-        '--seed', type=seed, default=0, help='seed of the perturbations (default: 0)'
+        '--seed', type=at_least(0), default=0, help='seed of the perturbations (default: 0)'
     )
     add_device(parser)
     add_launcher(parser)

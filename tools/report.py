@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Compares finished trainings in DIR/report.html: IoU by class, curves, predictions.
+"""Compares finished trainings in DIR/report.html: IoU by class, confusions, the hardest images.
 
 DIR/report.json holds the same without the pictures.
 
@@ -11,7 +11,7 @@ Examples:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.cli.arguments import add_palette, at_least, tool_parser
+from mmseg_cct.cli.arguments import add_palette, tool_parser
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import find_run
@@ -28,13 +28,6 @@ def parse_args() -> argparse.Namespace:
         help='work directory of each run, or a checkpoint in one, and its name in the report',
     )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the report')
-    parser.add_argument(
-        '--pictures',
-        type=at_least(0),
-        default=6,
-        metavar='N',
-        help='show the N hardest test images and the first N (default: 6)',
-    )
     add_palette(parser)
     return parser.parse_args()
 
@@ -59,7 +52,7 @@ def main() -> None:
         from mmseg_cct.apis.report.scores import score_table
         from mmseg_cct.utils.templates import markdown_table
 
-        report = write_report(work_dirs, args.out, args.pictures, args.palette)
+        report = write_report(work_dirs, args.out, args.palette)
         table = score_table(report.scores, report.runs)
         header, *rows = [[*map(printable, line)] for line in (table.header, *table.rows)]
         print(markdown_table(header, rows), '', printable(report.verdict), sep='\n')

@@ -4,7 +4,7 @@
 Examples:
     python tools/test.py WORK_DIR
     python tools/test.py CONFIG CHECKPOINT --tta
-    python tools/test.py WORK_DIR --out predictions --show-dir painted
+    python tools/test.py WORK_DIR --out predictions
 """
 
 import argparse
@@ -29,11 +29,6 @@ def parse_args() -> argparse.Namespace:
         help='write the predictions as PNGs of class ids, named after the images without their '
         'folders; tools/predict.py keeps the folders',
     )
-    parser.add_argument('--show', action='store_true', help='show each prediction in a window')
-    parser.add_argument('--show-dir', metavar='DIR', help='write painted predictions')
-    parser.add_argument(
-        '--wait-time', type=float, default=2.0, help='seconds that a window stays (default: 2)'
-    )
     parser.add_argument(
         '--tta',
         action='store_true',
@@ -56,9 +51,6 @@ def main() -> None:
                 Run.open(args.run, args.checkpoint, options=args.cfg_options),
                 work_dir=args.work_dir,
                 out=args.out,
-                show=args.show,
-                show_dir=args.show_dir,
-                wait_time=args.wait_time,
                 tta=args.tta,
                 options=args.cfg_options,
                 launcher=args.launcher,

@@ -35,12 +35,6 @@ def parse_args() -> argparse.Namespace:
         action='store_true',
         help='mixed precision: bfloat16; on GPUs before Ampere float16 with loss scaling',
     )
-    parser.add_argument(
-        '--auto-scale-lr',
-        action='store_true',
-        help='scale the learning rate with batch size × processes, from auto_scale_lr.'
-        'base_batch_size',
-    )
     add_cfg_options(parser)
     add_launcher(parser)
     return parser.parse_args()
@@ -58,7 +52,6 @@ def main() -> None:
                 work_dir=args.work_dir,
                 resume=args.resume,
                 amp=args.amp,
-                auto_scale_lr=args.auto_scale_lr,
                 options=args.cfg_options,
                 launcher=args.launcher,
             )

@@ -93,10 +93,10 @@ class Renamed:
         return len(self.state.get('decode_head.conv_seg.weight', ()))
 
 
-def convert_file(source: str, target: str, *, partial: bool = False) -> Renamed:
+def convert_file(source: str, target: str) -> Renamed:
     """Converts a checkpoint of the authors' code, or their ImageNet weights for `model.backbone`.
 
-    If names are missing or unexpected, `target` is written only with `partial`.
+    If names are missing or unexpected, nothing is written.
 
     Raises:
         UserError: If the checkpoint is not one of the authors' code.
@@ -104,7 +104,7 @@ def convert_file(source: str, target: str, *, partial: bool = False) -> Renamed:
     checkpoint = read_checkpoint(source)
     state = checkpoint['state_dict']
     try:
-        if is_backbone(state):
+        if {'prefix.conv1.weight', 'conv3.weight'} & weights(state).keys():  # ImageNet's alone
             renamed = backbone_to_mmseg(state)
         elif is_public(state):
             renamed = to_project(state)
@@ -115,7 +115,7 @@ def convert_file(source: str, target: str, *, partial: bool = False) -> Renamed:
     meta = {}
     if renamed.num_classes == _VOC_CLASSES:  # the public code supports VOC only
         meta['dataset_meta'] = dict(classes=tuple(get_classes('voc')), palette=get_palette('voc'))
-    if partial or not (renamed.missing or renamed.unexpected):
+    if not (renamed.missing or renamed.unexpected):
         write_atomic(target, checkpoint_bytes(dict(meta=meta, state_dict=renamed.state)))
     return renamed
 
@@ -154,11 +154,6 @@ def backbone_to_mmseg(state: Mapping[str, Tensor]) -> Renamed:
     }
     renamed, missing = _rename(source, BACKBONE_NAMES)
     return Renamed(renamed, 0, missing, [n for n in source if n not in BACKBONE_NAMES])
-
-
-def is_backbone(state: Mapping[str, Tensor]) -> bool:
-    """Tells the authors' ImageNet weights from a whole network's."""
-    return {'prefix.conv1.weight', 'conv3.weight'} & weights(state).keys() != set()
 
 
 def is_public(state: Mapping[str, Tensor]) -> bool:

@@ -14,7 +14,7 @@ from mmseg_cct.datasets import MultiDomainDataset, SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
 from mmseg_cct.utils.log import say
-from mmseg_cct.utils.processes import cores_of_process
+from mmseg_cct.utils.processes import usable_cores
 
 # Data sets whose images do not depend on the number of workers: their sampler draws all seeds.
 _SEEDED = (SemiSegDataset, MultiDomainDataset)
@@ -34,7 +34,7 @@ def number_the_only_gpu() -> None:
     mmengine takes the GPU of the process's rank on its machine, which such a process lacks.
     """
     if torch.cuda.device_count() == 1:
-        for name in ('LOCAL_RANK', 'SLURM_LOCALID', 'OMPI_COMM_WORLD_LOCAL_RANK'):
+        for name in ('LOCAL_RANK', 'SLURM_LOCALID'):
             if name in os.environ:
                 os.environ[name] = '0'
 
@@ -43,19 +43,14 @@ def enable_amp(config: Config) -> None:
     """Enables mixed precision in a config for training, in place, or raises a `UserError`."""
     kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
     if kind == 'OptimWrapper':
+        device, has_bfloat16 = get_device(), True  # CPUs have it too, if slow
+        if device == 'cuda' and torch.version.hip is None:
+            has_bfloat16 = torch.cuda.get_device_capability() >= (8, 0)  # from Ampere on
         # float16 needs a loss scaler, for which the host waits in every step
         scaled = dict(type='AmpOptimWrapper', loss_scale='dynamic')
-        config.optim_wrapper.update(dict(type=_BFLOAT16) if _has_bfloat16() else scaled)
+        config.optim_wrapper.update(dict(type=_BFLOAT16) if has_bfloat16 else scaled)
     elif kind not in ('AmpOptimWrapper', _BFLOAT16):
         raise UserError('--amp', f'optim_wrapper.type is {kind}', 'OptimWrapper')
-
-
-def _has_bfloat16() -> bool:
-    """Whether the device computes in bfloat16, as GPUs do from Ampere on; CPUs do, if slowly."""
-    device = get_device()
-    if device != 'cuda':
-        return device == 'cpu'
-    return torch.cuda.get_device_capability() >= (8, 0) or torch.version.hip is not None
 
 
 def fit_to_device(config: Config, launcher: str) -> Config:
@@ -65,10 +60,9 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         UserError: The launcher needs GPUs, or settings exclude each other on several processes.
     """
     config.launcher = launcher
-    strategy = get_by_key(config, 'strategy.type')
-    if strategy not in (None, 'SingleDeviceStrategy', 'DDPStrategy'):
-        found = 'gathers parameters in forward alone, and segmentors call methods of their heads'
-        raise UserError(f'strategy.type={strategy}', found, 'no runner_type: Runner trains by DDP')
+    if kind := config.get('runner_type'):
+        # FSDP gathers parameters in forward alone, and segmentors call methods of their heads.
+        raise UserError(f'runner_type={kind}', 'not supported', 'none: Runner trains by DDP')
     wrapper = config.get('optim_wrapper') or {}
     # What makes a backbone, also one in a MultiChannelBackbone, compute its activations again.
     own = ('model.backbone.with_cp', 'model.backbone.backbone.with_cp')
@@ -87,9 +81,12 @@ def fit_to_device(config: Config, launcher: str) -> Config:
             wrapper.pop(key, None)
     if launcher == 'none':
         return config
-    if launcher == 'mpi':
-        raise UserError('--launcher mpi', 'needs GPUs; on CPUs start with tools/dist_*.sh')
-    _revert_sync_bn(config)
+    # as mmengine does for a single process: torch has no SyncBN for CPUs
+    config.pop('sync_bn', None)
+    for key, layer in settings_of(config.model, 'model'):
+        if isinstance(layer, dict) and layer.get('type') == 'SyncBN':
+            layer['type'] = 'BN'
+            say(f'{key}: SyncBN needs GPUs, BN on CPUs')
     config.model_wrapper_cfg = {**_ddp(config), 'device_ids': None}  # DDP wants none on CPUs
     return config
 
@@ -103,7 +100,7 @@ def fit_workers(config: Config, chosen: Collection[str] = (), trains: bool = Tru
     """
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         is_seeded = is_a(get_by_key(config, 'train_dataloader.dataset'), DATASETS, *_SEEDED)
-    cores = cores_of_process()
+    cores = usable_cores()
     most = max(cores // 2 if get_device() == 'cpu' else cores, 1)
     for split in ('train', 'val', 'test'):
         loader: Any = config.get(f'{split}_dataloader') or {}
@@ -129,18 +126,6 @@ def _ddp(config: Config) -> dict[str, Any]:
         'find_unused_parameters': config.get('find_unused_parameters', False),
         **(config.get('model_wrapper_cfg') or {}),
     }
-
-
-def _revert_sync_bn(config: Config) -> None:
-    """Replaces SyncBN by BN, as mmengine does for a single process; torch has no CPU SyncBN."""
-    config.pop('sync_bn', None)
-    changed = []
-    for key, layer in settings_of(config.model, 'model'):
-        if isinstance(layer, dict) and layer.get('type') == 'SyncBN':
-            layer['type'] = 'BN'
-            changed.append(key)
-    if changed:
-        say(f'{", ".join(changed)}: SyncBN needs GPUs, BN on CPUs')
 
 
 def _let_ddp_checkpoint(config: Config, setting: str) -> None:

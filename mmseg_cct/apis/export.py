@@ -1,7 +1,6 @@
 """Export of the main path to ONNX."""
 
 import copy
-import functools
 import importlib.util
 import io
 import json
@@ -12,7 +11,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from mmengine.utils import digit_version
-from mmseg.models.backbones.swin import ShiftWindowMSA
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
@@ -39,8 +37,6 @@ class InferenceGraph(nn.Module):
         self.register_buffer('weight', weight)
         self.register_buffer('bias', bias)
         for module in self.model.modules():
-            if isinstance(module, ShiftWindowMSA):  # tracing would freeze the batch size
-                module.window_reverse = functools.partial(_merge_windows, module.window_size)
             for name, child in module.named_children():
                 if isinstance(child, nn.AdaptiveAvgPool2d) and child.output_size not in (1, (1, 1)):
                     setattr(module, name, AveragePool(child.output_size))
@@ -50,25 +46,12 @@ class InferenceGraph(nn.Module):
         """Maps images `(N, 3, H, W)`, RGB in [0, 255], float32, to seg_logits `(N, C, H, W)`.
 
         For a model with other channels (`LoadChannels`), they come in the order of its config.
-
-        For a binary model with one output, C is 2 and the first channel holds the threshold, so the
-        class is the arg-max here too.
         """
         height, width = images.shape[2:]
         missing = (0, -width % self.divisor, 0, -height % self.divisor)
         inputs = F.pad(F.conv2d(images, self.weight, self.bias), missing, value=self.padding)
         logits = self.model.encode_decode(inputs, [dict(img_shape=inputs.shape[2:])])
-        logits = logits[:, :, :height, :width]
-        if logits.shape[1] == 1:
-            threshold = float(torch.tensor(self.model.decode_head.threshold).logit())
-            logits = torch.cat([torch.full_like(logits, threshold), logits], dim=1)
-        return logits
-
-
-def _merge_windows(side: int, windows: Tensor, height: int, width: int) -> Tensor:
-    """Merges windows `(N · H/s · W/s, s, s, D)` to `(N, H, W, D)`."""
-    rows = windows.view(-1, height // side, width // side, side, side, windows.shape[-1])
-    return rows.transpose(2, 3).reshape(-1, height, width, windows.shape[-1])
+        return logits[:, :, :height, :width]
 
 
 class AveragePool(nn.Module):
@@ -109,10 +92,13 @@ def export_onnx(model: Any, file: str | Path, size: tuple[int, int] | None = Non
         without onnxruntime.
 
     Raises:
-        UserError: The package onnx is missing, or the file computes something else than PyTorch.
+        UserError: The package onnx is missing, the head has one output for two classes, or the file
+            computes something else than PyTorch.
     """
     if importlib.util.find_spec('onnx') is None:
         raise UserError('--onnx', 'no package onnx', "it: pip install 'mmseg_cct[export]'")
+    if model.out_channels == 1:  # its class is a threshold, where all others take the arg-max
+        raise UserError('--onnx', 'a head with one output', 'out_channels=2')
     import onnx
 
     graph, usual = InferenceGraph(model), size or model.data_preprocessor.size or (256, 256)

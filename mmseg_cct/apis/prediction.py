@@ -111,7 +111,7 @@ def _predict(
             write_png(out / OVERLAYS / f'{name}.png', picture)
         return numbered[1]
 
-    with share:
+    with share.bar:
         names = [name for name, _ in share.own]
         segmented = predictor(path for _, path in share.own)
         for done in ahead(write, zip(names, segmented)):

@@ -9,7 +9,6 @@ from typing import Any
 from mmengine.config import Config
 from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
-from torch import Tensor
 
 from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import forget_initial_weights, get_by_key
@@ -61,7 +60,14 @@ def publish(
     if is_public(run.content['state_dict']):
         found = "has the public code's names"
         raise UserError(run.checkpoint, found, 'tools/convert_checkpoint.py to convert it first')
-    state = _weights(run.content['state_dict'], domain, _segmentor(run.config))
+    own, segmentor = f'domains.{domain}.', _segmentor(run.config)
+    state = {
+        # A view would be saved with its whole storage, so weights are cloned.
+        name.removeprefix(own): value.detach().clone()
+        for name, value in weights(run.content).items()
+        if name.startswith(own) or not name.startswith('domains.')
+        if not is_training_only(name, segmentor)
+    }
     if half:
         # norms stay: a running variance may exceed float16's range, and they are small
         for name, value in state.items():
@@ -84,18 +90,6 @@ def publish(
 def _segmentor(config: Config) -> Any:
     kind = config.model.type
     return MODELS.get(kind) if isinstance(kind, str) else kind
-
-
-def _weights(state: dict[str, Tensor], domain: str | None, segmentor: Any) -> dict[str, Tensor]:
-    """Copies the weights of encoder and main decoder, those of a `domain` under plain names."""
-    own = f'domains.{domain}.'
-    # A view would be saved with its whole storage, so weights are cloned.
-    return {
-        name.removeprefix(own): value.detach().clone()
-        for name, value in weights(dict(state_dict=state)).items()
-        if name.startswith(own) or not name.startswith('domains.')
-        if not is_training_only(name, segmentor)
-    }
 
 
 def inference_config(config: Config, domain: str | None = None) -> Config:

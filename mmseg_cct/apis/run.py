@@ -30,7 +30,7 @@ from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import usable_cores
 
 from .device import default_device
-from .predictor import Predictor, without_annotations
+from .predictor import Predictor
 
 
 @dataclass
@@ -118,7 +118,6 @@ class Run:
             config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
         elif not config.get('test_pipeline'):
             config.test_pipeline = pipeline_for_tests(config)
-        _warn_of_other_tests(config)
         forget_initial_weights(config.model)  # the checkpoint has them: fetch none
         with config_errors_as_one_line(config):
             model = init_model(config, device=device or default_device())
@@ -177,19 +176,6 @@ class Run:
     def labels(self) -> Labels | None:
         """The images that the training began with, if they are recorded."""
         return read_labels(self.folder)
-
-
-def _warn_of_other_tests(config: Config) -> None:
-    tested = get_by_key(config, 'test_dataloader.dataset.pipeline')
-    # how an image is loaded, labelled and packed does not matter: drawn scenes have no files
-    seen, tests = (
-        without_annotations(steps or [])[1:-1] for steps in (config.test_pipeline, tested)
-    )
-    if tested and seen != tests:
-        warn(
-            'test_pipeline: unlike test_dataloader.dataset.pipeline after the loading, so images '
-            'are predicted in another way than they are tested'
-        )
 
 
 def read_scalars(work_dir: Path) -> list[dict]:

@@ -15,13 +15,11 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.logging import MessageHub, MMLogger
-from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from mmseg_cct.config.walk import get_by_key, settings_of
 from mmseg_cct.datasets.leaves import data_folders
-from mmseg_cct.engine.checkpoints import newest_checkpoint
-from mmseg_cct.errors import Interrupted, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.files import require_outside, require_own_folder
 from mmseg_cct.utils.processes import locked_folder
@@ -109,15 +107,11 @@ def _run(config: Config, what: str) -> Any:
     try:
         if resumed:  # the config that the runner dumps shall not resume this training
             config.load_from, config.resume = None, False
-        runner = RUNNERS.build(config) if 'runner_type' in config else _Runner.from_cfg(config)
+        runner = _Runner.from_cfg(config)
         if resumed:
             runner._load_from, runner._resume = start, True
         runner.register_hook(first, 'LOWEST')
         result = getattr(runner, what)()
-    except KeyboardInterrupt:
-        if what != 'train' or not first.passed:
-            raise
-        raise Interrupted(_progress(runner, resumed)) from None
     except Exception:
         with nullcontext() if first.passed else config_errors_as_one_line(config, 'does not run'):
             raise
@@ -132,17 +126,6 @@ def _run(config: Config, what: str) -> Any:
         gc.collect()
         torch.distributed.destroy_process_group()
     return result
-
-
-def _progress(runner: Runner, resumed: bool) -> str:
-    """Says how far a training has come, and from which checkpoint it can go on."""
-    saved = newest_checkpoint(runner.work_dir)
-    if saved is None:
-        goes_on = 'no checkpoint is written yet, so the same command starts anew'
-    else:
-        command = 'the same command' if resumed else 'the same command with --resume'
-        goes_on = f'{command} goes on from {Path(saved).name}'
-    return f'{runner.iter} of {runner.max_iters} iterations done; {goes_on}'
 
 
 class _Runner(Runner):

@@ -9,7 +9,7 @@ from mmengine.registry import METRICS, DefaultScope
 from mmseg.evaluation import CityscapesMetric, IoUMetric
 
 from mmseg_cct.config.load import default_work_dir, protect
-from mmseg_cct.config.walk import as_list, get_by_key
+from mmseg_cct.config.walk import as_list
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.metrics import MultiDomainIoUMetric
 from mmseg_cct.errors import UserError
@@ -29,9 +29,6 @@ def prepare_test(
     *,
     work_dir: str | None = None,
     out: str | None = None,
-    show: bool = False,
-    show_dir: str | None = None,
-    wait_time: float = 2.0,
     tta: bool = False,
     options: dict[str, Any] | None = None,
     launcher: str = 'none',
@@ -43,12 +40,9 @@ def prepare_test(
         work_dir: Where to write. The runner dumps its config there, so it is never the training's
             own directory: `test` below that is used instead, and by default.
         out: Folder for the predictions as PNGs of class ids.
-        show: Whether to show each prediction in a window.
-        show_dir: Folder for painted predictions.
-        wait_time: Seconds that a window stays open.
         tta: Whether to average over the config's `tta_pipeline`.
         options: Settings that the user has chosen, by dotted key; they stay as they are.
-        launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
+        launcher: What started the processes: `none`, `pytorch` or `slurm`.
 
     Returns:
         The config.
@@ -59,20 +53,20 @@ def prepare_test(
     """
     config = run.config
     protect(config, options or {})
-    _require_keys(config, tta=tta, drawn=show or show_dir is not None)
+    needed = ('model', 'test_dataloader', 'test_evaluator', 'test_cfg')
+    for key in (*needed, 'tta_model', 'tta_pipeline') if tta else needed:
+        if config.get(key) is None:
+            raise UserError(config.filename, f'no {key}', 'one for this test')
     config.load_from, config.resume = run.checkpoint, False
     config.work_dir = _work_dir(run, work_dir)
     require_outputs_outside(config)
     require_files_kept(config)
-    for option, folder in (('--out', out), ('--show-dir', show_dir)):
-        if folder is not None:
-            OutputFolder(folder, 'test.json', data_folders(config), option=option).claim()
+    if out is not None:
+        OutputFolder(out, 'test.json', data_folders(config)).claim()
     if tta:
         config.test_dataloader.dataset.pipeline = config.tta_pipeline
         config.tta_model.module = config.model
         config.model = config.tta_model
-    if show or show_dir is not None:
-        _draw_predictions(config, show, show_dir, wait_time)
     if out is not None:
         _write_predictions(config, out)
     fit_workers(config, options or {}, trains=False)
@@ -82,17 +76,7 @@ def prepare_test(
 def test(config: Config) -> dict[str, float]:
     """Tests with a config of `prepare_test`; returns the metrics by name."""
     folders = {one.get('output_dir') for one in as_list(config.test_evaluator)}
-    folders.add(get_by_key(config, 'visualizer.save_dir'))
     return run_config(config, 'test', filter(None, folders))
-
-
-def _require_keys(config: Config, *, tta: bool, drawn: bool) -> None:
-    needed = ['model', 'test_dataloader', 'test_evaluator', 'test_cfg']
-    needed += ['tta_model', 'tta_pipeline'] if tta else []
-    needed += ['visualizer'] if drawn else []
-    for key in needed:
-        if config.get(key) is None:
-            raise UserError(config.filename, f'no {key}', 'one for this test')
 
 
 def _work_dir(run: Run, chosen: str | None) -> str:
@@ -105,19 +89,6 @@ def _work_dir(run: Run, chosen: str | None) -> str:
     work_dir = chosen or os.path.join(trained_in, 'test')
     is_training = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
     return os.path.join(work_dir, 'test') if is_training else work_dir
-
-
-def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_time: float) -> None:
-    if any(step.get('type') == 'LoadChannels' for step in config.get('test_pipeline') or ()):
-        found = 'MMSegmentation draws on 8-bit RGB alone, and the pipeline begins with LoadChannels'
-        expected = 'tools/predict.py, which draws on all'
-        raise UserError('--show-dir, --show', found, expected)
-    own = get_by_key(config, 'default_hooks.visualization') or {}
-    hook = {'type': 'SegVisualizationHook', **own, 'draw': True, 'interval': 1}
-    config.default_hooks = config.get('default_hooks') or {}
-    config.default_hooks.visualization = dict(hook, show=show, wait_time=wait_time)
-    if show_dir is not None:
-        config.visualizer.save_dir = show_dir
 
 
 def _write_predictions(config: Config, out: str) -> None:

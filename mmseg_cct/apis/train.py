@@ -15,7 +15,6 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.labeled_record import LABELS
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
 from mmseg_cct.utils.processes import end_with_parent
-from mmseg_cct.utils.text import is_unicode
 
 from .device import enable_amp, fit_to_device, fit_workers
 from .runner import require_files_kept, require_outputs_outside, run_config
@@ -30,7 +29,6 @@ def prepare_training(
     work_dir: str | None = None,
     resume: str | None = None,
     amp: bool = False,
-    auto_scale_lr: bool = False,
     options: dict[str, Any] | None = None,
     launcher: str = 'none',
 ) -> Config:
@@ -41,10 +39,9 @@ def prepare_training(
         work_dir: Where to write; by default the config's own `work_dir` or `work_dirs/<config>`.
         resume: `'auto'` for the latest checkpoint in the work directory, or a checkpoint file.
         amp: Whether to train in mixed precision.
-        auto_scale_lr: Whether to scale the learning rate with the batch of all processes.
         options: Settings of the config to override, by dotted key. Where they change
             `train_cfg.max_iters`, schedulers that ended at the old value end at the new one.
-        launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
+        launcher: What started the processes: `none`, `pytorch` or `slurm`.
 
     Returns:
         The config for `train`.
@@ -58,19 +55,11 @@ def prepare_training(
     protect(config, options)
     config.work_dir = work_dir or config.get('work_dir') or default_work_dir(config)
     require_outputs_outside(config)
-    if not is_unicode(config.work_dir):  # mmengine writes it into last_checkpoint
-        raise UserError(f'--work-dir {config.work_dir!a}', '', 'a name in UTF-8')
     for key in ('model', 'train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
             raise UserError(config_file, f'no {key}', 'a config for training')
     if amp:
         enable_amp(config)
-    if auto_scale_lr:
-        if get_by_key(config, 'auto_scale_lr.base_batch_size') is None:
-            found = f'{config_file} has no auto_scale_lr.base_batch_size'
-            expected = 'the batch size, of all processes together, that its learning rate is for'
-            raise UserError('--auto-scale-lr', found, expected)
-        config.auto_scale_lr.enable = True
     if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks
         resume = config.get('load_from') or 'auto'
         config.resume = False
@@ -88,7 +77,13 @@ def prepare_training(
     if resume is not None:
         if resume == 'auto' and not os.path.isdir(config.work_dir):
             raise UserError(f'--work-dir {config.work_dir}', 'no such folder, so none to resume')
-        _resume(config, resume, template)
+        # as mmengine does: `ResumeHook` finds the newest checkpoint
+        config.load_from, config.resume = None if resume == 'auto' else resume, True
+        started_from = config.load_from or find_resumable(config.work_dir, template)
+        if started_from is not None and get_by_key(config, 'randomness.seed') is None:
+            # mmengine restores a seed that it drew only after the samplers have taken a new one
+            meta = read_checkpoint(started_from, training=True).get('meta') or {}
+            config.merge_from_dict({'randomness.seed': meta.get('seed')})
     # under one name, a process's second run would write into the files of its first
     (config.get('visualizer') or {}).pop('name', None)
     fetch_pretrained_weights(config.model)
@@ -103,14 +98,3 @@ def train(config: Config) -> None:
     if config.launcher != 'none':
         end_with_parent()
     run_config(config, 'train', [config.work_dir])
-
-
-def _resume(config: Config, resume: str, template: str | None) -> None:
-    """Makes a training go on, as mmengine does: `ResumeHook` finds the newest checkpoint."""
-    config.load_from, config.resume = None if resume == 'auto' else resume, True
-    if get_by_key(config, 'randomness.seed') is None:
-        # mmengine restores a seed that it drew only after the samplers have taken a new one
-        checkpoint = config.load_from or find_resumable(config.work_dir, template)
-        if checkpoint is not None:
-            meta = read_checkpoint(checkpoint, training=True).get('meta') or {}
-            config.merge_from_dict({'randomness.seed': meta.get('seed')})

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,7 +26,6 @@ program: str | None = None
 
 def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
     """Makes a parser with `--version`, whose help keeps the line breaks of a tool's docstring."""
-    _require_own_package(Path(sys.argv[0]).resolve())
     parser = argparse.ArgumentParser(
         prog=program or f'python {sys.argv[0]}',
         description=description,
@@ -36,16 +34,6 @@ def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentPar
     )
     parser.add_argument('--version', action='version', version=f'mmseg_cct {__version__}')
     return parser
-
-
-def _require_own_package(tool: Path) -> None:
-    """Ends a tool of one checkout if the package is installed from another."""
-    package = Path(__file__).parents[1]
-    root = tool.parent.parent
-    beside = root / package.name
-    if tool.parent.name == 'tools' and beside.is_dir() and not beside.samefile(package):
-        print(f'error: {tool}: {package} is imported; set PYTHONPATH={root}', file=sys.stderr)
-        raise SystemExit(2)
 
 
 def chosen(args: argparse.Namespace, kind: type[Chosen]) -> Chosen:
@@ -87,7 +75,6 @@ def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) 
         '--cfg-options',
         nargs='+',
         action='extend',
-        type=_setting,
         default=[],
         metavar='KEY=VALUE',
         help='settings of the config to override, as in train_cfg.max_iters=2000; a list is '
@@ -95,24 +82,9 @@ def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) 
     )
 
 
-def _setting(text: str) -> str:
-    key, equals, _ = text.partition('=')
-    if not (key.strip('. ') and equals):
-        raise argparse.ArgumentTypeError(f'{text!r}; expected KEY=VALUE without spaces')
-    return text
-
-
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Adds the option for the device of a single process; `running` checks that it exists."""
-    parser.add_argument(
-        '--device', type=_device, help='cpu, cuda:1, ... (default: the first GPU, else the CPU)'
-    )
-
-
-def _device(text: str) -> str:
-    if not re.fullmatch(r'(cpu|cuda|mps)(:\d+)?', text):
-        raise argparse.ArgumentTypeError(f'{text!r}; expected cpu, cuda, cuda:1 or mps')
-    return text
+    """Adds the option for the device of a single process, as torch names it."""
+    parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
 
 
 def add_palette(parser: argparse.ArgumentParser) -> None:
@@ -152,22 +124,11 @@ def method(value: str) -> str:
     return value
 
 
-def seed(value: str) -> int:
-    """Reads a seed in [0, 2³²), as a `type` for options."""
-    if not value.isdecimal() or int(value) >= 2**32:
-        raise argparse.ArgumentTypeError(f'{value}; expected 0 to {2**32 - 1}')
-    return int(value)
-
-
 # Each launcher's variables for a process's rank, its rank on this machine, and the world size.
 _RANKS = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE')
 _LAUNCHERS = {
     'pytorch': (_RANKS, 'torchrun or tools/dist_*.sh'),
     'slurm': (('SLURM_PROCID', 'SLURM_LOCALID', 'SLURM_NTASKS'), 'srun or tools/slurm_*.sh'),
-    'mpi': (
-        ('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_LOCAL_RANK', 'OMPI_COMM_WORLD_SIZE'),
-        'mpirun of Open MPI',
-    ),
 }
 
 
@@ -201,11 +162,9 @@ def set_ranks(args: argparse.Namespace) -> None:
     if args.launcher == 'slurm':
         # A port for each job, so that two on one node do not clash; below the ephemeral ports.
         os.environ.setdefault('MASTER_PORT', str(20000 + int(os.environ['SLURM_JOB_ID']) % 10000))
-        os.environ.setdefault('MASTER_ADDR', _first_slurm_node())
-
-
-def _first_slurm_node() -> str:
-    if os.environ.get('SLURM_NNODES') == '1':
-        return '127.0.0.1'
-    command = ['scontrol', 'show', 'hostnames', os.environ['SLURM_NODELIST']]
-    return subprocess.run(command, text=True, capture_output=True, check=True).stdout.split()[0]
+        first = '127.0.0.1'
+        if os.environ.get('SLURM_NNODES') != '1':
+            command = ['scontrol', 'show', 'hostnames', os.environ['SLURM_NODELIST']]
+            done = subprocess.run(command, text=True, capture_output=True, check=True)
+            first = done.stdout.split()[0]
+        os.environ.setdefault('MASTER_ADDR', first)

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 from mmseg_cct.stack import StackError
-from mmseg_cct.utils.library_errors import is_out_of_memory
-from mmseg_cct.utils.text import error_line
 
 _PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
 
@@ -18,11 +16,11 @@ _PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
 def user_errors_as_one_line() -> Iterator[None]:
     """Ends the process with exit code 2 and one line on stderr for each mistake of the user.
 
-    Errors of the operating system and a full GPU or memory end it likewise. Other exceptions are
-    bugs and keep their traceback, as do all if `MMSEG_CCT_TRACEBACK` is set. In a distributed run,
+    Errors of the operating system end it likewise. Other exceptions keep their traceback, as do all
+    if `MMSEG_CCT_TRACEBACK` is set. In a distributed run,
     rank 0 prints at once. The other ranks wait first: rank 0 has usually met the same mistake, and
-    the launcher ends all ranks when it ends. Ctrl-C ends the process with code 130 and a line that
-    says how the work goes on, a closed pipe silently with code 0.
+    the launcher ends all ranks when it ends. Ctrl-C ends the process with code 130, a closed
+    pipe silently with code 0.
     """
     if hasattr(sys.stdout, 'reconfigure'):  # a file name may be no text
         sys.stdout.reconfigure(errors='backslashreplace')
@@ -30,9 +28,9 @@ def user_errors_as_one_line() -> Iterator[None]:
     try:
         yield
         print(end='', flush=True)
-    except KeyboardInterrupt as error:
+    except KeyboardInterrupt:
         if is_first:
-            print(f'\nstopped: {error}'.removesuffix(': '), file=sys.stderr, flush=True)
+            print('\nstopped', file=sys.stderr, flush=True)
         _leave_group()
         raise SystemExit(130) from None
     except BrokenPipeError:
@@ -58,11 +56,6 @@ def _lines_of(error: Exception) -> str | None:
         return str(error).rpartition(f'{UserError.__name__}: ')[2].strip()
     if isinstance(error, OSError) and error.errno is not None:
         return f'{error.filename or type(error).__name__}: {error.strerror}'
-    if is_out_of_memory(error):
-        return (
-            f'{error_line(error, 200)}; try a smaller batch_size or crop, in a '
-            'training also --amp or model.auxiliary_head.position_fraction below 1'
-        )
     return None
 
 

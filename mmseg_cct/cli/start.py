@@ -9,6 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from mmseg_cct.config.shipped import find_config, find_run
+from mmseg_cct.config.walk import as_list
 from mmseg_cct.errors import UserError
 
 from .arguments import set_ranks
@@ -38,7 +39,7 @@ def running(args: argparse.Namespace) -> Iterator[None]:
     """Runs the body of a tool with registered components, safe loading and one-line errors.
 
     The body imports what it needs. `args.cfg_options` is parsed in place and gets `method` and
-    `labels`. A wrong launcher or device is an error, too.
+    `labels`. A wrong launcher or a file that is not there is an error, too.
     """
     with user_errors_as_one_line():
         if hasattr(args, 'launcher'):
@@ -49,9 +50,10 @@ def running(args: argparse.Namespace) -> Iterator[None]:
         if hasattr(args, 'run'):
             find_run(args.run, getattr(args, 'checkpoint', None))
         for name in _INPUTS:
-            _require_there(getattr(args, name, None))
-        set_up_process()
-        _import_matplotlib()
+            for path in as_list(getattr(args, name, None)):
+                if '://' not in path and not os.path.exists(path):
+                    raise UserError(path, 'no such file or folder')
+        _set_up_process()
         # mmseg prints a debug message about a commercial data set, which is not needed
         with redirect_stdout(io.StringIO()):
             import mmseg_cct.plugin  # noqa: F401
@@ -60,30 +62,13 @@ def running(args: argparse.Namespace) -> Iterator[None]:
             args.cfg_options = _read_settings(args.cfg_options)
             chosen = {key: getattr(args, key, None) for key in ('method', 'labels')}
             args.cfg_options |= {key: value for key, value in chosen.items() if value is not None}
-        _require_device(getattr(args, 'device', None))
         yield
 
 
-def _require_there(given: Any) -> None:
-    for path in [given] if isinstance(given, str) else given or ():
-        if '://' not in path and not os.path.exists(path):
-            raise UserError(path, 'no such file or folder')
-
-
-def _import_matplotlib() -> None:
-    """Imports it elsewhere: a `matplotlibrc` of the current folder, which it reads, names code."""
-    here = os.getcwd()
-    os.chdir(os.path.dirname(__file__))
-    import matplotlib as mpl  # noqa: F401
-
-    os.chdir(here)
-
-
-def set_up_process() -> None:
+def _set_up_process() -> None:
     """Chooses how threads wait, silences misleading lines, and lets Pillow open large images.
 
-    A tool does so for its own process, before torch is imported. Variables that the user has set
-    win.
+    It comes before torch is imported. Variables that the user has set win.
     """
     # By default, waiting threads spin, which takes cores from data loaders and other programs.
     os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
@@ -97,6 +82,12 @@ def set_up_process() -> None:
 
     EpsImagePlugin.gs_binary = False  # else Pillow starts Ghostscript for a PostScript image
     Image.MAX_IMAGE_PIXELS = 2**29  # as OpenCV: Pillow warns from there and refuses twice that
+    # matplotlib reads a `matplotlibrc` of the current folder, which names code
+    here = os.getcwd()
+    os.chdir(os.path.dirname(__file__))
+    import matplotlib as mpl  # noqa: F401
+
+    os.chdir(here)
 
 
 def _read_settings(texts: list[str]) -> dict[str, Any]:
@@ -113,12 +104,3 @@ def _read_settings(texts: list[str]) -> dict[str, Any]:
             ) from None
         settings |= one.settings
     return settings
-
-
-def _require_device(device: str | None) -> None:
-    import torch
-
-    kind, _, index = (device or 'cpu').partition(':')
-    there = dict(cpu=1, cuda=torch.cuda.device_count(), mps=int(torch.backends.mps.is_available()))
-    if int(index or 0) >= there[kind]:
-        raise UserError(f'--device {device}: this machine has {there[kind]} devices of that kind')

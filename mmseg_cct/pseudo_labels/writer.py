@@ -79,7 +79,7 @@ def write_pseudo_labels(
             share.written()
 
     try:
-        with share:
+        with share.bar:
             for batch in batches(share, settings, batch_size):
                 for (image, pixels), maps in zip(batch, maps_of(model, settings, batch)):
                     ids = [settings.label_ids[index] for index in image.class_ids]

@@ -78,7 +78,7 @@ def rank_images(
     done = _scores_of(listed, out)
     gather(None)  # all processes have read the old scores before one writes
     share = SharedImages([name for name in listed if name not in done], len(done))
-    with share:
+    with share.bar:
         for name in share.own:
             try:
                 data = pipeline(dict(listed[name]))

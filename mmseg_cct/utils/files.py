@@ -66,11 +66,8 @@ def remove_parts(folder: str | Path, pattern: str = '') -> None:
 
 def read_utf8(file: str | os.PathLike, expected: str) -> str:
     """Reads UTF-8, with or without a byte order mark, and keeps the line ends."""
-    path = Path(file)
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise UserError(file, 'is a device or a pipe, which may have no end', expected)
     try:
-        text = path.read_bytes().decode('utf-8-sig')
+        return Path(file).read_bytes().decode('utf-8-sig')
     except OSError as error:
         raise UserError(file, f'cannot be read ({error.strerror})', expected) from None
     except UnicodeDecodeError as error:
@@ -80,14 +77,6 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
             f'cannot be read (byte {byte:#04x} at {error.start} is not UTF-8)',
             f'{expected}, saved as UTF-8',
         ) from None
-    # UTF-16 without a mark is valid UTF-8 as long as it is ASCII.
-    if '\0' in text:
-        raise UserError(
-            file,
-            f'cannot be read (a zero byte at {text.index(chr(0))})',
-            f'{expected}, saved as UTF-8',
-        )
-    return text
 
 
 def read_record(file: str | Path, kind: type[T], expected: str) -> T:

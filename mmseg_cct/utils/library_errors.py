@@ -12,8 +12,6 @@ from .text import one_line
 
 _PACKAGE = Path(__file__).parents[1]
 _IN_WORKER = re.compile(r'File "([^"<]+)", line')
-# torch has a type of its own for GPUs alone; the last is oneDNN's
-_NO_MEMORY = ("can't allocate memory", 'could not create a primitive')
 
 
 @contextmanager
@@ -21,7 +19,7 @@ def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterato
     """Replaces a library's traceback by one line that names a file or key of the config.
 
     Errors of this package or of the user's code are bugs and keep their traceback, as do those of
-    the system and its memory, which no single setting causes.
+    the system, which no single setting causes.
     """
     try:
         yield
@@ -32,16 +30,9 @@ def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterato
         # a DataLoader puts the traceback of its worker into the message
         file = Path([*files, *_IN_WORKER.findall(str(error))][-1])
         is_library = {'site-packages', 'dist-packages'} & {*file.parts}
-        if not is_library or _PACKAGE in file.parents or is_out_of_memory(error):
+        if not is_library or _PACKAGE in file.parents:
             raise
         lines = str(error).strip().splitlines() or ['']
         said = one_line(f'{type(error).__name__}: {lines[-1]}', 200)
         hint = f'({TRACEBACK_VARIABLE}=1 shows the traceback)'
         raise UserError(place, f'{fails} ({said})', f'{expected} {hint}') from error
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the memory of the machine, a process or a GPU does not suffice."""
-    is_torchs = type(error).__name__ == 'OutOfMemoryError'
-    is_said = any(words in str(error) for words in _NO_MEMORY)
-    return is_torchs or is_said or isinstance(error, MemoryError)

@@ -52,18 +52,9 @@ class OutputFolder:
         self._held.close()
 
     def _lock(self) -> None:
-        self._check()  # before a lock is written
-        with ExitStack() as held:
-            held.enter_context(locked_folder(self.path, 'another run'))
-            self.claim()
-            remove_parts(self.path, '**/')
-            self._held = held.pop_all()
-
-    def claim(self) -> None:
-        """Makes the folder with its record, or checks that it is the tool's own; takes no lock."""
-        self._check()
-        if not self._file.exists():
-            write_record(self._file, _Record(self._made_with or {}, {}))
+        self.claim()  # first: nothing is written into the folder of others, not even a lock
+        self._held.enter_context(locked_folder(self.path, 'another run'))
+        remove_parts(self.path, '**/')
 
     def remaining(self, inputs: Mapping[str, Any], kind: str, suffix: str = '.png') -> list[str]:
         """Lists the names whose file `kind/NAME.png`, which is written last, is missing.
@@ -86,23 +77,20 @@ class OutputFolder:
         names = sorted(self._read().inputs.keys() - inputs.keys())
         return [name for name in names if Path(self.path, kind, f'{name}.png').exists()]
 
-    def is_made_from(self, inputs: Mapping[str, Any]) -> bool:
-        """Whether the files of these names were last made from these inputs."""
-        known = self._read().inputs
-        return all(known.get(name) == content for name, content in inputs.items())
-
     def _read(self) -> _Record:
         return read_record(self._file, _Record, 'what the folder was made with: name another one')
 
-    def _check(self) -> None:
+    def claim(self) -> None:
+        """Makes the folder with its record, or checks that it is the tool's own; takes no lock."""
         require_outside(self.path, self._inputs, self._option)
         require_own_folder(self.path, self._file.name, self._option)
         for path in self.path.iterdir() if self.path.is_dir() else ():
             if path.is_symlink():
                 raise UserError(path, 'is a link', 'none in a folder that is written')
-        there = self._read().made_with if self._file.exists() else None
-        here = self._made_with
-        if there is None or here is None:
+        if not self._file.exists():
+            write_record(self._file, _Record(self._made_with or {}, {}))
+        there, here = self._read().made_with, self._made_with
+        if here is None:
             return
         for key in {**here, **there}:
             if here.get(key) != there.get(key):

@@ -72,12 +72,7 @@ def end_with_parent() -> None:
 
 
 def usable_cores() -> int:
-    """Counts the cores that this process may use."""
-    if hasattr(os, 'sched_getaffinity'):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def cores_of_process() -> int:
-    """Counts the usable cores for each process of a launcher on this machine; may be 0."""
-    return usable_cores() // max(int(os.environ.get('LOCAL_WORLD_SIZE', 1)), 1)
+    """Counts the cores that this process may use, its share of those of a launcher; may be 0."""
+    is_linux = hasattr(os, 'sched_getaffinity')
+    cores = len(os.sched_getaffinity(0)) if is_linux else os.cpu_count() or 1
+    return cores // max(int(os.environ.get('LOCAL_WORLD_SIZE', 1)), 1)

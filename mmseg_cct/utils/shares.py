@@ -12,7 +12,7 @@ import torch.distributed
 from mmengine.dist import all_gather_object, broadcast_object_list, get_rank, get_world_size
 from tqdm import tqdm
 
-from mmseg_cct.errors import Interrupted, UserError
+from mmseg_cct.errors import UserError
 
 T = TypeVar('T')
 R = TypeVar('R')
@@ -53,11 +53,6 @@ def on_first_process(function: Callable[[], T]) -> T:
     return result
 
 
-def own_share(items: Sequence[T]) -> Sequence[T]:
-    """Selects the items of this process: every n-th of n processes."""
-    return items[get_rank() :: get_world_size()]
-
-
 def gather(value: T) -> list[T]:
     """Waits for all processes, of which none may have ended; returns the values by rank."""
     try:
@@ -69,25 +64,13 @@ def gather(value: T) -> list[T]:
         ) from None
 
 
-class _Bar(tqdm):
-    """A bar that says how much an interrupted run has done."""
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        counts = not self.disable  # read first: closing disables the bar
-        super().__exit__(kind, error, traceback)
-        if kind is KeyboardInterrupt and counts:
-            raise Interrupted(
-                f'{self.n} of {self.total} {self.unit}s done; the same command goes on'
-            ) from None
-
-
 def progress_bar(number: int, done: int) -> tqdm:
     """Shows rate and time left on rank 0.
 
     `number` counts this process's images; `done` those that an earlier run finished on all.
     """
     processes = get_world_size()
-    return _Bar(
+    return tqdm(
         desc=f'process 1 of {processes}' if processes > 1 else None,
         initial=done // processes,
         total=done // processes + number,
@@ -116,29 +99,23 @@ class ImageCounts:
 class SharedImages(Generic[T]):
     """The images that are left `todo`, the same in all processes, and shared between them.
 
-    As a context it shows a bar. An earlier run had finished the `skipped` ones.
+    Its `bar` is a context that shows progress. An earlier run had finished the `skipped` ones.
     """
 
     def __init__(self, todo: Sequence[T], skipped: int = 0) -> None:
-        self.own = own_share(todo)
+        self.own = todo[get_rank() :: get_world_size()]  # every n-th of n processes
         self._counts = ImageCounts(skipped=skipped)
-        self._bar = progress_bar(len(self.own), skipped)
-
-    def __enter__(self) -> 'SharedImages[T]':
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._bar.__exit__(*raised)
+        self.bar = progress_bar(len(self.own), skipped)
 
     def written(self, number: int = 1) -> None:
         """Counts images whose files were written."""
         self._counts.written += number
-        self._bar.update(number)
+        self.bar.update(number)
 
     def failed(self, line: str) -> None:
         """Counts an image that could not be read, as the line says."""
         self._counts.failed.append(line)
-        self._bar.update()
+        self.bar.update()
 
     def total(self) -> ImageCounts:
         """Waits for all processes and adds up their counts."""

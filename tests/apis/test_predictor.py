@@ -53,12 +53,6 @@ def test_images_come_in_order_with_their_classes_and_unreadable_ones_between(dra
     assert broken.error is not None and broken.labels is None
 
 
-def test_an_image_of_which_resizing_leaves_no_row_is_one_that_cannot_be_read(drawn):
-    model = Values(dict(type='Resize', scale=(8, 8), keep_ratio=True))
-    long, square = Predictor(model)(drawn((1, 2, 300), (2, 4, 4)))
-    assert long.error is not None and (square.labels == 2).all()
-
-
 def test_a_pipeline_that_gives_no_inputs_is_an_error(drawn):
     model = Values()
     del model.cfg.test_pipeline[-1]

@@ -5,13 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from mmseg_cct.cli import errors
 from mmseg_cct.cli.errors import user_errors_as_one_line
-from mmseg_cct.errors import TRACEBACK_VARIABLE, Interrupted, UserError
+from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 
 
 def throw(error):
@@ -45,30 +44,23 @@ def test_a_variable_asks_for_the_traceback(monkeypatch):
         raise KeyError('bug')
 
 
-@pytest.mark.parametrize('error', [UserError('wrong'), FileNotFoundError(2, 'No such file', 'x')])
-def test_a_process_that_ends_with_an_error_leaves_its_group(error, capsys):
+def test_a_process_that_ends_with_an_error_leaves_its_group():
     store = torch.distributed.HashStore()
     torch.distributed.init_process_group('gloo', store=store, rank=0, world_size=1)
-    with pytest.raises(SystemExit) as stop, user_errors_as_one_line():
-        raise error
-    assert stop.value.code == 2 and not torch.distributed.is_initialized()
-    assert capsys.readouterr().err in ('error: wrong\n', 'error: x: No such file\n')
+    with pytest.raises(SystemExit), user_errors_as_one_line():
+        raise UserError('wrong')
+    assert not torch.distributed.is_initialized()
 
 
 @pytest.mark.parametrize(
     ('fail', 'line'),
     [
-        (lambda: torch.zeros(2**60), 'RuntimeError: .*allocate.*; try a smaller batch_size'),
-        (lambda: np.zeros(2**50), '.*allocate.*; try a smaller batch_size'),
-        (lambda: throw(torch.cuda.OutOfMemoryError('CUDA')), 'OutOfMemoryError: CUDA; try'),
-        (lambda: throw(RuntimeError('could not create a primitive')), 'RuntimeError: could'),
         (Path('nowhere/x').read_bytes, 'nowhere/x: No such file or directory'),
-        # of a network file system: no locks, a stale handle
+        # of a network file system
         (lambda: throw(OSError(errno.ENOLCK, 'No locks available')), 'OSError: No locks available'),
-        (lambda: throw(OSError(errno.ESTALE, 'Stale file handle', 'x')), 'x: Stale file handle'),
     ],
 )
-def test_the_system_and_its_memory_are_no_bugs(fail, line, capsys):
+def test_errors_of_the_system_are_no_bugs(fail, line, capsys):
     with pytest.raises(SystemExit) as stop, user_errors_as_one_line():
         fail()
     assert stop.value.code == 2
@@ -92,18 +84,11 @@ def test_of_an_error_in_a_loading_worker_its_lines_are_said(capsys):
     assert capsys.readouterr().err == lines
 
 
-@pytest.mark.parametrize(
-    ('error', 'code', 'said'),
-    [
-        (KeyboardInterrupt(), 130, '\nstopped\n'),
-        (Interrupted('3 of 9 images done'), 130, '\nstopped: 3 of 9 images done\n'),
-    ],
-)
-def test_ctrl_c_ends_quietly(error, code, said, capsys):
+def test_ctrl_c_ends_quietly(capsys):
     with pytest.raises(SystemExit) as caught, user_errors_as_one_line():
-        raise error
-    assert caught.value.code == code
-    assert capsys.readouterr() == ('', said)
+        raise KeyboardInterrupt
+    assert caught.value.code == 130
+    assert capsys.readouterr() == ('', '\nstopped\n')
 
 
 TOOL = """

@@ -1,8 +1,9 @@
 import argparse
-import subprocess
-import sys
 
 import pytest
+from mmengine.visualization import Visualizer
+from mmseg.engine.hooks import SegVisualizationHook
+from PIL import EpsImagePlugin, Image
 
 from mmseg_cct.cli.start import running
 
@@ -21,7 +22,7 @@ def test_settings_have_values():
     assert start(cfg_options=[]).cfg_options == {}
 
 
-@pytest.mark.parametrize('text', ['a=[dict(b=1,c=2)]', 'a=[1,(2', 'a=(1,[2)]'])
+@pytest.mark.parametrize('text', ['a=[dict(b=1,c=2)]', 'a=[1,(2', 'a'])
 def test_a_setting_that_cannot_be_read_is_one_line(text, capsys):
     with pytest.raises(SystemExit):
         start(cfg_options=['b=1', text])
@@ -29,37 +30,17 @@ def test_a_setting_that_cannot_be_read_is_one_line(text, capsys):
     assert capsys.readouterr().err == line
 
 
-@pytest.mark.parametrize('device', ['cuda:2', 'mps'])
-def test_a_device_that_does_not_exist(device, monkeypatch, capsys):
-    monkeypatch.setattr('torch.cuda.device_count', lambda: 2)
-    monkeypatch.setattr('torch.backends.mps.is_available', lambda: False)
-    for there in ('cpu', 'cuda', 'cuda:1', None):
-        assert start(device=there).device == there
-    with pytest.raises(SystemExit):
-        start(device=device)
-    assert capsys.readouterr().err.startswith(f'error: --device {device}: ')
-
-
 def test_ranks_come_before_all_else(monkeypatch, capsys):
     monkeypatch.delenv('RANK', raising=False)
     with pytest.raises(SystemExit):
-        start(launcher='pytorch', local_rank=0, device='mps')
+        start(launcher='pytorch', local_rank=0, cfg_options=['a'])
     assert 'pytorch: RANK is not set' in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_the_dependencies_start_no_program_and_say_nothing_that_misleads():
-    code = (
-        'import argparse, torch\n'
-        'from mmseg_cct.cli.start import running\n'
-        'with running(argparse.Namespace()):\n'
-        '    from mmengine.visualization import Visualizer\n'
-        '    from mmseg.engine.hooks import SegVisualizationHook\n'
-        '    Visualizer.get_instance("visualizer")\n'
-        '    SegVisualizationHook()\n'
-        '    from PIL import EpsImagePlugin\n'
-        '    assert EpsImagePlugin.gs_binary is False\n'
-        '    torch.func.jvp(lambda x: x.trace(), (torch.eye(3),), (torch.eye(3),))\n'
-    )
-    done = subprocess.run([sys.executable, '-c', code], text=True, capture_output=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
+def test_a_tool_starts_no_program_and_says_nothing_that_misleads(recwarn):
+    start()
+    assert EpsImagePlugin.gs_binary is False  # Ghostscript, for a PostScript image
+    assert Image.MAX_IMAGE_PIXELS == 2**29
+    Visualizer.get_instance('start')
+    SegVisualizationHook()  # its draw is False
+    assert not recwarn

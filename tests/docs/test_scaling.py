@@ -61,7 +61,6 @@ def test_the_paper_is_trained_on_any_number_of_gpus(gpus, project_root):
     page = (project_root / 'docs' / 'scaling.md').read_text(encoding='utf-8')
     words, row = command_of(page, gpus)
     options = _read_settings([word for word in words if '=' in word])
-    options['auto_scale_lr.enable'] = '--auto-scale-lr' in words
     config = load_config('configs/cct/cct_r50_voc_1464.py', options)
 
     optimizer = torch.optim.SGD([torch.zeros(1)], config.optim_wrapper.optimizer.lr)

@@ -12,7 +12,7 @@ from public_state import public_state
 from world import contents
 
 # What names a place that a tool writes to.
-OUTPUTS = {'out', 'work_dir', 'show_dir', 'target'}
+OUTPUTS = {'out', 'work_dir', 'target'}
 CLASSES = '--classes ground thing other'
 COMMANDS = {
     ('ablation', 'out'): 'tiny.py --methods cct --out',
@@ -30,7 +30,6 @@ COMMANDS = {
     ('publish_model', 'target'): 'tiny.py x.pth --overwrite',
     ('report', 'out'): 'run=run --out',
     ('test', 'out'): 'tiny.py x.pth --work-dir t --out',
-    ('test', 'show_dir'): 'tiny.py x.pth --work-dir t --show-dir',
     ('test', 'work_dir'): 'tiny.py x.pth --work-dir',
     ('train', 'work_dir'): 'tiny.py --work-dir',
 }

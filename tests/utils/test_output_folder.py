@@ -1,6 +1,4 @@
-import json
 import os
-from pathlib import Path
 
 import pytest
 
@@ -11,15 +9,13 @@ from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 RECORD = 'tool.json'
 
 
-@pytest.mark.parametrize('name', ['new', 'empty'])
-def test_a_new_an_empty_and_the_own_folder_are_taken(tmp_path, name):
+def test_a_new_an_empty_and_the_own_folder_are_taken(tmp_path):
     (tmp_path / 'empty').mkdir()
     (tmp_path / 'empty/.DS_Store').write_text('x')
-    for _ in range(2):
-        with OutputFolder(tmp_path / name, RECORD):
-            (tmp_path / name / 'result').write_text('x')
-        OutputFolder(tmp_path / name, RECORD).claim()
-    assert (tmp_path / name / RECORD).is_file()
+    for folder in (tmp_path / 'new', tmp_path / 'empty') * 2:
+        with OutputFolder(folder, RECORD):
+            (folder / 'result').write_text('x')
+        assert (folder / RECORD).is_file()
 
 
 def test_other_folders_are_refused_and_stay(tmp_path):
@@ -29,8 +25,8 @@ def test_other_folders_are_refused_and_stay(tmp_path):
             enter(OutputFolder(tmp_path, RECORD))
         with pytest.raises(UserError, match=r'--out: .* lies in .*, which is read'):
             enter(OutputFolder(tmp_path / 'new', RECORD, {tmp_path}))
-        with pytest.raises(UserError, match=r'--show-dir: .*a\.png is a file; expected a folder'):
-            enter(OutputFolder(tmp_path / 'a.png', RECORD, option='--show-dir'))
+        with pytest.raises(UserError, match=r'--out: .*a\.png is a file; expected a folder'):
+            enter(OutputFolder(tmp_path / 'a.png', RECORD))
     assert os.listdir(tmp_path) == ['a.png']
     OutputFolder(tmp_path / 'out', RECORD).claim()
     (tmp_path / 'out/masks').symlink_to(tmp_path)
@@ -48,24 +44,11 @@ def test_only_what_might_be_replaced_counts(tmp_path):
     require_own_folder(tmp_path, '2*', written=('best_*',))
 
 
-def test_another_process_may_write_the_record_meanwhile(tmp_path, monkeypatch):
-    (tmp_path / 'a').write_text('x')
-    find = Path.glob
-
-    def find_then_write(folder, pattern):
-        yield from find(folder, pattern)
-        (tmp_path / RECORD).write_text('{}')
-
-    monkeypatch.setattr(Path, 'glob', find_then_write)
-    require_own_folder(tmp_path, RECORD)
-
-
 @pytest.mark.parametrize(
     ('now', 'message'),
     [
         (dict(checkpoint='b.pth'), r'out was made with checkpoint=a\.pth, now it is b'),
         (dict(checkpoint='a.pth', domain='x'), r'made with domain=None, now it is x'),
-        ({}, r'made with checkpoint=a\.pth, now it is None; expected the same, or another folder'),
     ],
 )
 def test_other_settings_are_refused(tmp_path, now, message):
@@ -102,7 +85,6 @@ def test_outputs_of_changed_inputs_go(tmp_path):
     first = {'a': [1, 2], 'b': [3, 4], 'more/c': None}
     assert remaining(first) == ['a', 'b']
     assert remaining(first) == []
-    assert folder.is_made_from({'a': [1, 2]}) and not folder.is_made_from({'a': [1, 3]})
     assert remaining({'a': [1, 2], 'b': [3, 5], 'more/c': [0, 0]}) == ['b', 'more/c']
     assert remaining({'a': [1, 2], 'd': [7, 7]}) == ['d']
     assert folder.others({'a': [1, 2], 'd': [7, 7]}, 'labels') == ['b', 'more/c']
@@ -117,11 +99,6 @@ def test_outputs_of_changed_inputs_go(tmp_path):
 def test_a_stamp_tells_files_apart(tmp_path):
     file = tmp_path / 'a'
     assert file_stamp(file) is None
-    file.write_bytes(b'one')
-    first = file_stamp(file)
-    assert first == file_stamp(file) and json.loads(json.dumps(first)) == first
-    file.write_bytes(b'longer')
-    assert file_stamp(file)[0] == 6
     file.write_bytes(b'two')
     os.utime(file, ns=(1, 2))
     assert file_stamp(file) == [3, 2]

@@ -14,15 +14,6 @@ from mmseg_cct.utils.processes import end_with_parent, locked_folder
 FORK = multiprocessing.get_context('fork')  # quick: everything is imported
 
 
-@pytest.mark.slow
-def test_a_lock_is_held_until_its_end(tmp_path):
-    for _ in range(2):
-        held = locked_folder(tmp_path / 'new', 'a run')
-        with held, pytest.raises(UserError, match='new: in use by a run'):
-            locked_folder(tmp_path / 'new', 'a run').__enter__()
-        assert not list((tmp_path / 'new').iterdir())
-
-
 def count_up(folder, number):
     """Adds to a number in a file; two at once would lose some."""
     for _ in range(number):
@@ -35,23 +26,24 @@ def count_up(folder, number):
 @pytest.mark.slow
 def test_a_removed_lock_lets_nobody_in_beside_its_next_holder(tmp_path):
     (tmp_path / 'count').write_text('0')
-    counting = [FORK.Process(target=count_up, args=(tmp_path, 200)) for _ in range(3)]
+    counting = [FORK.Process(target=count_up, args=(tmp_path, 100)) for _ in range(3)]
     for process in counting:
         process.start()
     for process in counting:
         process.join(60)
-    assert (tmp_path / 'count').read_text() == '600'
+    assert (tmp_path / 'count').read_text() == '300'
 
 
-@pytest.mark.parametrize('error', [NotImplementedError(), OSError(errno.ENOLCK, 'no locks')])
-def test_a_file_system_without_locks_is_written_all_the_same(error, tmp_path, monkeypatch):
+def test_a_file_system_without_locks_is_written_all_the_same(tmp_path, monkeypatch):
+    errors = [NotImplementedError(), OSError(errno.ENOLCK, 'no locks'), OSError(28, 'full')]
+
     def acquire(*_):
-        raise error
+        raise errors.pop(0)
 
     monkeypatch.setattr('filelock.FileLock.acquire', acquire)
-    with locked_folder(tmp_path / 'new', 'a run'):
-        assert (tmp_path / 'new').is_dir()
-    error = OSError(errno.ENOSPC, 'full')
+    for _ in range(2):
+        with locked_folder(tmp_path / 'new', 'a run'):
+            assert (tmp_path / 'new').is_dir()
     with pytest.raises(OSError, match='full'):
         locked_folder(tmp_path, 'a run').__enter__()
 
@@ -74,6 +66,7 @@ def test_a_killed_process_holds_no_lock(tmp_path):
     holder.join()
     with locked_folder(tmp_path, 'a run'):
         pass
+    assert not list(tmp_path.iterdir())
 
 
 def have_a_child(sender):

@@ -58,22 +58,15 @@ class Parent:
         pass
 
 
-@pytest.mark.parametrize('name', ['secnd', 'args', 'kwargs'])
+@pytest.mark.parametrize('name', ['secnd', 'kwargs'])
 def test_arguments_of_the_parent_pass_and_others_are_an_error(name):
     require_arguments_of(Parent, ['first', 'second'], 'Child')
     with pytest.raises(UserError, match=rf'^Child\.{name}: no such argument; '):
         require_arguments_of(Parent, [name], 'Child')
 
 
-@pytest.mark.parametrize(
-    ('component', 'typo', 'meant'),
-    [
-        (DurableCheckpointHook, 'max_keep_ckpt', 'max_keep_ckpts'),
-        (ClassIoUMetric, 'iou_metric', 'iou_metrics'),
-        (MultiDomainIoUMetric, 'ignore_indx', 'ignore_index'),
-    ],
-)
-def test_what_a_library_would_swallow_is_an_error(component, typo, meant):
-    message = rf'^{component.__name__}\.{typo}: no such argument; did you mean {meant}'
-    with pytest.raises(UserError, match=message):
-        component(**{typo: 1})
+@pytest.mark.parametrize('component', [DurableCheckpointHook, ClassIoUMetric, MultiDomainIoUMetric])
+def test_what_a_library_would_swallow_is_an_error(component):
+    with pytest.raises(UserError) as error:
+        component(typo=1)
+    assert error.value.problems[0].key == f'{component.__name__}.typo'

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch.utils.data import Subset
@@ -74,7 +73,8 @@ def evaluate(run: Run) -> Evaluation:
         for sample, ids in zip(batch['data_samples'], run.predictor.class_ids(batch)):
             if 'gt_sem_seg' not in sample:
                 raise UserError(f'{run.name}: {key}', 'has no masks', 'labelled images')
-            truth, predicted = _truth(sample), ids.cpu().numpy()
+            truth = sample.gt_sem_seg.data.squeeze(0).cpu().numpy()  # (H, W)
+            predicted = ids.cpu().numpy()
             known = truth != IGNORE_INDEX
             pairs = truth[known].astype(np.int64) * num_classes + predicted[known]
             counts = np.bincount(pairs, minlength=num_classes**2)
@@ -95,11 +95,6 @@ def predict_images(run: Run, indices: Sequence[int]) -> list[Picture]:
         path = sample.metainfo.get('img_path')
         image = as_rgb(item['inputs'].numpy().transpose(1, 2, 0))
         name = Path(path).name if path else f'image {index}'
-        pictures.append(Picture(name, image, _truth(sample), ids.cpu().numpy()))
+        truth = sample.gt_sem_seg.data.squeeze(0).numpy()
+        pictures.append(Picture(name, image, truth, ids.cpu().numpy()))
     return pictures
-
-
-def _truth(sample: Any) -> np.ndarray:
-    """Returns the true ids of a sample, `(H, W)`."""
-    ids: np.ndarray = sample.gt_sem_seg.data.squeeze(0).cpu().numpy()
-    return ids

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -21,7 +21,6 @@ from mmseg_cct.datasets.files.palette import chosen_colours
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.engine.findings import absent_from, findings, foreground_of, validation_findings
-from mmseg_cct.engine.visualization.figures import png_bytes
 from mmseg_cct.engine.visualization.label_maps import paint
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.labeled_record import below_folder
@@ -32,16 +31,12 @@ from mmseg_cct.version import __version__
 
 from ..run import Run
 from .evaluation import Evaluation, Picture, evaluate, predict_images
-from .plots import plot_class_iou, plot_curves
-from .scores import Score, class_scores, foreground_scores, mean_score, mean_verdict, score_table
+from .scores import ONE_RUN_EACH, Score, class_scores, mean_score, mean_verdict, score_table
 
 _WIDEST = 640  # pixels of a picture in the page
-_DPI = 150  # sharp on screens with several pixels per CSS pixel
+_PICTURES = 6  # images in the page
 # Two runs that differ in one of these do not show what the method alone brings.
 _COMPARED = ('iterations', 'batch size', 'crop', 'seed', 'labelled images')
-
-# Pictures of each run, by heading.
-Sections = Mapping[str, Mapping[str, Sequence[Picture]]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class Report:
     title: str
     date: str  # as in 2026-11-30
     version: str  # of this package
-    commands: list[str]  # write the report again, and test each run alone
+    command: str  # writes the report again
     verdict: str  # how the runs compare, in a sentence
     notes: list[str]  # what a reader has to know, a sentence each
     runs: list[str]  # names
@@ -59,19 +54,18 @@ class Report:
     num_images: int  # of the test set
     scores: list[Score]  # by class, and the mean
     confusions: dict[str, list[str]]  # the largest of each run, a line each
-    images: dict[str, list[str]]  # names of those shown, by section
+    images: list[str]  # names of those shown
 
 
 def write_report(
     work_dirs: Mapping[str, str | Path],
     out: str | Path,
-    num_pictures: int = 6,
     palette: str | None = None,
 ) -> Report:
     """Evaluates runs on their common test set; writes `report.html` and `report.json`.
 
-    `work_dirs` are by the names of the runs in the report. The page shows the `num_pictures`
-    hardest test images, and as many of the first others, in colours of `chosen_colours`.
+    `work_dirs` are by the names of the runs in the report. The page shows the hardest test images,
+    in colours of `chosen_colours`.
 
     Raises:
         UserError: A run is incomplete or has another test set.
@@ -97,27 +91,18 @@ def write_report(
         for run in runs:
             print(f'evaluating {run.name} ({run.checkpoint})', flush=True)
             evaluations[run.name] = evaluate(run)
-        sections = _predict_sections(runs, evaluations, num_pictures)
+        hard = hardest(list(evaluations.values()), _PICTURES)
+        pictures = {run.name: predict_images(run, hard) for run in runs}
         named = [f'{name}={work_dir}' for name, work_dir in work_dirs.items()]
         options = ('--palette', palette) if palette else ()
-        pictures = ('--pictures', str(num_pictures))
-        own = command_line('report', *named, '--out', out, *pictures, *options)
-        tests = [command_line('test', run.config.filename, run.checkpoint) for run in runs]
-        report = _compare(runs, evaluations, [own, *tests], sections)
-        scores = class_scores(evaluations, classes)
-        found = foreground_of(classes)
-        measure = 'mIoU' if found is None else f'IoU.{classes[found]}'
-        figures = {
-            'classes': plot_class_iou(scores, mean_score(evaluations), report.runs),
-            'curves': plot_curves(runs, measure),
-        }
+        command = command_line('report', *named, '--out', out, *options)
+        report = _compare(runs, evaluations, command, pictures)
         page = render(
             'apis/report/report.html.jinja',
             report=report,
             scores=score_table(report.scores, report.runs),
-            figures={name: data_url(png_bytes(each, _DPI)) for name, each in figures.items()},
             legend=[*zip(classes, colours), ('ignored', (255, 255, 255))],
-            sections={heading: _cases(by_run, colours) for heading, by_run in sections.items()},
+            cases=_cases(pictures, colours),
         )
         content = json.dumps(asdict(report), ensure_ascii=False, indent=1)
         write_text(out / 'report.json', f'{content}\n')
@@ -128,8 +113,8 @@ def write_report(
 def _compare(
     runs: Sequence[Run],
     evaluations: Mapping[str, Evaluation],
-    commands: list[str],
-    sections: Sections,
+    command: str,
+    pictures: Mapping[str, Sequence[Picture]],
 ) -> Report:
     """Collects what the report says."""
     dataset = runs[0].test_loader.dataset
@@ -139,9 +124,9 @@ def _compare(
     if index is None:
         verdict = mean_verdict(evaluations, scores)
     else:
-        more, verdict = foreground_scores(evaluations, classes, index)
         scores = sorted(scores, key=lambda each: each.name != str(classes[index]))  # this first
-        scores[1:1] = more
+        found = (f'{run} {100 * each.iou[index]:.1f}' for run, each in evaluations.items())
+        verdict = f'IoU of {classes[index]} in %: {", ".join(found)}. {ONE_RUN_EACH}'
     settings = {run.name: _settings(run) for run in runs}
     if unequal := _unequal(list(settings.values())):
         figures = ', '.join(f'{run} {value:.1f} %' for run, value in zip(evaluations, mean.values))
@@ -156,7 +141,7 @@ def _compare(
         title=f'{" and ".join(evaluations)} on {data_set_name(runs[0].config)}',
         date=date.today().isoformat(),
         version=__version__,
-        commands=commands,
+        command=command,
         verdict=verdict,
         notes=_notes(runs, evaluations, classes),
         runs=list(evaluations),
@@ -170,10 +155,7 @@ def _compare(
             ]
             for run, evaluation in evaluations.items()
         },
-        images={
-            heading: [picture.name for picture in by_run[runs[0].name]]
-            for heading, by_run in sections.items()
-        },
+        images=[picture.name for picture in pictures[runs[0].name]],
     )
 
 
@@ -187,14 +169,12 @@ def _settings(run: Run) -> dict[str, Any]:
     labels = run.labels  # more masks may be there by now
     recorded = labels and dict(zip(numbers, (len(labels.labeled), labels.unlabeled)))
     crop = get_by_key(run.config, 'model.data_preprocessor.size')
-    times = [values['time'] for values in run.scalars if 'time' in values and 'lr' in values]
     return {
         **(recorded or {key: _length(part) if part else 0 for key, part in numbers.items()}),
         'iterations': (run.content.get('meta') or {}).get('iter'),
         'batch size': get_by_key(run.config, 'train_dataloader.batch_size'),
         'crop': crop and '×'.join(str(side) for side in reversed(crop)),
         'seed': get_by_key(run.config, 'randomness.seed'),
-        'median seconds per iteration': f'{np.median(times):.2f}' if times else None,
         'labels': labels and below_folder(labels.labeled),  # another machine has them elsewhere
     }
 
@@ -225,19 +205,6 @@ def _length(dataset: dict) -> int:
     return len(DATASETS.build(copy.deepcopy(dataset)))
 
 
-def _predict_sections(
-    runs: Sequence[Run], evaluations: Mapping[str, Evaluation], num_pictures: int
-) -> Sections:
-    hard = hardest(list(evaluations.values()), num_pictures)
-    size = len(runs[0].test_loader.dataset)
-    first = [index for index in range(size) if index not in hard][:num_pictures]
-    return {
-        heading: {run.name: predict_images(run, indices) for run in runs}
-        for heading, indices in {'Hard test images': hard, 'First test images': first}.items()
-        if indices
-    }
-
-
 def hardest(evaluations: Sequence[Evaluation], count: int) -> list[int]:
     """Returns indices of the images with the lowest mIoU, averaged over the runs, worst first."""
     mean = np.mean([evaluation.image_miou for evaluation in evaluations], axis=0)
@@ -254,24 +221,21 @@ def _notes(
         absent = [str(name) for name, seen in zip(classes, shown) if not seen]
         notes = [absent_from('test', absent)] if absent else []
         curve = [values['mIoU'] for values in run.scalars if 'mIoU' in values]
-        # Classes at 0 have a row of the table.
-        for note in [*notes, *findings(curve, {}), *_validation_notes(run, classes)]:
+        notes += findings(curve, {})  # classes at 0 have a row of the table
+        settings = (run.config.get('val_dataloader') or {}).get('dataset')
+        is_test_set = settings == run.config.test_dataloader.dataset
+        logged = {key for values in run.scalars for key in values if key.startswith('IoU.')}
+        absent = [str(name) for name in classes if f'IoU.{name}' not in logged]
+        if logged and absent and not is_test_set:  # else it is said of the test set
+            notes.append(absent_from('validation', absent))
+        if settings is not None:
+            notes += validation_findings(_length(settings), is_test_set)
+        for note in notes:
             found.setdefault(note, []).append(run.name)
     return [
         note if len(names) == len(runs) else f'{" and ".join(names)}: {note}'
         for note, names in sorted(found.items(), key=lambda item: -len(item[1]))
     ]
-
-
-def _validation_notes(run: Run, classes: Sequence[str]) -> Iterator[str]:
-    settings = (run.config.get('val_dataloader') or {}).get('dataset')
-    is_test_set = settings == run.config.test_dataloader.dataset
-    logged = {key for values in run.scalars for key in values if key.startswith('IoU.')}
-    absent = [str(name) for name in classes if f'IoU.{name}' not in logged]
-    if logged and absent and not is_test_set:  # else it is said of the test set
-        yield absent_from('validation', absent)
-    if settings is not None:
-        yield from validation_findings(_length(settings), is_test_set)
 
 
 def _cases(

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmseg_cct.engine.findings import detection_scores
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import signed
 
 from .evaluation import Evaluation, iou_of
 
 LEVEL = 0.5  # points of mIoU: another seed alone moves a run by as much
-_ONE_RUN_EACH = 'Single runs: expect other numbers with another seed.'
+ONE_RUN_EACH = 'Single runs: expect other numbers with another seed.'
 
 
 @dataclass(frozen=True)
@@ -40,29 +39,6 @@ def class_scores(evaluations: Mapping[str, Evaluation], classes: Sequence[str]) 
 def mean_score(evaluations: Mapping[str, Evaluation]) -> Score:
     """Returns mIoU, the mean over the classes that have an IoU."""
     return _score('mean', [100 * np.nanmean(each.iou) for each in evaluations.values()])
-
-
-def foreground_scores(
-    evaluations: Mapping[str, Evaluation], classes: Sequence[str], index: int
-) -> tuple[list[Score], str]:
-    """Returns F1, precision and recall of the class that a two-class task looks for.
-
-    `evaluations` are by run, and `index` is that of the class. The sentence says how well the runs
-    find it.
-    """
-    scores = []
-    for each in evaluations.values():
-        total = each.confusion.sum(0)
-        pixels = total[index, index], total[:, index].sum(), total[index].sum()
-        scores.append(detection_scores(*map(float, pixels)))
-    parts = []
-    for (run, evaluation), found in zip(evaluations.items(), scores):
-        more = ', '.join(f'{key} {value:.1f}' for key, value in found.items())
-        parts.append(f'{run} {100 * np.nan_to_num(evaluation.iou[index]):.1f} ({more})')
-    one = f' {_ONE_RUN_EACH}' if len(parts) > 1 else ''
-    verdict = f'IoU of {classes[index]} in %: {"; ".join(parts)}.{one}'
-    names = {key: f'{key} of {classes[index]}' for key in scores[0]}
-    return [_score(names[key], [found[key] for found in scores]) for key in names], verdict
 
 
 def score_table(scores: Sequence[Score], runs: Sequence[str]) -> Table:
@@ -117,7 +93,7 @@ def mean_verdict(evaluations: Mapping[str, Evaluation], scores: Sequence[Score])
     else:
         relation = 'ahead of' if points > 0 else 'behind'
         text = f'{second} is {relation} {first} by {abs(points)} points: {figures}.'
-    return f'{text} {_by_class(scores)} {_ONE_RUN_EACH}'
+    return f'{text} {_by_class(scores)} {ONE_RUN_EACH}'
 
 
 def _of_one_image(before: Evaluation, after: Evaluation) -> float:

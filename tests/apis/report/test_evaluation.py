@@ -50,8 +50,7 @@ def test_classes_in_another_order_than_the_checkpoints_are_refused(compared, tmp
 
 
 @pytest.mark.parametrize(
-    ('mask', 'message'),
-    [(200, r'.*v0\.png .*: label id 200'), (255, 'no pixel with a class'), (None, 'has no masks')],
+    ('mask', 'message'), [(255, 'no pixel with a class'), (None, 'has no masks')]
 )
 def test_a_test_set_that_gives_no_iou_is_named(compared, tmp_path, mask, message):
     run, load = Run.open(compared / 'cct', name='CCT'), [world.LOAD_IMAGE]
@@ -64,13 +63,6 @@ def test_a_test_set_that_gives_no_iou_is_named(compared, tmp_path, mask, message
         tmp_path, 'labeled', [*load, dict(type='PackSegInputs')], 'val_'
     )
     with pytest.raises(UserError, match=rf'CCT: test_dataloader\.dataset: {message}'):
-        evaluate(run)
-
-
-def test_a_prediction_that_is_not_finite_is_named(compared):
-    run = Run.open(compared / 'cct', name='CCT')
-    run.predictor.model.decode_head.conv_seg.weight.data[0] = np.nan
-    with pytest.raises(UserError, match='logits are not finite'):
         evaluate(run)
 
 

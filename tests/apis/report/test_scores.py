@@ -6,7 +6,6 @@ from mmseg_cct.apis.report.evaluation import Evaluation
 from mmseg_cct.apis.report.scores import (
     Score,
     class_scores,
-    foreground_scores,
     mean_score,
     mean_verdict,
     score_table,
@@ -58,8 +57,6 @@ def test_classes_that_no_run_finds_share_a_row():
         ['5 found by no run: z, y, x, w, …', '0.0', '0.0', ''],
         ['mean', '0.0', '0.2', '+0.2'],
     ]
-    one = score_table([scores[1], scores[-1]], ['one', 'two'])
-    assert [row[0] for row in one.rows] == ['z', 'mean']
 
 
 def verdict_on(**right):
@@ -87,19 +84,3 @@ def test_runs_are_level_within_what_one_pair_cannot_show():
     good, mixed = few[0], np.concatenate([few[0][:4], few[1][:1]])
     said = verdict_on(sup=Evaluation(good), CCT=Evaluation(mixed))
     assert 'CCT is level with sup' in said and 'a single test image moves the difference by' in said
-
-
-def test_of_two_classes_the_foreground_is_the_headline_and_has_more_scores():
-    run = Evaluation(np.array([[[9, 2], [4, 2]]]))
-    none = Evaluation(np.array([[[11, 0], [6, 0]]]))
-    classes = ['background', 'crack']
-    scores, said = foreground_scores(dict(sup=none, CCT=run), classes, 1)
-    assert scores == [
-        Score('F1 of crack', [0.0, 40.0], 40.0),
-        Score('precision of crack', [0.0, 50.0], 50.0),
-        Score('recall of crack', [0.0, 33.3], 33.3),
-    ]
-    assert said.startswith(
-        'IoU of crack in %: sup 0.0 (F1 0.0, precision 0.0, recall 0.0); '
-        'CCT 25.0 (F1 40.0, precision 50.0, recall 33.3).'
-    )
