@@ -79,11 +79,12 @@ def prepare_training(
             raise UserError(f'--work-dir {config.work_dir}', 'no such folder, so none to resume')
         # as mmengine does: `ResumeHook` finds the newest checkpoint
         config.load_from, config.resume = None if resume == 'auto' else resume, True
-        started_from = config.load_from or find_resumable(config.work_dir, template)
-        if started_from is not None and get_by_key(config, 'randomness.seed') is None:
+        if get_by_key(config, 'randomness.seed') is None:
             # mmengine restores a seed that it drew only after the samplers have taken a new one
-            meta = read_checkpoint(started_from, training=True).get('meta') or {}
-            config.merge_from_dict({'randomness.seed': meta.get('seed')})
+            checkpoint = config.load_from or find_resumable(config.work_dir, template)
+            content = {} if checkpoint is None else read_checkpoint(checkpoint, training=True)
+            seed = (content.get('meta') or {}).get('seed')
+            config.merge_from_dict({'randomness.seed': seed})
     # under one name, a process's second run would write into the files of its first
     (config.get('visualizer') or {}).pop('name', None)
     fetch_pretrained_weights(config.model)

@@ -98,5 +98,3 @@ def test_two_gloo_processes_give_one_process_metrics_and_leave_no_thread(
         assert 'left:' in out and 'gloo' not in out.partition('left:')[2]
     one, two = _metrics(here / 'one'), _metrics(here / 'two')
     assert one['mIoU'] == pytest.approx(two['mIoU'])
-
-
