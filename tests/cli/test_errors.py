@@ -36,12 +36,12 @@ def test_a_tool_ends_with_one_line_and_code_2_on_rank_0_first(rank, capsys, monk
     assert capsys.readouterr() == ('', 'error: a.png: bad; expected good\n')
 
 
-def test_a_variable_asks_for_the_traceback(monkeypatch):
+def test_a_bug_keeps_its_traceback_and_a_variable_asks_for_others(monkeypatch):
+    with pytest.raises(KeyError), user_errors_as_one_line():
+        raise KeyError('bug')
     monkeypatch.setenv(TRACEBACK_VARIABLE, '1')
     with pytest.raises(UserError), user_errors_as_one_line():
         raise UserError('a.png: bad; expected good')
-    with pytest.raises(KeyError), user_errors_as_one_line():  # it is always shown
-        raise KeyError('bug')
 
 
 def test_a_process_that_ends_with_an_error_leaves_its_group():

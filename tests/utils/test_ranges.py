@@ -44,7 +44,7 @@ def test_values_out_of_range_are_refused(value, message):
 
 
 def test_all_are_told_at_once_and_a_subclass_keeps_them():
-    assert Own(3, share=0.5, kind='b').number == 3
+    assert Own(3, share=1, limits=(0, 1), kind='b').number == 3
     with pytest.raises(UserError) as error:
         Child(9, share=2, kind='c')
     assert str(error.value).splitlines() == [
