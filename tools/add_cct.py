@@ -2,7 +2,7 @@
 """Writes a config of CCT on top of a config of MMSegmentation.
 
 Your data, model, schedule and evaluation stay. The new config adds the unlabelled images and the
-auxiliary decoders, which a dry run on a small image fits to the model.
+auxiliary decoders, which fit the features that a dry run of the model measures.
 
 Examples:
     python tools/add_cct.py configs/mine/deeplabv3plus.py --unlabeled data/more/images \\

@@ -78,23 +78,15 @@ def next_round(path: Path) -> Path:
     return path.with_name(f'{stem}-round{number + 1}{suffix}')
 
 
-WORK_DIRS = 'work_dirs'
-
-
-def next_commands(file: Path, method: str, root: str = WORK_DIRS) -> tuple[str, ...]:
-    """Commands that train a config's method and its baseline and compare them, in `root`."""
-
-    def train(name: str, *options: str) -> str:
-        place = () if root == WORK_DIRS else ('--work-dir', f'{root}/{name}')
-        return command_line('train', file, *options, *place)
-
-    trainings = [train(file.stem)]
-    runs = [f'{method}={root}/{file.stem}']
+def next_commands(file: Path, method: str) -> tuple[str, ...]:
+    """Commands that train a config's method and its baseline and compare them."""
+    trainings = [command_line('train', file)]
+    runs = [f'{method}=work_dirs/{file.stem}']
     if method != 'supervised':
         baseline = composed_name(file.stem, 'supervised', None)
-        trainings.append(train(baseline, '--method', 'supervised'))
-        runs.insert(0, f'supervised={root}/{baseline}')
-    return *trainings, command_line('report', *runs, '--out', f'{root}/report')
+        trainings.append(command_line('train', file, '--method', 'supervised'))
+        runs.insert(0, f'supervised=work_dirs/{baseline}')
+    return *trainings, command_line('report', *runs, '--out', 'work_dirs/report')
 
 
 def commands_after_training(

@@ -9,31 +9,31 @@ from typing import Any, NamedTuple
 import mmseg
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
-from mmseg.models.decode_heads.decode_head import BaseDecodeHead
-from mmseg.registry import DATASETS, MODELS
+from mmseg.registry import DATASETS
 
-from mmseg_cct.config.load import load_config, protections, read_config
+from mmseg_cct.config.load import load_config, protections
 from mmseg_cct.config.shipped import next_commands
-from mmseg_cct.config.walk import as_list, get_by_key, leaf_sets, settings_of
+from mmseg_cct.config.walk import as_list, get_by_key, leaf_sets
 from mmseg_cct.datasets.files.image_files import find_images
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.text import nearest
 
 from .config_text import Code, assignment, installed_bases, write_config
-from .dry_run import choose_z, try_model
+from .dry_run import choose_z
 from .folder_classes import context_of_classes
 from .method_parts import method_parts
 from .unlabeled_pipeline import pipeline_without_masks
 
-# BranchPreprocessor does everything that these do.
-_PREPROCESSORS = (None, 'SegDataPreProcessor', 'mmseg.SegDataPreProcessor', 'BranchPreprocessor')
-
+# CCTSegmentor and BranchPreprocessor do everything that these do.
+_EXTENDED = {
+    'model.type': ('EncoderDecoder', 'mmseg.EncoderDecoder'),
+    'model.data_preprocessor.type': ('SegDataPreProcessor', 'mmseg.SegDataPreProcessor', None),
+}
 _PARTS = (
     *('model.backbone', 'model.decode_head'),
     *('train_dataloader.dataset', 'train_cfg', 'optim_wrapper'),
 )
-_HEAD = '# CCT on '
 
 
 class AddedCCT(NamedTuple):
@@ -69,27 +69,24 @@ def add_cct(
     if target.exists() and not force:
         raise UserError(out, 'exists', 'another --out, or --force')
     found = find_images(unlabeled)
-    image = next(iter(found.values()))
     path, base = _find(config, target)
     if path.resolve() == target.resolve():
         raise UserError(f'--out {out}', 'is the config itself', 'another name')
     output_file(target, [unlabeled], overwrite=force)
 
     # 2. What the config has, and what its model gives to the auxiliary decoders
-    _require_a_head_of_pixels(path)
     settings = load_config(str(path), {})
     _require_plain(settings, config)
     classes = _classes(settings)
     context = context_of_classes(classes, context)
     with DefaultScope.overwrite_default_scope('mmseg'), warnings.catch_warnings():
         warnings.simplefilter('ignore')  # MMSeg warns of losses, which nothing computes here
-        dry_run = try_model(settings.model)
-        pipeline, mixing = pipeline_without_masks(settings.train_dataloader.dataset, image)
+        z, num_classes = choose_z(settings.model)
+        pipeline, mixing = pipeline_without_masks(settings.train_dataloader.dataset)
     for step in pipeline:  # the config's own variable: labelled and unlabelled crops stay the same
         own = settings.get('crop_size')
         if own is not None and isinstance(step, dict) and step.get('crop_size') == own:
             step['crop_size'] = Code('_base_.crop_size')
-    z = choose_z(dry_run)
 
     # 3. What CCT adds, with the method merged in
     bank = dict(
@@ -97,7 +94,7 @@ def add_cct(
         **z.place,
         in_channels=z.channels,
         stride=z.stride,
-        num_classes=dry_run.num_classes,
+        num_classes=num_classes,
         context_classes=context,
         loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     )
@@ -119,19 +116,20 @@ def add_cct(
         sampler = dict(_delete_=True, **sampler)
     parts['train_dataloader'] = dict(sampler=sampler, **parts['train_dataloader'])
     parts['default_hooks'] |= protections() | dict(iteration_seed=dict(type='IterationSeedHook'))
-    rules = _rules_of_heads(settings)
-    if rules:
+    # the optimizer's rules for MMSegmentation's auxiliary heads, which have another name in CCT
+    if rules := _rules_of_heads(settings):
         own = parts.setdefault('optim_wrapper', {}).setdefault('paramwise_cfg', {})
         own['custom_keys'] = rules
 
     # 4. The text
-    imports = dict(imports=_imports(settings), allow_failed_imports=False)
+    own_imports = as_list((settings.get('custom_imports') or {}).get('imports'))
+    imports = [*own_imports, *({'mmseg_cct.plugin'} - set(own_imports))]
     lines = [
-        f'{_HEAD}{path.name}, whose data, schedule and evaluation stay.',
+        f'# CCT on {path.name}, whose data, schedule and evaluation stay.',
         '# Written by tools/add_cct.py, yours to change.',
         assignment('_base_', base),
         *([assignment('work_dir', None)] if settings.get('work_dir') else []),  # that of the base
-        assignment('custom_imports', imports),
+        assignment('custom_imports', dict(imports=imports, allow_failed_imports=False)),
         '',
         '# context_classes: what is not an object. λ_u = 30 is for 21 classes and more; with fewer',
         '# it is scaled in proportion',
@@ -146,7 +144,7 @@ def add_cct(
     without = f', without {", ".join(mixing)}' if mixing else ''
     choices = [
         f'z: {z.title}, {z.channels} channels at stride {z.stride}',
-        f'classes: {dry_run.num_classes}; context (not objects): {objects}',
+        f'classes: {num_classes}; context (not objects): {objects}',
         f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones{without}',
     ]
     if rules:
@@ -158,7 +156,6 @@ def add_cct(
 
 
 def _auxiliary_heads(base: Mapping[str, Any], bank: Mapping[str, Any] | None) -> Any:
-    """The auxiliary decoders, if the method has any, beside the heads of MMSegmentation."""
     own = base.get('auxiliary_head')
     if own:
         several = '*' if isinstance(own, (list, tuple)) else ''
@@ -183,28 +180,10 @@ def _find(name: str, target: Path) -> tuple[Path, Any]:
     return path, installed_bases(f'mmseg::{path.relative_to(root).as_posix()}')
 
 
-def _require_a_head_of_pixels(path: Path) -> None:
-    """Rejects heads that classify masks, before the packages that they need are imported."""
-    name = get_by_key(read_config(path, import_custom_modules=False), 'model.decode_head.type')
-    kind = MODELS.get(name) if isinstance(name, str) else None
-    if isinstance(kind, type) and not issubclass(kind, BaseDecodeHead):
-        key, found = f'model.decode_head.type={name!r}', 'classifies masks or images, not pixels'
-        raise UserError(key, found, 'a head that gives a map of logits')
-
-
 def _require_plain(config: Config, name: str) -> None:
-    for key, value in settings_of(config):
-        if key.endswith('.type') and callable(value):
-            raise UserError(name, f'{key} is {value!r}', 'names as types, no classes')
-    kind, preprocessor = (
-        get_by_key(config, 'model.type'),
-        get_by_key(config, 'model.data_preprocessor.type'),
-    )
-    if kind not in ('EncoderDecoder', 'mmseg.EncoderDecoder'):
-        raise UserError(name, f'model.type={kind!r}', 'EncoderDecoder, which CCT extends')
-    if preprocessor not in _PREPROCESSORS:
-        found = f'model.data_preprocessor.type={preprocessor!r}'
-        raise UserError(name, found, 'SegDataPreProcessor, which CCT extends')
+    for key, kinds in _EXTENDED.items():
+        if (kind := get_by_key(config, key)) not in kinds:
+            raise UserError(name, f'{key}={kind!r}', f'{kinds[0]}, which CCT extends')
     for key in _PARTS:
         if not get_by_key(config, key):
             raise UserError(name, f'no {key}', 'a config for training an EncoderDecoder')
@@ -219,7 +198,6 @@ def _classes(config: Config) -> tuple[str, ...]:
 
 
 def _rules_of_heads(config: Config) -> dict[str, Any]:
-    """The optimizer's rules for MMSegmentation's auxiliary heads, by their names in CCT."""
     heads = config.model.get('auxiliary_head')
     own = 'supervised_heads' if isinstance(heads, Sequence) else 'supervised_heads.0'
     rules = (config.optim_wrapper.get('paramwise_cfg') or {}).get('custom_keys') or {}
@@ -228,8 +206,3 @@ def _rules_of_heads(config: Config) -> dict[str, Any]:
         for key, rule in rules.items()
         if heads and 'auxiliary_head' in key
     }
-
-
-def _imports(config: Config) -> list[str]:
-    imports = as_list((config.get('custom_imports') or {}).get('imports'))
-    return [*imports, *({'mmseg_cct.plugin'} - set(imports))]

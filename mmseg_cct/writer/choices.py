@@ -63,8 +63,6 @@ def check_choices(data: str, choices: Choices) -> None:
     """
     if not Path(data).is_dir():
         raise UserError(data, 'no such folder', 'a folder with images and masks')
-    if not Path(data, 'images').is_dir() and Path(data).name == 'images':
-        raise UserError(data, 'the folder of the images', f'the one above: {Path(data).parent}')
     is_labeled = Path(data, 'masks').is_dir()  # else an export, which names the classes
     if (
         is_labeled

@@ -1,7 +1,6 @@
 """Writes values as configs do, and checks a config's text before it becomes a file."""
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,11 +63,8 @@ def write_config(file: Path, text: str) -> None:
     """Writes a config to `file`, if it can be trained; its bases may be relative to the file.
 
     Raises:
-        UserError: The text does not load, mmengine would replace a name in it, or its parts do not
-            fit.
+        UserError: The text does not load, or its parts do not fit.
     """
-    if replaced := re.search(r'\{\{.*', text):
-        raise UserError(replaced[0], 'mmengine would replace it', 'names without {{')
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f'.{file.stem}-{os.getpid()}.py')
     try:

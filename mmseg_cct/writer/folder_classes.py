@@ -1,7 +1,6 @@
 """Classes of a config: given, or from the table beside the masks; and which are no objects."""
 
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, extended, read_table, write_table
@@ -11,9 +10,6 @@ from mmseg_cct.config.shipped import command_line
 from mmseg_cct.datasets.files.labels import check_classes, is_background, means_ignored
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import nearest
-
-# How tools end the name of a mask beside its photo.
-_MASK = re.compile(r'[_.-](mask|label|gt|seg|segmentation|annotation)\w*$', re.IGNORECASE)
 
 
 def classes_of_folder(
@@ -80,15 +76,6 @@ def reject_void_names(data: str, classes: Sequence[str], context: Sequence[str] 
             found = 'named like pixels without a label, but would be trained'
             expected = f'255 in the masks where pixels are ignored, or --context {name} to train it'
             raise UserError(f'class {name}', found, expected)
-
-
-def reject_masks_among(images: Collection[str], data: str) -> None:
-    """Rejects masks among the photos, such as `a_mask.png` beside `a.jpg`: unlabelled photos."""
-    strays = [name for name in images if (photo := _MASK.sub('', name)) != name and photo in images]
-    if strays:
-        found = f'named like a mask ({len(strays)} in all), would be an unlabelled photo'
-        command = command_line('import_masks', f'{data}/images', '--help')
-        raise UserError(f'{data}/images/{strays[0]}', found, f'photos alone ({command} sorts them)')
 
 
 def _require_masks(data: str) -> None:

@@ -60,16 +60,6 @@ def choose_sizes(
         )
     elif scale < 1:
         notes.append(f'images of {images[0]}x{images[1]} are resized to {shown} (--size)')
-    limit = max(stride, SMALLEST)
-    narrow = sorted((each * scale, name) for name, each in widths.items() if each * scale < limit)
-    if narrow:
-        more = ', ...' if narrow[_NAMED:] else ''
-        named = ', '.join(f'{name} {width:.1f}' for width, name in narrow[:_NAMED])
-        notes.append(
-            f'typical width of the objects in {len(widths)} classes of `masks`, in pixels that the '
-            f'network sees, where it is below {limit:.0f}: {named}{more}; a larger --size or a '
-            '--backbone of stride 4, such as deeplabv3plus-mbv2, shows more of them'
-        )
     return ImageSizes(size, crop, windows, tuple(notes))
 
 

@@ -1,6 +1,5 @@
 """Writes the config of a folder of images and masks."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from mmengine.registry import DefaultScope
 
 from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import CONFIGS, SCOPE, WORK_DIRS, next_commands
+from mmseg_cct.config.shipped import CONFIGS, SCOPE, next_commands
 from mmseg_cct.datasets.files.image_files import (
     describe_left_out,
     find_images,
@@ -32,7 +31,6 @@ from .config_text import Code, assignment, installed_bases, write_config
 from .folder_classes import (
     classes_of_folder,
     context_of_classes,
-    reject_masks_among,
     reject_void_names,
     table_of_folder,
 )
@@ -43,6 +41,10 @@ from .pipeline_lines import pipeline_lines
 # A class with a smaller share of the labelled pixels is rare: cross-entropy may never find it.
 RARE_SHARE = 0.02
 _LOSSES_OF_RARE = dict(loss_decode=[dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')])
+_RARE_COMMENT = (
+    f'# Some classes have below {RARE_SHARE:.0%} of the labelled pixels, which cross-entropy alone',
+    '# leaves out; the Lovász loss counts each class by its IoU (docs/rare_classes.md)',
+)
 
 
 class NewConfig(NamedTuple):
@@ -77,7 +79,6 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     reject_void_names(data, classes, choices.context)
     others: list[str] = []
     images = find_images(Path(data, 'images'), others=others)
-    reject_masks_among(images, data)
     given = choices.mask_suffix, choices.channels, choices.bits
     summary = summarize_folder(data, classes, images, *given)
     if choices.method != 'supervised' and not summary.unlabeled:
@@ -128,24 +129,29 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     if choices.from_scratch:  # the backbone learns as fast as the rest
         parts['optim_wrapper'] = dict(paramwise_cfg=None)
     schedule = 'adamw_small' if choices.from_scratch else backbone.schedule
+    schedules = f'schedules/{loop}', f'schedules/{schedule}'
+    bases = f'models/{backbone.model}', 'datasets/pairs', *schedules
 
     # 4. The text, in the order in which one reads a config
     folder = dict(**_places(Path(data)), classes=Code('classes'))
     if choices.mask_suffix != '.png':
         folder['mask_suffix'] = choices.mask_suffix
+    validated = _folder('labeled', 'test_pipeline', ann_file=val_list)
+    if not val_list:
+        validated = _folder('labeled', 'test_pipeline', **_places(Path(data, 'val')))
     lines = [
         f'# {backbone.title} on {one_line(data)}: written by tools/new_config.py, yours to change.',
-        assignment('_base_', _bases(out, backbone.model, loop, schedule)),
+        assignment('_base_', installed_bases(*(f'{SCOPE}::_base_/{part}.py' for part in bases))),
         '',
         assignment('classes', classes),
         assignment('folder', dict(type='FolderDataset', **folder)),
         *pipeline_lines(values, sizes, 'unlabeled' in parts['train_dataloader']['dataset']),
-        *_rare_comment(rare),
+        *(_RARE_COMMENT if rare else ()),
         assignment('model', parts.pop('model')),
         '# batch_size counts pairs of a labelled and an unlabelled image',
         assignment('train_dataloader', parts.pop('train_dataloader')),
         assignment('auto_scale_lr', dict(base_batch_size=batch_size)),
-        assignment('val_dataloader', dict(dataset=_validated(data, val_list))),
+        assignment('val_dataloader', dict(dataset=validated)),
         'test_dataloader = val_dataloader',
         '',
         assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
@@ -170,41 +176,21 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         *judge_labels(Counter(summary.labels.values()), classes, 'masks'),
         *_one_sided(summary, classes, held),
     )
-    # a second config of the same data, in another folder, has the same names
-    root = Path(out).resolve().name
-    root = WORK_DIRS if root == plain_name(data) else f'{WORK_DIRS}/{root}'
     return NewConfig(
         describe_folder(summary, classes, held),
         file,
         tuple(lists),
         (*rare_note, *sizes.notes),
         warnings,
-        next_commands(file, choices.method, root),
+        next_commands(file, choices.method),
     )
 
 
-def _bases(out: str, model: str, loop: str, schedule: str) -> Any:
-    """The base files: in the config's own checkout, or in the installed package."""
-    parts = f'models/{model}', 'datasets/pairs', f'schedules/{loop}', f'schedules/{schedule}'
-    configs, folder = CONFIGS.resolve(), Path(out).resolve()
-    if folder.is_relative_to(configs):
-        root = Path(os.path.relpath(configs / '_base_', folder)).as_posix()
-        return [f'{root}/{part}.py' for part in parts]
-    return installed_bases(*(f'{SCOPE}::_base_/{part}.py' for part in parts))
-
-
-def _folder(subset: str, pipeline: str, **lists: Path | None) -> Code:
-    """Code of a data set in the config's `folder`; `lists` are paths of lists of images."""
-    named = {key: str(path) for key, path in lists.items() if path}
+def _folder(subset: str, pipeline: str, **paths: str | Path | None) -> Code:
+    """Code of a data set in the config's `folder`, with other folders or with lists of images."""
+    named = {key: str(path) for key, path in paths.items() if path}
     settings = [f'{key}={value!r}' for key, value in dict(subset=subset, **named).items()]
     return Code(f'dict(folder, {", ".join(settings)}, pipeline={pipeline})')
-
-
-def _validated(data: str, val_list: Path | None) -> Code:
-    if val_list:
-        return _folder('labeled', 'test_pipeline', ann_file=val_list)
-    places = ', '.join(f'{key}={value!r}' for key, value in _places(Path(data, 'val')).items())
-    return Code(f"dict(folder, {places}, subset='labeled', pipeline=test_pipeline)")
 
 
 def _places(root: Path) -> dict[str, str]:
@@ -221,16 +207,6 @@ def _backbone(
         wrapper = dict(type='MultiChannelBackbone', in_channels=channels, backbone=inner)
         return dict(backbone=dict(_delete_=True, **wrapper))
     return dict(backbone=dict(start)) if start else {}
-
-
-def _rare_comment(rare: Sequence[str]) -> tuple[str, ...]:
-    if not rare:
-        return ()
-    names = ', '.join(rare) if len(rare) < 4 else f'{len(rare)} classes'
-    return (
-        f'# {one_line(names)}: below {RARE_SHARE:.0%} of the labelled pixels, which cross-entropy',
-        '# alone leaves out; the Lovász loss counts each class by its IoU (docs/rare_classes.md)',
-    )
 
 
 def _auxiliary_heads(heads: Sequence[Any], bank: Mapping[str, Any] | None, number: int) -> Any:

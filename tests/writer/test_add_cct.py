@@ -17,31 +17,27 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.values import training_problems
 from mmseg_cct.writer.add_cct import _find, add_cct
 
-DEEPLAB = 'deeplabv3plus_r50-d8_4xb2-40k_cityscapes-512x1024'
+DEEPLAB = 'deeplabv3plus_r18-d8_4xb4-80k_isaid-896x896'
 SEGFORMER = 'mmseg::segformer/segformer_mit-b0_8xb2-160k_ade20k-512x512.py'
-UPERNET = 'swin/swin-tiny-patch4-window7-in1k-pre_upernet_8xb2-160k_ade20k-512x512'
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ('name', 'classes', 'channels', 'heads'),
-    [(DEEPLAB, 19, 512, 1), (SEGFORMER, 150, 256, 0), (UPERNET, 150, 512, 1)],
+    [(DEEPLAB, 16, 128, 1), (SEGFORMER, 150, 256, 0)],
 )
 def test_a_config_of_mmseg_trains_with_cct(write, name, classes, channels, heads):
-    added = write(name)
-    assert f'{channels} channels at stride 4' in added.choices[0]
-    config = load_config(str(added.file), {})
+    config = load_config(str(write(name).file), {})
     forget_initial_weights(config.model)
-    config.model.data_preprocessor.size = (64, 64)
+    config.model.data_preprocessor.size = (32, 32)
     auxiliary = config.model.auxiliary_head
     assert isinstance(auxiliary, list) == bool(heads)
     bank = auxiliary[-1] if heads else auxiliary
-    bank.compile = False
+    bank.compile, bank.context_classes = False, ()
     assert (bank.in_layer, bank.in_channels, bank.stride) == ('conv_seg', channels, 4)
-    assert bank.num_classes == classes
     torch.manual_seed(0)
     model = revert_sync_batchnorm(MODELS.build(config.model)).train()
-    batch = raw_batch(size=(64, 64), num_classes=classes, classes=None)
+    batch = raw_batch(size=(32, 32), num_classes=classes, classes=None)
     losses = model(**model.data_preprocessor(batch, training=True), mode='loss')
     expected = {'decode.loss_ce', 'aux.loss'} | {f'aux_{i}.loss_ce' for i in range(heads)}
     assert expected == {key for key in losses if 'loss' in key}
@@ -93,7 +89,7 @@ def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
     ]
 
 
-@pytest.mark.parametrize('method', ['cct', 'cct-strong', 'unimatch', 'mean-teacher', 'supervised'])
+@pytest.mark.parametrize('method', ['cct-strong', 'mean-teacher', 'supervised'])
 def test_any_method_trains_on_it_and_keeps_the_heads_of_mmseg(write, own, method):
     edit(own, 'backbone=dict(', f'auxiliary_head={AUXILIARY}, backbone=dict(')
     # mean-teacher validates averaged weights itself
@@ -105,7 +101,7 @@ def test_any_method_trains_on_it_and_keeps_the_heads_of_mmseg(write, own, method
     heads, hooks = config.model.auxiliary_head, list(config.default_hooks)
     kept = [head.type for head in heads]
     assert kept[0] == 'FCNHead' and ('PerturbedDecoderBank' in kept) == method.startswith('cct')
-    assert ('ramp_up' in hooks) == (method in ('cct', 'cct-strong', 'mean-teacher'))
+    assert ('ramp_up' in hooks) == (method != 'supervised')
     assert (config.train_dataloader.dataset.unlabeled is None) == (method == 'supervised')
 
 
@@ -120,9 +116,8 @@ def test_both_crops_are_the_configs_own(write, own):
     assert labeled.crop_size == dataset.unlabeled.pipeline[2].crop_size == (48, 64)
 
 
-@pytest.mark.parametrize('heads', ['None', '[]'])
-def test_a_base_that_names_no_auxiliary_head_gets_the_bank(write, own, heads):
-    config = edit(own, 'backbone=dict(', f'auxiliary_head={heads}, backbone=dict(')
+def test_a_base_that_names_no_auxiliary_head_gets_the_bank(write, own):
+    config = edit(own, 'backbone=dict(', 'auxiliary_head=[], backbone=dict(')
     assert load_config(str(write(config).file), {}).model.auxiliary_head.in_channels == 32
 
 
@@ -147,75 +142,43 @@ def test_heads_keep_their_learning_rates(write, own, several):
 def refused(write, config, **options):
     with pytest.raises(UserError) as caught:
         write(config, **options)
-    assert '\n' not in str(caught.value)
-    return str(caught.value)
+    return caught.value.problems[0].key
 
 
-def test_mistakes_are_one_line(write, own, images, tmp_path):
-    assert 'did you mean deeplabv3plus_r50' in refused(write, DEEPLAB.replace('40k', '41k'))
-    told = refused(write, str(own), context=['rost'])
-    assert "--context: no class 'rost'; did you mean rust?" in told
-    with pytest.raises(UserError, match='expected the name of a config'):
-        add_cct(str(own), str(images), str(tmp_path / 'cct'))
-    with pytest.raises(UserError, match='no such folder'):
-        add_cct(str(own), str(tmp_path / 'gone'), str(tmp_path / 'cct.py'))
-    with pytest.raises(UserError, match='is the config itself'):
-        add_cct(str(own), str(images), str(own), force=True)
+def test_mistakes_are_named(write, own, images, tmp_path):
+    typo = DEEPLAB.replace('80k', '81k')
+    with pytest.raises(UserError, match=f'^{typo}: no such file; .*did you mean {DEEPLAB}'):
+        write(typo)
+    assert refused(write, str(own), context=['rost']) == '--context'
+    for out, unlabeled, key in (
+        ('cct', images, f'--out {tmp_path}/cct'),
+        ('cct.py', 'gone', 'gone'),
+        ('own.py', images, f'--out {own}'),  # the config itself
+    ):
+        with pytest.raises(UserError) as caught:
+            add_cct(str(own), str(unlabeled), str(tmp_path / out), force=True)
+        assert caught.value.problems[0].key == key
     write(str(own))
-    assert 'exists; expected another --out, or --force' in refused(write, str(own))
+    assert refused(write, str(own)) == str(tmp_path / 'cct.py')  # it exists
     write(str(own), force=True)
 
 
-EPOCHS = "'EpochBasedTrainLoop', max_epochs"
-PREPROCESSOR = "model.data_preprocessor.type='Mine'; expected SegDataPreProcessor"
-
-
 @pytest.mark.parametrize(
-    ('old', 'new', 'expected'),
+    ('old', 'new', 'key'),
     [
-        ("'LoadAnnotations'),", "'LoadAnnotations'), dict(type='GenerateEdge'),", 'does not run'),
-        ("type='EncoderDecoder'", "type='DepthEstimator'", 'expected EncoderDecoder'),
-        ('in_channels=64', 'in_channels=63', 'does not run on an image of 128×128'),
-        ('num_classes=3', 'num_classes=2, out_channels=1, threshold=0.5', 'out_channels=1'),
-        ('pipeline=pipeline', 'pipeline=[]', 'pipeline: gives no inputs; expected PackSegInputs'),
-        ('pipeline=pipeline', 'pipeline=pipeline[:-1]', 'pipeline: gives no inputs; expected'),
-        ("'IterBasedTrainLoop', max_iters", EPOCHS, 'PairSampler has no end; expected'),
-        ('train_cfg =', 'cfg =', 'own.py: no train_cfg; expected a config for training an E'),
-        ("type='SegDataPreProcessor'", "type='Mine'", f'own.py: {PREPROCESSOR}'),
-        ('custom_imports', 'from mmseg.models import FCNHead\nimports', 'cct.py: this config does'),
-        ('train_dataloader = dict', 'loader = dict', 'no train_dataloader.dataset'),
-        ("backbone=dict(type='ResNet'", "spine=dict(type='ResNet'", 'own.py: no model.backbone'),
-        ('decode_head=dict(', 'head=dict(', 'own.py: no model.decode_head'),
+        ("type='EncoderDecoder'", "type='DepthEstimator'", 'own.py'),
+        ("type='SegDataPreProcessor'", "type='Mine'", 'own.py'),
+        ('in_channels=64', 'in_channels=63', 'model'),
+        ('num_classes=3', 'num_classes=2, out_channels=1, threshold=0.5', 'model.decode_head'),
+        ("'IterBasedTrainLoop', max_iters", "'EpochBasedTrainLoop', max_epochs", 'train_cfg'),
+        ('train_cfg =', 'cfg =', 'own.py'),
+        ('custom_imports', 'from mmseg.models import FCNHead\nimports', 'cct.py'),
     ],
 )
-def test_a_config_that_cannot_be_is_one_line(write, own, old, new, expected):
+def test_a_config_that_cannot_be_leaves_no_file(write, own, old, new, key):
     before = sorted(own.parent.iterdir())
-    assert expected in refused(write, edit(own, old, new))
+    assert refused(write, edit(own, old, new)).endswith(key)
     assert sorted(own.parent.iterdir()) == before
-
-
-@pytest.mark.parametrize(
-    ('kind', 'place', 'key'),
-    [('EncoderDecoder', 'models', 'model'), ('RandomCrop', 'datasets', 'pipeline.2')],
-)
-def test_a_config_with_classes_as_types_is_one_line(write, own, kind, place, key):
-    edit(own, 'custom_imports', f'from mmseg.{place} import {kind}\nimports')
-    config = edit(own, f"type='{kind}'", f'type={kind}')
-    assert f'own.py: {key}.type is <class' in refused(write, config)
-
-
-@pytest.mark.parametrize(
-    ('name', 'expected'),
-    [
-        ('ddrnet_23-slim_in1k-pre_2xb6-120k_cityscapes-1024x1024', 'DDRNet gives other features'),
-        ('pidnet-s_2xb6-120k_1024x1024-cityscapes', 'PIDNet gives other features'),
-        ('mask2former_r50_8xb2-160k_ade20k-512x512', 'classifies masks'),
-        ('maskformer_r50-d32_8xb2-160k_ade20k-512x512', 'classifies masks'),
-        ('ocrnet_hr18_4xb2-40k_cityscapes-512x1024', "model.type='CascadeEncoderDecoder'"),
-    ],
-)
-def test_models_of_mmseg_that_cct_does_not_fit_are_one_line(write, name, expected):
-    assert expected in refused(write, name)
 
 
 def test_the_tool_says_what_it_chose(own, images, tmp_path, capsys, monkeypatch):

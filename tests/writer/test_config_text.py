@@ -2,8 +2,7 @@
 
 import pytest
 
-from mmseg_cct.errors import UserError
-from mmseg_cct.writer.config_text import Code, assignment, write_config
+from mmseg_cct.writer.config_text import Code, assignment
 
 
 @pytest.mark.parametrize(
@@ -29,10 +28,3 @@ def test_what_fits_stays_on_its_line():
     assert assignment('a', [Code('*_base_.b')]) == 'a = [*_base_.b]'
     long = 'x' * 90
     assert assignment('a', dict(b=long, c=1)) == f"a = dict(\n    b='{long}',\n    c=1,\n)"
-
-
-def test_what_mmengine_would_replace_is_not_written(tmp_path):
-    text = assignment('classes', ('road', '{{ fileDirname }}'))
-    with pytest.raises(UserError, match=r'^\{\{ fileDirname \}\}.*: mmengine would replace it'):
-        write_config(tmp_path / 'a.py', text)
-    assert not list(tmp_path.iterdir())

@@ -1,37 +1,34 @@
-from pathlib import Path
-
 import pytest
 from mmengine.config import ConfigDict
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
-from mmseg_cct.writer.add_cct import _find
-from mmseg_cct.writer.dry_run import choose_z, try_model
+from mmseg_cct.writer.dry_run import choose_z
 
 
-def test_the_fused_features_unless_they_are_coarse_then_the_deepest_fine_stage(own):
+@pytest.mark.parametrize(
+    ('backbone', 'head', 'place', 'size'),
+    [
+        ({}, {}, dict(in_index=2), (32, 16)),  # fused at stride 32, the deepest fine stage at 16
+        ({}, dict(in_index=1, in_channels=16), dict(in_layer='conv_seg'), (16, 8)),
+        (dict(out_indices=(3,)), dict(in_index=0), dict(in_layer='conv_seg'), (16, 32)),
+        (dict(out_indices=(3,)), dict(in_index=0, type='Own'), None, None),
+    ],
+)
+def test_the_fused_features_unless_they_are_coarse_then_the_deepest_fine_stage(
+    own, backbone, head, place, size
+):
     model = load_config(str(own), {}).model
-    dry_run = try_model(model)
-    assert [(stage.channels, stage.stride) for stage in dry_run.stages] == [
-        (8, 4), (16, 8), (32, 16), (64, 32),
-    ]  # fmt: skip
-    assert (dry_run.fused.channels, dry_run.fused.stride) == (16, 32)
-    fine = dry_run.fused._replace(stride=16)
-    assert choose_z(dry_run._replace(fused=fine)) == fine
-    for fused in (dry_run.fused, None):
-        assert choose_z(dry_run._replace(fused=fused)) == dry_run.stages[2]
-    coarse = dry_run._replace(stages=dry_run.stages[3:])
-    assert choose_z(coarse) == dry_run.fused
-    coarse = coarse._replace(fused=None)
-    with pytest.raises(UserError, match='neither the input of conv_seg nor a stage'):
-        choose_z(coarse)
-
-
-def test_a_model_that_takes_no_small_image_is_tried_on_a_larger_one():
-    name = 'mobilenet-v3-d8-s_lraspp_4xb4-320k_cityscapes-512x1024'
-    model = load_config(str(_find(name, Path('cct.py'))[0]), {}).model
-    dry_run = try_model(model)  # it pools 49×49 features
-    assert (dry_run.fused.channels, dry_run.fused.stride) == (128, 2)
+    model.backbone.update(backbone)
+    model.decode_head.update(head)
+    if place is None:
+        model.decode_head.update(type='FCNHead', in_channels=65)
+        with pytest.raises(UserError) as caught:
+            choose_z(model)
+        assert caught.value.problems[0].key == 'model'
+        return
+    z, num_classes = choose_z(model)
+    assert (z.place, (z.channels, z.stride), num_classes) == (place, size, 3)
 
 
 def test_a_transformer_of_fixed_size_is_tried_on_that():
@@ -39,5 +36,5 @@ def test_a_transformer_of_fixed_size_is_tried_on_that():
     backbone |= dict(num_heads=2, out_indices=(0,))
     head = dict(type='FCNHead', in_channels=16, in_index=0, channels=8, num_convs=1, num_classes=3)
     model = dict(type='EncoderDecoder', backbone=backbone, decode_head=head)
-    (stage,) = try_model(ConfigDict(model)).stages
-    assert (stage.channels, stage.stride) == (16, 16)
+    z, _ = choose_z(ConfigDict(model))
+    assert (z.channels, z.stride) == (8, 16)

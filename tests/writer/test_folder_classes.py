@@ -1,8 +1,5 @@
-import shutil
-
 import exports
 import pytest
-from folders import CLASSES
 
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
@@ -25,15 +22,6 @@ def test_a_folder_that_is_an_export_is_told_the_way_in(tmp_path, export):
     command = f'import_masks.* {folder} --out {folder}_masks --rest background'
     with pytest.raises(UserError, match=f'not masks of ids; expected first: python .*{command}'):
         new_config(str(folder), str(tmp_path / 'configs'), Choices())
-
-
-def test_masks_among_the_photos_are_no_photos(data, tmp_path):
-    shutil.copy(data / 'masks/1.png', data / 'images/1_Mask.png')
-    shutil.copy(data / 'images/2.jpg', data / 'images/1_photo.jpg')
-    with pytest.raises(UserError, match=r'1_Mask: named like a mask \(1 in all\)'):
-        new_config(str(data), str(tmp_path / 'configs'), Choices(CLASSES))
-    (data / 'images/1_Mask.png').unlink()
-    new_config(str(data), str(tmp_path / 'configs'), Choices(CLASSES))
 
 
 def test_the_background_is_no_object_unless_told():

@@ -30,9 +30,8 @@ def test_thin_objects_get_windows_unless_a_size_is_chosen():
     found = sizes((1024, 512), widths)
     assert found.size == (1024, 512) and found.windows['crop_size'] == (256, 512)
     assert '(pole)' in found.notes[0] and 'predicts 9 windows' in found.notes[0]
-    assert 'pole 3.0;' in found.notes[1]
     for kept in (sizes((1024, 512), widths, size=(512, 256)),
                  sizes((1024, 512), widths, may_window=False)):  # fmt: skip
-        assert kept.windows is None and 'pole 1.5;' in kept.notes[1]
+        assert kept.windows is None
     assert sizes((1024, 512), {'pole': 4.0}).windows is None  # two pixels are enough
     assert not sizes((512, 256), {'road': 90.0}).notes
