@@ -1,6 +1,5 @@
 """The Triton kernel by Triton's interpreter, on a CPU: what PyTorch computes at a chunk."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,21 +8,9 @@ import pytest
 
 pytest.importorskip('triton', reason='not on this platform')
 
-# levels, channels, classes, positions, distance to the main prediction, labels, final ReLU, type
-CASES = [
-    (1, 2, 2, 50, 'mse_distance', True, False, 'float32'),
-    (2, 7, 5, 33, 'mse_distance', False, False, 'float32'),
-    (3, 21, 21, 3, 'mse_distance', True, False, 'float32'),
-    (1, 40, 37, 40, 'mse_distance', True, True, 'float32'),
-    (2, 13, 13, 17, 'kl_distance', True, True, 'float32'),
-    (2, 7, 5, 1, 'kl_distance', False, False, 'float32'),
-    (2, 5, 7, 33, None, True, False, 'float32'),
-    (2, 7, 5, 64, 'mse_distance', True, False, 'float16'),
-]
 SCRIPT = """
-import itertools, json, sys, torch
-torch.set_default_device(sys.argv[2])
-from unittest import mock
+import itertools, sys, torch
+torch.set_default_device(sys.argv[1])
 from mmengine.registry import init_default_scope
 init_default_scope('mmseg')
 from banks import MASKED, PERTURBATIONS, loss_and_gradients, make_bank, make_batch, run_loss
@@ -32,7 +19,18 @@ from mmseg_cct.models.layers.triton_chain import TritonChain
 from mmseg_cct.models.losses import auxiliary, chunk_step
 from mmseg_cct.models.losses.chunk_step import ChunkStep, TermTensors, kernel_step
 
-def run(levels, channels, classes, size, soft, hard, final_activation, dtype):
+# levels, channels, classes, positions, distance to the main prediction, labels, final ReLU, type,
+# largest difference; on a GPU with TensorFloat-32 in three parts, as PyTorch's products are exact
+exact, half = (1e-6, 1e-3) if sys.argv[1] == 'cpu' else (1e-4, 2e-2)
+CASES = [
+    (1, 2, 2, 50, 'mse_distance', True, False, 'float32', exact),
+    (2, 40, 37, 33, 'mse_distance', False, True, 'float32', exact),
+    (2, 13, 13, 17, 'kl_distance', True, True, 'float32', exact),
+    (3, 5, 7, 3, None, True, False, 'float32', exact),
+    (2, 7, 5, 64, 'mse_distance', True, False, 'float16', half),
+]
+
+def check(levels, channels, classes, size, soft, hard, final_activation, dtype, tolerance):
     torch.manual_seed(0)
     widths = [channels] * levels + [classes]
     weights = [torch.randn(2, 4 * o, i) * (2 / i) ** 0.5 for i, o in itertools.pairwise(widths)]
@@ -57,61 +55,39 @@ def run(levels, channels, classes, size, soft, hard, final_activation, dtype):
     assert [g.dtype for g in first[0][1]] == [torch.float32] * levels
     assert _difference(first, second) == 0  # the same bits
     assert first[2].equal(expected[2]) or dtype != 'float32'
-    return _difference(first, expected)
+    assert _difference(first, expected) < tolerance, _difference(first, expected)
 
-
-results = [run(*case) for case in json.loads(sys.argv[1])]
+for case in CASES:
+    check(*case)
 
 # the whole bank, in several chunks
 chunk_step._triton_fits = lambda *_: True
 chunk_step.native_chain = lambda *_: None
 chunk_step.wins_trial = lambda *_: True
-weak = dict(type='WeakCrossEntropy', loss_weight=0.4)
-few = dict(dropout=PERTURBATIONS['dropout'])
-for settings in (dict(loss_weak=weak), dict(position_fraction=0.4, channels=7)):
-    settings.update(perturbations=few, loss_consistency=MASKED, stride=4, memory_budget=6_000)
-    (loss, grads), expected = (
-        loss_and_gradients(make_bank(compile=c, **settings)) for c in ('auto', False)
-    )
-    assert torch.allclose(loss, expected[0], rtol=1e-5)
-    results.append(max(float((a - e).norm() / e.norm()) for a, e in zip(grads, expected[1])))
+settings = dict(
+    perturbations=dict(dropout=PERTURBATIONS['dropout']), loss_consistency=MASKED,
+    loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4), stride=2, channels=7,
+    position_fraction=0.4, memory_budget=2_000,
+)
+(loss, grads), expected = (
+    loss_and_gradients(make_bank(compile=c, **settings)) for c in ('auto', False)
+)
+assert torch.allclose(loss, expected[0], rtol=10 * exact)
+for a, e in zip(grads, expected[1]):
+    assert (a - e).norm() < 10 * exact * e.norm()
+bank = make_bank(compile='auto', **settings)
 z, seg_logits, samples = make_batch(stride=2)
-bank = make_bank(few, compile='auto', loss_consistency=MASKED, stride=2)
 assert run_loss(bank, (z, seg_logits * torch.nan, samples))['loss'].isnan()
-print(json.dumps(results))
 """
 
 
-def largest_differences(cases, device):
+@pytest.mark.parametrize(
+    'device',
+    [pytest.param('cpu', marks=pytest.mark.slow), pytest.param('cuda', marks=pytest.mark.gpu)],
+)
+def test_losses_and_gradients_are_those_of_pytorch(device):
     env = {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, sys.path))}
     env |= {'TRITON_INTERPRET': '1'} if device == 'cpu' else {}
-    done = subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', SCRIPT, json.dumps(cases), device],
-        env=env,
-        text=True,
-        capture_output=True,
-    )
+    command = [sys.executable, '-W', 'ignore', '-c', SCRIPT, device]
+    done = subprocess.run(command, env=env, text=True, capture_output=True)
     assert not done.returncode, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-@pytest.fixture(scope='module')
-def errors():
-    return dict(zip([*map(str, CASES), 'bank', 'bank, some'], largest_differences(CASES, 'cpu')))
-
-
-@pytest.mark.parametrize('case', CASES, ids=str)
-def test_gradients_and_sums_are_those_of_pytorch(errors, case):
-    assert errors[str(case)] < (1e-3 if case[-1] == 'float16' else 1e-6)
-
-
-def test_a_bank_has_the_losses_and_gradients_of_pytorch(errors):
-    assert max(errors['bank'], errors['bank, some']) < 1e-5
-
-
-@pytest.mark.gpu
-def test_a_gpu_computes_the_same():
-    cases = [*CASES, (2, 7, 5, 64, 'mse_distance', True, False, 'bfloat16')]
-    # TensorFloat-32 in three parts, as PyTorch's own products are exact
-    assert max(largest_differences([c for c in cases if c[-1] == 'float32'], 'cuda')) < 1e-4
-    assert max(largest_differences([c for c in cases if c[-1] != 'float32'], 'cuda')[:2]) < 2e-2
