@@ -10,15 +10,13 @@ from mmseg_cct.models.layers.chunking import Chunking, split_positions
 CPU = torch.device('cpu')
 
 
-@pytest.mark.parametrize(('num_positions', 'size', 'chunks'), [(13, 4, 4), (3, 8, 1), (5, 1, 5)])
-def test_split_keeps_the_order_and_fills_up_with_zeros(num_positions, size, chunks):
-    maps = torch.rand(2, 3, num_positions)
-    split = split_positions(maps, size)
-    assert len(split) == chunks
-    assert all(chunk.shape == (2, 3, size) and chunk.is_contiguous() for chunk in split)
-    joined = torch.cat(split, -1)
-    assert torch.equal(joined[..., :num_positions], maps)
-    assert (joined[..., num_positions:] == 0).all()
+def test_split_keeps_the_order_and_fills_up_with_zeros():
+    for num_positions, size, chunks in ((13, 4, 4), (3, 8, 1), (5, 1, 5)):
+        maps = torch.rand(2, 3, num_positions)
+        split = split_positions(maps, size)
+        assert len(split) == chunks and all(chunk.is_contiguous() for chunk in split)
+        padded = torch.cat([maps, torch.zeros(2, 3, chunks * size - num_positions)], -1)
+        assert torch.equal(torch.cat(split, -1), padded)
 
 
 def projected(decoders, classes, num_positions=10**6):
@@ -48,8 +46,6 @@ def test_the_shape_of_several_chunks_fills_the_budget(decoders, classes, stride,
         assert used <= budget < 2 * used or size == 1
         if not divisible:
             assert together == decoders
-        elif budget == 1:
-            assert together == 1
         elif 1 < together < decoders:  # only to leave room for positions
             assert size >= chunking.MIN_POSITIONS
 

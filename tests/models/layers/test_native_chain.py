@@ -9,7 +9,8 @@ from unittest import mock
 
 import pytest
 import torch
-from banks import assert_close_relative, needs_compiler
+from banks import assert_close_relative as assert_close
+from banks import needs_compiler
 
 from mmseg_cct.models.layers import native_chain as module
 from mmseg_cct.models.layers.chunking import Chunking
@@ -32,8 +33,10 @@ def make_chain(levels, channels, classes, final_activation=False):
     return Chain(weights, biases, final_activation)
 
 
-def assert_close(actual, expected):
-    assert_close_relative(actual, expected, 1e-5)
+def run(chain, features, seg_logits, maps, factors=(0.7, 1.3)):
+    kernel = native_chain(features, chain, AUTO)
+    assert kernel is not None and features.shape[-1] % kernel.tile == 0
+    return kernel.losses(features, chain, seg_logits, maps, factors)
 
 
 @pytest.fixture
@@ -58,7 +61,6 @@ def test_losses_and_gradients_are_those_of_autograd(shape, terms, two_threads):
     weights = torch.rand(2, pixels, size)
     weights[..., :64] = 0  # where no pixel of a position counts it is skipped
     labels = torch.randint(0, classes, (pixels, size))
-    factors = (0.7, 1.3)
     squared, entropy = terms != 'entropy', terms != 'squared'
 
     leaf = features.clone().requires_grad_()
@@ -69,21 +71,18 @@ def test_losses_and_gradients_are_those_of_autograd(shape, terms, two_threads):
     mse = ((q - p).square().mean(1) * weights[0]).sum((1, 2))
     picked = q.log().gather(1, labels.expand(K, 1, -1, -1)).squeeze(1)
     expected = torch.stack([mse * squared, -(picked * weights[1]).sum((1, 2)) * entropy])
-    (expected * torch.tensor(factors)[:, None]).sum().backward()
+    (expected * torch.tensor([[0.7], [1.3]])).sum().backward()
 
-    kernel = native_chain(features, chain, AUTO)
-    assert kernel is not None and size % kernel.tile == 0
-    maps = [weights[0] if squared else None, *((weights[1], labels.float()) if entropy else ())]
-    maps += [None] * (3 - len(maps))
+    maps = [weights[0] if squared else None]
+    maps += [weights[1], labels.float()] if entropy else [None, None]
     before = features.clone()
-    (grad, *grads), values, agreeing = kernel.losses(features, chain, seg_logits, maps, factors)
-
+    (grad, *grads), values, agreeing = run(chain, features, seg_logits, maps)
     assert torch.equal(features, before)
-    assert_close(values, expected.detach())
-    assert_close(grad, leaf.grad)
+    assert_close(values, expected.detach(), 1e-5)
+    assert_close(grad, leaf.grad, 1e-5)
     assert (grad[..., :64] == 0).all()
     for actual, of in zip((*grads[0], *grads[1]), (*parameters[0], *parameters[1])):
-        assert_close(actual, of.grad)
+        assert_close(actual, of.grad, 1e-5)
     votes = (predicted.argmax(1) == seg_logits.argmax(0)).float().sum(0)
     if not final_activation:  # whose zeros are ties
         assert torch.equal(agreeing, votes)
@@ -98,7 +97,7 @@ def test_fisher_product_is_the_eager_one(shape, two_threads):
         features, tangent = torch.randn(2, K, shape[1], size)
         before = tangent.clone()
         actual = native_chain(features, chain, AUTO).fisher_product(features, tangent, chain)
-        assert_close(actual, product(features, tangent, chain.weights, chain.biases))
+        assert_close(actual, product(features, tangent, chain.weights, chain.biases), 1e-5)
         assert torch.equal(tangent, before)
 
 
@@ -106,9 +105,8 @@ def test_fisher_product_is_the_eager_one(shape, two_threads):
 def test_the_same_number_of_threads_gives_the_same_bits(two_threads):
     chain = make_chain(3, 5, 5)
     features, seg_logits = torch.randn(K, 5, 640), torch.randn(5, 64, 640)
-    kernel = native_chain(features, chain, AUTO)
     maps = (torch.rand(64, 640), None, None)
-    first, second = (kernel.losses(features, chain, seg_logits, maps, (1, 0)) for _ in range(2))
+    first, second = (run(chain, features, seg_logits, maps) for _ in range(2))
     for one, two in zip(first[0][1] + [first[1]], second[0][1] + [second[1]]):
         assert torch.equal(one, two)
 
@@ -117,9 +115,7 @@ def test_the_same_number_of_threads_gives_the_same_bits(two_threads):
 def test_extreme_predictions_stay_finite():
     chain = make_chain(1, 2, 2)
     features, seg_logits = 1e4 * torch.randn(K, 2, 64), 1e4 * torch.randn(2, 4, 64)
-    kernel = native_chain(features, chain, AUTO)
-    maps = (torch.ones(4, 64), None, None)
-    (grad, *_), values, _ = kernel.losses(features, chain, seg_logits, maps, (1, 0))
+    (grad, *_), values, _ = run(chain, features, seg_logits, (torch.ones(4, 64), None, None))
     assert grad.isfinite().all() and values.isfinite().all() and (values[0] > 0).all()
 
 
@@ -128,18 +124,17 @@ def test_extreme_predictions_stay_finite():
 def test_what_is_not_finite_shows_where_no_pixel_counts(where):
     """As in the eager path: 0 times NaN is NaN."""
     chain = make_chain(1, 2, 2)
-    features, seg_logits, none = torch.randn(K, 2, 64), torch.randn(2, 4, 64), torch.zeros(4, 64)
-    kernel = native_chain(features, chain, AUTO)
-    maps, factors = (none, None, None), (1, 0)
-    _, values, _ = kernel.losses(features, chain, seg_logits, maps, factors)
-    assert (values == 0).all()
-    {
-        'target': seg_logits,
-        'features': features[0],
-        'weights': chain.weights[0][0],
-        'biases': chain.biases[0][0],
-    }[where].view(-1)[-1] = torch.inf if where == 'biases' else torch.nan
-    (grad, *_), values, _ = kernel.losses(features, chain, seg_logits, maps, factors)
+    features, seg_logits = torch.randn(K, 2, 64), torch.randn(2, 4, 64)
+    maps = (torch.zeros(4, 64), None, None)
+    assert (run(chain, features, seg_logits, maps)[1] == 0).all()
+    places = dict(
+        target=seg_logits,
+        features=features[0],
+        weights=chain.weights[0][0],
+        biases=chain.biases[0][0],
+    )
+    places[where].view(-1)[-1] = torch.inf if where == 'biases' else torch.nan
+    (grad, *_), values, _ = run(chain, features, seg_logits, maps)
     assert values[0].isnan().tolist() == [True, *[where == 'target'] * 2]
     assert grad[0].isnan().any()
 
@@ -216,8 +211,7 @@ def test_libraries_are_kept_where_nobody_else_writes(
         monkeypatch.delattr(os, 'geteuid')
     else:
         monkeypatch.setattr(os, 'geteuid', lambda: user)
-    assert (ask() is not None) == used
-    assert ('set XDG_CACHE_HOME' in fresh[-1]) != used
+    assert (ask() is not None) == used != ('set XDG_CACHE_HOME' in fresh[-1])
     assert folder.stat().st_mode & 0o777 == mode
 
 

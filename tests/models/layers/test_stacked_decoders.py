@@ -33,12 +33,6 @@ def test_a_decoder_in_subpixel_layout_is_one_with_pixel_shuffle(stride, final_ac
         torch.testing.assert_close(actual, expected)
 
 
-def test_a_chain_can_be_sliced():
-    chain = Chain([torch.rand(5, 8, 2)], [torch.rand(5, 8, 1)], False)
-    x = torch.rand(5, 2, 7)
-    assert torch.equal(decode(x, chain)[1:3], decode(x[1:3], chain.select(slice(1, 3))))
-
-
 def test_sums_of_gradients_do_not_overflow_float16():
     columns = 2**14  # whose sum would be 102400
     chain = Chain([torch.ones(1, 4, 1)], [torch.zeros(1, 4, 1)], final_activation=False)

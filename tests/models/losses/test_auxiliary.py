@@ -75,23 +75,6 @@ def test_a_term_is_its_equation_at_the_valid_pixels(name, padded):
     torch.testing.assert_close(value_of(term, auxiliary, main), expected)
 
 
-@pytest.mark.parametrize(
-    'config',
-    [
-        dict(type='KLConsistency', confidence_threshold=1.0),
-        dict(type='WeakCrossEntropy'),
-        dict(type='MSEConsistency'),
-    ],
-)
-def test_where_no_pixel_counts_a_term_is_0(config):
-    auxiliary, main, labels, valid = make_inputs()
-    if config['type'] == 'MSEConsistency':  # nothing but padding
-        valid[:] = False
-    targets = PixelTargets(main, torch.full_like(labels, 255), K, stride=1, valid=valid)
-    term = MODELS.build(config).term(targets)
-    assert term.scale.isfinite() and value_of(term, auxiliary, main) == 0
-
-
 def test_a_confidence_at_the_threshold_does_not_count():
     loss = MODELS.build(dict(type='MSEConsistency', confidence_threshold=0.5))
     assert loss.loss_weight == 30.0  # the paper's

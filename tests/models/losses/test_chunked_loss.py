@@ -53,11 +53,19 @@ def consistency_of(kind, threshold=None):
             dict(loss_consistency=consistency_of(kind, 0.55), dtype=torch.float64)
             for kind in ('MSE', 'KL', 'JS')
         ),
+        *(
+            pytest.param(dict(each, compile='auto'), marks=needs_compiler)
+            for each in (
+                dict(loss_pairwise=None, memory_budget=2_000_000),
+                dict(loss_pairwise=None, channels=7, stride=4, final_activation=True),
+                dict(loss_consistency=consistency_of('JS')),  # which the kernel lacks
+            )
+        ),
     ],
     ids=str,
 )
 def test_loss_and_gradients_are_those_of_the_plain_decoders(settings):
-    bank = make_bank(**ALL_TERMS, **settings)
+    bank = make_bank(**{**ALL_TERMS, **settings})
     tolerance = 1e-7 if bank.proj.dtype == torch.float64 else 1e-5
     z, seg_logits, samples = batch = make_batch(bank.proj.dtype, stride=bank.stride)
     loss, (grad, *grads) = loss_and_gradients(bank, batch)
@@ -71,7 +79,9 @@ def test_loss_and_gradients_are_those_of_the_plain_decoders(settings):
     )
     labels = torch.cat([sample.pseudo_sem_seg.data for sample in samples])
     expected_loss = consistency.loss_weight * distance
-    expected_loss += 0.4 * weak_ce(predictions, labels) + 2 * pairwise(predictions)
+    expected_loss += 0.4 * weak_ce(predictions, labels)
+    if bank.loss_pairwise is not None:
+        expected_loss += 2 * pairwise(predictions)
     expected_loss.backward()
     assert loss.item() == pytest.approx(expected_loss.item(), rel=tolerance)
     assert_close_relative(grad, z.grad, tolerance)
@@ -140,36 +150,6 @@ def test_float16_holds_the_gradients_of_a_whole_batch_in_one_chunk(loss_weight, 
         actual = scaled_gradients()
     for a, e in zip(actual, expected):
         assert_close_relative(a, e, 3e-3)
-
-
-@pytest.mark.parametrize('threshold', [None, 0.5])
-def test_terms_are_logged_unweighted_and_by_perturbation_without_gradient(threshold):
-    consistency = consistency_of('MSE', threshold)
-    bank = make_bank(loss_consistency=consistency, **ALL_TERMS)
-    _, seg_logits, samples = batch = make_batch()
-    seg_logits.requires_grad_()
-    losses = run_loss(bank, batch)
-    assert {key for key in losses if 'loss' in key} == {'loss'}
-    assert [key for key, value in losses.items() if value.requires_grad] == ['loss']
-    terms = {'consistency', 'weak_ce', 'pairwise', 'agreement', 'pixels_weak_ce'}
-    terms |= {'pixels_consistency'} if threshold else set()
-    assert losses.keys() == {'loss', *terms, *(f'{name}.consistency' for name in PERTURBATIONS)}
-    expected = 3 * losses['consistency'] + 0.4 * losses['weak_ce'] + 2 * losses['pairwise']
-    torch.testing.assert_close(losses['loss'].detach(), expected, check_dtype=False)
-    losses['loss'].backward()
-    assert seg_logits.grad is None  # the target is a constant
-
-    p = seg_logits.detach().softmax(1)
-    mask = p.amax(1) > (threshold or 0)
-    predictions, first = plain_predictions(bank, batch), 0
-    for name, perturbation in bank.perturbations.items():
-        own = predictions[first : first + perturbation.num_decoders]
-        first += perturbation.num_decoders
-        expected = consistency_mse(own, p, mask).item()
-        assert losses[f'{name}.consistency'].item() == pytest.approx(expected, rel=1e-5)
-    assert losses.get('pixels_consistency', 1) == mask.float().mean()
-    labeled = torch.stack([sample.pseudo_sem_seg.data != 255 for sample in samples])
-    assert losses['pixels_weak_ce'] == labeled.float().mean()
 
 
 def test_what_is_logged_changes_no_loss_and_no_gradient():
@@ -332,31 +312,6 @@ def test_compiled_results_are_the_eager_ones(device):
     run_compiling(COMPILED, device)
 
 
-@needs_compiler
-@pytest.mark.parametrize(
-    'kwargs',
-    [
-        dict(),
-        dict(channels=7, stride=4, position_fraction=0.4, final_activation=True),
-        dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4), loss_consistency=MASKED),
-        # which the kernel lacks
-        dict(loss_consistency=dict(type='JSConsistency'), loss_pairwise=ALL_TERMS['loss_pairwise']),
-    ],
-)
-def test_native_results_are_the_eager_ones(kwargs):
-    results = []
-    for compile in (False, 'auto'):
-        bank = make_bank(compile=compile, **kwargs)
-        batch = make_batch(stride=bank.stride)
-        losses = run_loss(bank, batch)
-        results.append((losses, gradients(losses['loss'], batch[0], [bank])))
-    (losses, grads), (native, native_grads) = results
-    assert losses.keys() == native.keys()
-    for name, value in losses.items():
-        torch.testing.assert_close(native[name], value, rtol=1e-5, atol=1e-6)
-    assert_same_results((native['loss'], native_grads), (losses['loss'], grads))
-
-
 @pytest.mark.parametrize('compile', [False, 'auto'])
 def test_a_target_without_a_number_gives_no_loss_of_zero(compile):
     """No pixel of it is confident, so all weigh 0."""
@@ -365,31 +320,40 @@ def test_a_target_without_a_number_gives_no_loss_of_zero(compile):
     assert run_loss(bank, (z, seg_logits * torch.nan, samples))['loss'].isnan()
 
 
-@pytest.mark.parametrize('position_fraction', [1.0, 0.5])
-def test_padding_takes_no_part_in_the_losses(position_fraction):
-    """L_u is the mean distance over the valid, confident pixels; padding gets no gradient."""
-    bank = make_bank(
-        loss_consistency=MASKED, position_fraction=position_fraction, memory_budget=2_000_000
-    )
-    z, seg_logits, samples = make_batch()
+def test_what_is_logged_is_unweighted_and_of_the_real_pixels():
+    bank = make_bank(loss_consistency=MASKED, **ALL_TERMS)
+    z, seg_logits, samples = batch = make_batch()
+    seg_logits.requires_grad_()
     valid = torch.zeros(N, 1, 8 * H, 8 * W, dtype=torch.bool)
     valid[0, :, : 3 * 8 + 5, : 2 * 8] = valid[1, :, : 8 * H, : 3 * 8] = True
-    losses = run_loss(bank, (z, seg_logits, with_masks(samples, valid)))
-    (gradient,) = torch.autograd.grad(losses['loss'], z)
-    # positions of 8x8 pixels, all of them padding; I-VAT's noise reaches every one
-    assert (gradient[0, :, 4:] == 0).all() and (gradient[1, :, :, 3:] == 0).all()
-    assert gradient[0, :, :4, :2].abs().sum() > 0
-    if position_fraction == 1:
-        torch.manual_seed(2)
-        predicted, p, mask = bank((z,), seg_logits, samples), seg_logits.softmax(1), valid[:, 0]
-        confident = mask & (p.amax(1) > MASKED['confidence_threshold'])
-        distances = (predicted.softmax(2) - p).square().mean(2)
-        agreeing = (predicted.argmax(2) == p.argmax(1)).float()
-        # the agreement is that of all real pixels, also of those that the loss leaves out
-        torch.testing.assert_close(losses['consistency'], distances[:, confident].mean())
-        torch.testing.assert_close(losses['agreement'], agreeing[:, mask].mean())
-        share = confident.sum() / mask.sum()
-        assert 0 < share < 1 and losses['pixels_consistency'] == share
+    with_masks(samples, valid)
+    losses = run_loss(bank, batch)
+    assert [key for key, value in losses.items() if value.requires_grad] == ['loss']
+    total = 30 * losses['consistency'] + 0.4 * losses['weak_ce'] + 2 * losses['pairwise']
+    torch.testing.assert_close(losses['loss'].detach(), total, check_dtype=False)
+    losses['loss'].backward()
+    assert seg_logits.grad is None  # the target is a constant
+    # positions of 8×8 pixels, all of them padding; I-VAT's noise reaches every one
+    assert (z.grad[0, :, 4:] == 0).all() and (z.grad[1, :, :, 3:] == 0).all()
+    assert z.grad[0, :, :4, :2].abs().sum() > 0
+
+    p, mask = seg_logits.detach().softmax(1), valid.squeeze(1)
+    confident = mask & (p.amax(1) > MASKED['confidence_threshold'])
+    predictions = torch.stack(plain_predictions(bank, batch)).detach()
+    labeled = torch.stack([sample.pseudo_sem_seg.data != 255 for sample in samples])
+    # the agreement is also that of the pixels that the loss leaves out
+    agreeing = (predictions.argmax(2) == p.argmax(1))[:, mask]
+    expected = dict(
+        consistency=consistency_mse(predictions, p, confident),
+        agreement=agreeing.float().mean(),
+        pixels_consistency=confident.sum() / mask.sum(),
+        pixels_weak_ce=labeled[valid].float().mean(),
+    )
+    for name, own in bank.slices.items():
+        expected[f'{name}.consistency'] = consistency_mse(predictions[own], p, confident)
+    assert losses.keys() == {'loss', 'weak_ce', 'pairwise', *expected}
+    for name, value in expected.items():
+        torch.testing.assert_close(losses[name], value)
 
 
 def test_images_of_nothing_but_padding_give_a_loss_of_0():
