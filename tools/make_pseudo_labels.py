@@ -2,8 +2,8 @@
 """Generates pseudo labels from image-level labels: class activation maps, thresholds, dense CRF.
 
 The section `pseudo_labels` of the classifier's config (configs/weak) has images and settings.
-Writes DIR/labels/NAME.png, DIR/before_crf/NAME.png, DIR/report.md and DIR/pictures.png. Unreadable
-images are reported and skipped, with exit code 1.
+Writes DIR/labels/NAME.png and DIR/before_crf/NAME.png, and logs how both agree with the masks that
+there are. Unreadable images are reported and skipped, with exit code 1.
 
 Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
 again to finish what a stopped run left.
@@ -13,7 +13,6 @@ Example:
 """
 
 import argparse
-import os
 import sys
 
 from mmseg_cct.cli.arguments import add_cfg_options, add_device, add_launcher, at_least, tool_parser
@@ -39,9 +38,6 @@ def parse_args() -> argparse.Namespace:
         default=8,
         help='batch size of the classifier (default: 8)',
     )
-    parser.add_argument(
-        '--pictures', type=at_least(0), default=6, help='images in the grid (default: 6)'
-    )
     add_device(parser)
     add_launcher(parser)
     add_cfg_options(parser)
@@ -66,14 +62,13 @@ def main() -> int:
                 with_crf=not args.no_crf,
                 workers=_workers() if args.workers is None else args.workers,
                 batch_size=args.batch_size,
-                num_pictures=args.pictures,
                 device=args.device or default_device(),
             )
     if rank:  # the first process speaks for all
         return 0
     for line in counts.failed:
         print(f'error: {line}', file=sys.stderr)
-    print(f'{counts.describe(args.out)}; see {os.path.join(args.out, "report.md")}')
+    print(counts.describe(args.out))
     return 1 if counts.failed else 0
 
 

@@ -6,14 +6,15 @@ from mmengine.dist import get_rank
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.errors import raise_problems
 from mmseg_cct.preflight.classes import order_problems, output_problems
+from mmseg_cct.utils.log import say
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.shares import ImageCounts, SharedImages, on_first_process
+from mmseg_cct.utils.shares import ImageCounts, SharedImages
 
+from .agreement import agreement_table
 from .cam import load_classifier
 from .labels_from_maps import require_pydensecrf
-from .report import check_truths, write_report
 from .settings import read_settings
-from .writer import LABELS, RECORD, LabelWriter, write_pseudo_labels
+from .writer import BEFORE_CRF, LABELS, RECORD, LabelWriter, write_pseudo_labels
 
 
 def make_pseudo_labels(
@@ -24,13 +25,12 @@ def make_pseudo_labels(
     with_crf: bool = True,
     workers: int = 1,
     batch_size: int = 8,
-    num_pictures: int = 6,
     device: str = 'cpu',
 ) -> ImageCounts:
-    """Generates pseudo labels for a config's images, and a report on them.
+    """Generates pseudo labels for a config's images, and logs how they agree with its masks.
 
     Images that an earlier run finished are skipped unless the file or its image-level labels have
-    changed. Connected processes share the images, and the first writes the report.
+    changed. Connected processes share the images, and the first logs the table.
 
     `config` and `checkpoint` are the classifier's, and `batch_size` is the number of images that it
     takes at a time; 0 `workers` work in this process.
@@ -43,7 +43,6 @@ def make_pseudo_labels(
     raise_problems(output_problems(model, meta, 'pseudo_labels.images'))
     raise_problems(order_problems(meta, model.dataset_meta, checkpoint))
 
-    on_first_process(lambda: check_truths(settings))
     made_of = {i.name: [list(i.class_ids), file_stamp(i.path)] for i in settings.images}
     origin = settings.origin(model.state_dict(), with_crf)
     with OutputFolder(out, RECORD, data_folders(config), origin) as folder:
@@ -55,5 +54,5 @@ def make_pseudo_labels(
         write_pseudo_labels(model, settings, share, writer, workers, batch_size)
         counts = share.total()
         if get_rank() == 0:
-            write_report(model, settings, out, num_pictures)
+            say(agreement_table(settings, out, [BEFORE_CRF, LABELS] if with_crf else [LABELS]))
     return counts

@@ -16,7 +16,7 @@ from mmseg_cct.utils.shares import SharedImages
 
 
 def make(weak, **kwargs):
-    options = dict(dict(with_crf=False, workers=0, num_pictures=0), **kwargs)
+    options = dict(dict(with_crf=False, workers=0), **kwargs)
     return make_pseudo_labels(weak.load(), weak.checkpoint, weak.out, **options)
 
 

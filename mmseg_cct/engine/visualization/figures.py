@@ -2,10 +2,9 @@
 
 import io
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
 from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
@@ -30,24 +29,6 @@ def png_bytes(figure: Figure, dpi: float = 100) -> bytes:
     with rc_context({'text.parse_math': False}):  # for tick labels, which are made when drawn
         figure.savefig(buffer, format='png', dpi=dpi)
     return buffer.getvalue()
-
-
-def picture_grid(rows: Mapping[str, Sequence[np.ndarray | None]], aspect: float) -> Figure:
-    """Plots pictures in rows, each with its name at the left; None leaves a place empty.
-
-    `aspect` is the height of a picture over its width.
-    """
-    columns, width, aspect = len(next(iter(rows.values()))), 2.0, bounded(aspect)
-    size = width * columns + 0.3, width * aspect * len(rows)
-    figure = Figure(figsize=size, layout='constrained')
-    grid = figure.subplots(len(rows), columns, squeeze=False)
-    for line, (name, pictures) in zip(grid, rows.items()):
-        line[0].set_ylabel(name, fontsize=9)
-        for axes, picture in zip(line, pictures):
-            axes.set(xticks=[], yticks=[])
-            if picture is not None:
-                axes.imshow(picture, interpolation='nearest')
-    return figure
 
 
 def bounded(aspect: float) -> float:

@@ -1,11 +1,10 @@
 """Legends that a figure does not cut off, and names that it does not parse."""
 
 import matplotlib
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mmseg_cct.engine.visualization.figures import outer_legend, picture_grid, png_bytes
+from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
 
 
 @pytest.mark.parametrize(
@@ -40,9 +39,3 @@ def test_dollars_are_characters():
     assert png_bytes(figure).startswith(b'\x89PNG')
     assert not any(text.get_parse_math() for text in (axes.title, *axes.get_xticklabels()))
     assert matplotlib.rcParams['text.parse_math']
-
-
-def test_a_picture_of_one_column_is_shown_in_a_bounded_place():
-    line = np.zeros((3000, 1, 3), np.uint8)
-    for picture, aspect in ((line, 3000.0), (line.transpose(1, 0, 2), 1 / 3000)):
-        assert png_bytes(picture_grid({'a': [picture]}, aspect)).startswith(b'\x89PNG')
