@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.evaluation.metrics import IoUMetric
 from prettytable import PrettyTable
 
 from mmseg_cct.datasets.files.images import read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
-from mmseg_cct.datasets.leaves import infos_of, read_truth
+from mmseg_cct.datasets.leaves import infos_of
 
 from .settings import PseudoLabelSettings
 
@@ -34,7 +35,9 @@ def agreement_table(settings: PseudoLabelSettings, out: str, folders: Sequence[s
         for image in settings.images:
             file = Path(out, folder, f'{image.name}.png')
             if file.exists() and image.path in truths:
-                truth = torch.from_numpy(read_truth(truths[image.path]))
+                # MMSeg's own reader, with the mapping of ids that the set has
+                info = LoadAnnotations()(dict(truths[image.path], seg_fields=[]))
+                truth = torch.from_numpy(info['gt_seg_map'])
                 labels = torch.from_numpy(read_mask(file))
                 counts = IoUMetric.intersect_and_union(labels, truth, areas.shape[1], IGNORE_INDEX)
                 areas += torch.stack(counts)
