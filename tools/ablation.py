@@ -66,10 +66,6 @@ def parse_args() -> argparse.Namespace:
         '--num-decoders', nargs='+', type=at_least(1), default=[2, 4, 6, 8], metavar='K',
         help='values of K in the grid (default: 2 4 6 8)',
     )  # fmt: skip
-    parser.add_argument(
-        '--perturbations', nargs='+', default=[], metavar='NAME',
-        help='perturbations in the grid, by their names in the config (default: all of them)',
-    )  # fmt: skip
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         '--gpus', type=gpu_ids, metavar='0,1,2', help='GPUs, a run on each at a time'
@@ -127,7 +123,7 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
     methods: dict[str, str | Overlay | None] = {}
     if args.grid:
         config = study_config(args.config, {**options, 'method': PLAIN})
-        methods |= grid_methods(config, args.num_decoders, args.perturbations)
+        methods |= grid_methods(config, args.num_decoders)
     elif args.methods is None:  # the config as it is, with a baseline
         methods = {BASELINE: BASELINE, chosen_method(args.config, options): None}
     named = {Path(name).stem: name for name in args.methods or ()}

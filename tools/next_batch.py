@@ -67,9 +67,6 @@ def parse_args() -> argparse.Namespace:
         help='format of the predictions, for you to correct (default: masks)',
     )
     parser.add_argument(
-        '--link', action='store_true', help='link the images instead of copying them'
-    )
-    parser.add_argument(
         '--seed', type=at_least(0), default=0, help='seed of the perturbations (default: 0)'
     )
     add_device(parser)

@@ -4,6 +4,8 @@ The paper's grid has a single perturbation, and all of them, with K decoders eac
 variants are methods in `configs/methods`.
 """
 
+import csv
+import io
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -28,27 +30,22 @@ from .results import (
     collect_domains,
     gains_table,
     label_sets,
-    plot_validations,
-    read_validations,
     results_table,
     select,
     title_of_labels,
-    write_csv,
 )
 from .study import Overlay
 
 BASELINE, ABCE_BASELINE = 'supervised', 'supervised-abce'
 FULL = {'full': 'CCT full', 'full_abce': 'CCT full + ab-CE'}
+TITLES = PAPER_NAMES | FULL
 
 
-def grid_methods(
-    config: Config, num_decoders: Sequence[int], perturbations: Sequence[str] = ()
-) -> dict[str, Overlay]:
+def grid_methods(config: Config, num_decoders: Sequence[int]) -> dict[str, Overlay]:
     """Builds the overlays of the paper's grid: the baselines, and three kinds for each K.
 
     The baselines are `supervised` and, for ab-CE, `supervised-abce`; the kinds are
     `<perturbation>_k<K>`, `full_k<K>` and `full_abce_k<K>`, with K decoders for each perturbation.
-    `perturbations` are those to train one at a time, by default all of the config's.
     """
     bank = find_bank(config)
     if bank is None:
@@ -57,14 +54,11 @@ def grid_methods(
         )
     fill_perturbations(bank)
     names = list(bank.perturbations)
-    for name in perturbations:
-        if name not in names:
-            expected = f'one of {", ".join(names)}'
-            raise UserError(config.filename, f'no perturbation {name!r}', expected)
     methods: dict[str, Overlay] = {name: read_method(name) for name in (BASELINE, ABCE_BASELINE)}
     abce = read_method('cct-abce')
     for k in num_decoders:
-        for name in perturbations or names:
+        # the bank stays complete: a perturbation of 0 decoders is switched off
+        for name in names:
             methods[f'{name}_k{k}'] = _decoders({**dict.fromkeys(names, 0), name: k})
         full = methods[f'full_k{k}'] = _decoders(dict.fromkeys(names, k))
         methods[f'full_abce_k{k}'] = {**abce, 'model': {**abce['model'], **full['model']}}
@@ -83,23 +77,22 @@ def write_ablation(out: Path) -> list[str]:
     """
     results = collect(out)
     methods = ordered_methods(results)
-    write_csv(results, out / 'results.csv')
+    lines = io.StringIO()
+    csv.writer(lines).writerows([Result._fields, *results])
+    write_text(out / 'results.csv', lines.getvalue())
+    # ab-CE changes the supervised loss, so what it adds to CCT needs a baseline of its own
+    abce = [name for name in methods if name == 'cct-abce' or grid_place(name)[0] == 'full_abce']
     gains = {
         'the supervised baseline': gains_table(results, methods, BASELINE),
-        'the supervised baseline with ab-CE': gains_table(
-            results, list(filter(_has_abce, methods)), ABCE_BASELINE
-        ),
+        'the supervised baseline with ab-CE': gains_table(results, abce, ABCE_BASELINE),
     }
     gains = {baseline: table for baseline, table in gains.items() if table.rows}
-    curves = read_validations(out, results)
-    titles = {method: title_of(method) for method in methods if _compared(method)}
-    figures = {
-        'perturbations': plot_perturbations(results) if _groups(results) else None,
-        'comparison': plot_comparison(results) if titles else None,
-        'curves': plot_validations(curves, titles) if curves else None,
-    }
-    drawn = {name: figure for name, figure in figures.items() if figure is not None}
-    for name, figure in drawn.items():
+    figures = {}
+    if _groups(results):
+        figures['perturbations'] = plot_perturbations(results)
+    if any(map(_compared, methods)):
+        figures['comparison'] = plot_comparison(results)
+    for name, figure in figures.items():
         write_atomic(out / f'{name}.png', png_bytes(figure, 120))
     page = render(
         'studies/ablation.md.jinja',
@@ -107,7 +100,7 @@ def write_ablation(out: Path) -> list[str]:
         results=results_table(results, methods),
         domains={name: results_table(of, methods) for name, of in collect_domains(out).items()},
         gains=gains,
-        figures=list(drawn),
+        figures=list(figures),
     )
     write_text(out / 'ablation.md', page)
     return [
@@ -148,14 +141,10 @@ def grid_place(method: str) -> tuple[str | None, int]:
     return (match[1], int(match[2])) if match else (None, 0)
 
 
-def group_title(group: str) -> str:
-    return {**PAPER_NAMES, **FULL}.get(group, group)
-
-
 def title_of(method: str) -> str:
     """Titles a method in figures: by its name, or by its place in the grid."""
     group, k = grid_place(method)
-    return method if group is None else f'{group_title(group)}, K={k}'
+    return method if group is None else f'{TITLES.get(group, group)}, K={k}'
 
 
 def ordered_methods(results: Sequence[Result]) -> list[str]:
@@ -181,7 +170,8 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
         bars = {
             f'K={k}': [select(results, f'{group}_k{k}', labels) for group in groups] for k in ks
         }
-        _plot_bars(axes, list(map(group_title, groups)), bars, select(results, BASELINE, labels))
+        titles = [TITLES.get(group, group) for group in groups]
+        _plot_bars(axes, titles, bars, select(results, BASELINE, labels))
         axes.set_title(title_of_labels(labels), fontsize=9)
     # not every panel has a baseline
     entries = [zip(*axes.get_legend_handles_labels()) for axes in figure.axes]
@@ -238,10 +228,6 @@ def _plot_bars(
 def _compared(method: str) -> bool:
     """Whether a method is complete, unlike CCT with a single perturbation."""
     return grid_place(method)[0] in (None, *FULL)
-
-
-def _has_abce(method: str) -> bool:
-    return method == 'cct-abce' or grid_place(method)[0] == 'full_abce'
 
 
 def _groups(results: Sequence[Result]) -> list[str]:

@@ -13,9 +13,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -120,6 +120,7 @@ class Processes:
     def run(self, command: Sequence[Path | str], log: Path, slot: Mapping[str, str]) -> None:
         """Runs a command to its end, with its output added to a log."""
         with log.open('a', encoding='utf-8') as output:
+            # `end` must see each process that was started, and none may start after it
             with self._lock:
                 if self._stopped:
                     return
@@ -172,7 +173,9 @@ def execute(
         finally:
             free.put(slot)
 
-    with _termination_as_interrupt(), ThreadPoolExecutor(len(slots)) as pool:
+    # `kill` is then as Ctrl-C, and the children do not outlive it
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with ThreadPoolExecutor(len(slots)) as pool:
         try:
             futures = {pool.submit(work, run): run for run in waiting}
             for done, future in enumerate(as_completed(futures), 1):
@@ -180,8 +183,10 @@ def execute(
                     failures.append(future.result())
                 print(f'[{done}/{len(waiting)}] {future.result()}', flush=True)
         finally:
+            # leaving the pool waits for its threads, and those wait for the processes
             pool.shutdown(wait=False, cancel_futures=True)
             started.end()
+            signal.signal(signal.SIGTERM, before)
     return failures
 
 
@@ -209,6 +214,11 @@ def finish(
         'test': [tools / 'test.py', run.config, run.checkpoint, to, run.folder / 'test'],
     }
     where = ''.join(f' on {key}={value}' for key, value in slot.items())
+    if processes > 1:
+        python = [sys.executable, '-m', 'torch.distributed.run', '--standalone']
+        python, launcher = [*python, f'--nproc-per-node={processes}'], ['--launcher', 'pytorch']
+    else:
+        python, launcher = [sys.executable], []
     try:
         if run.checkpoint.parent.is_dir():  # a killed study's training may still run
             with locked_folder(run.checkpoint.parent, 'a training'):
@@ -217,27 +227,9 @@ def finish(
             for step, command in commands.items():
                 if run.next_step() == step:  # else done by an earlier or another study
                     print(f'{run.name}: {step}{where}, log in {run.log}', flush=True)
-                    started.run(launched(command, processes), run.log, slot)
+                    started.run([*python, *command, *launcher], run.log, slot)
                     if run.next_step() == step:
                         break
     except UserError as error:
         return f'{run.name}: left alone, {error}'
     return run.outcome()
-
-
-def launched(command: Sequence[Path | str], processes: int) -> list[Path | str]:
-    """Completes a tool's command line; for several processes, the tool must take a launcher."""
-    if processes == 1:
-        return [sys.executable, *command]
-    torchrun = ['-m', 'torch.distributed.run', '--standalone', f'--nproc-per-node={processes}']
-    return [sys.executable, *torchrun, *command, '--launcher', 'pytorch']
-
-
-@contextmanager
-def _termination_as_interrupt() -> Iterator[None]:
-    """Treats SIGTERM as Ctrl-C, so that `kill` ends the children too."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -11,7 +11,6 @@ from mmseg.registry import DATASETS
 from mmseg_cct.apis.run import Run
 from mmseg_cct.config.walk import get_by_key, leaf_sets
 from mmseg_cct.datasets.files.image_files import find_images, resolve_list
-from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.datasets.leaves import leaf_datasets
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
@@ -71,8 +70,3 @@ def images_of(run: Run, key: str) -> Listed:
         for path, info in listed.items():
             info['name'] = PurePath(os.path.relpath(path, root))
     return listed
-
-
-def same_images(listed: Listed, others: Listed) -> set[str]:
-    """Returns names of listed images among `others`: the same file, a link to it, or a copy."""
-    return {str(name) for _, name in common_images(others, listed)}

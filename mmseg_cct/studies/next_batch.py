@@ -7,7 +7,6 @@ video, and labelling one of them is enough. Labelled, validation and test images
 
 import csv
 import io
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.shipped import command_line, next_round
 from mmseg_cct.datasets.files.images import as_rgb, write_png
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, is_background
+from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.visualization.label_maps import full_palette
 from mmseg_cct.errors import UserError
@@ -37,15 +37,8 @@ from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.text import counted
 
-from .listed_images import Listed, images_in, images_of, same_images
-from .ranking import (
-    ScoredImage,
-    disagreement,
-    image_pipeline,
-    load_training_model,
-    rank_images,
-    require_decoders,
-)
+from .listed_images import Listed, images_in, images_of
+from .ranking import ScoredImage, disagreement, image_pipeline, load_training_model, rank_images
 from .review import BatchImage, review_page, shrink
 
 # The record of how the scores in a folder were made, and the page, which is written last.
@@ -65,7 +58,6 @@ class BatchRequest:
     without: Sequence[str] = ()
     number: int = 10
     format: str = 'masks'
-    link: bool = False
     cfg_options: Mapping[str, Any] = field(default_factory=dict)
     device: str | None = None
     seed: int = 0
@@ -93,11 +85,10 @@ def next_batch(request: BatchRequest) -> Batch:
     """
     out, run = Path(request.out), Run.open(request.run, options=request.cfg_options)
     require_one_domain(run.config, request.run)
-    require_decoders(run)
     init_default_scope(run.config.get('default_scope') or 'mmseg')  # wrappers of sets need it
+    model = load_training_model(run, request.device)
     labeled = images_of(run, 'train_dataloader.dataset.labeled')
     candidates, left_out = _candidates(run, request, labeled)
-    model = load_training_model(run, request.device)
     inputs = {*data_folders(run.config), *([Path(request.images)] if request.images else [])}
     with OutputFolder(out, RECORD, inputs, run.origin(seed=request.seed)):
         if Path(out, REVIEW).exists():
@@ -142,25 +133,28 @@ def _candidates(run: Run, request: BatchRequest, labeled: Listed) -> tuple[Liste
             name: info for folder in request.without for name, info in images_in(folder).items()
         },
     }
-    left_out = {reason: same_images(listed, images) for reason, images in others.items()}
+    # the same file, a link to it or a copy: a labelled image often lies among the candidates, too
+    left_out = {
+        reason: {str(name) for _, name in common_images(images, listed)}
+        for reason, images in others.items()
+    }
     known = set().union(*left_out.values())
     candidates = {name: info for name, info in listed.items() if name not in known}
     if not candidates:
         raise UserError(request.images or request.run, 'no candidates left')
-    if any(map(_is_moved, labeled.values())):
+    if any(
+        info.get('reduce_zero_label', False)
+        or any(
+            label not in (raw, IGNORE_INDEX) for raw, label in (info.get('label_map') or {}).items()
+        )
+        for info in labeled.values()
+    ):
         warn(
             f'{request.run}: reduce_zero_label or label_map moves the ids in the masks of its '
             'labelled set; the masks of the batch hold class ids from 0, to be moved back before '
             'they join that set'
         )
     return candidates, {reason: len(names) for reason, names in left_out.items()}
-
-
-def _is_moved(info: Mapping[str, Any]) -> bool:
-    """Tells whether a class has another id in the mask of a labelled image."""
-    moves = (info.get('label_map') or {}).items()
-    is_moved = any(label not in (raw, IGNORE_INDEX) for raw, label in moves)
-    return is_moved or info.get('reduce_zero_label', False)
 
 
 def choose(
@@ -195,10 +189,7 @@ def _predict(
     """Puts an image and its predicted mask into the batch."""
     photo = Path(request.out, 'images', info['name'])
     photo.parent.mkdir(parents=True, exist_ok=True)
-    if request.link:
-        photo.symlink_to(os.path.abspath(info['img_path']))
-    else:
-        shutil.copyfile(info['img_path'], photo)
+    shutil.copyfile(info['img_path'], photo)
     model, (segmented,) = predictor.model, predictor([photo])
     picture, labels = segmented.image, segmented.labels
     mask = Path(request.out, 'masks', info['name']).with_suffix('.png')

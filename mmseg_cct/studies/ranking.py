@@ -136,21 +136,16 @@ def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> Disagreemen
     return Disagreement(maps, mean / mean.norm().clamp_min(1e-12))
 
 
-def require_decoders(run: Run) -> None:
-    """Rejects a run without auxiliary decoders, by its config."""
-    if find_bank(run.config) is None:
-        raise UserError(
-            run.name, 'has no auxiliary decoders', 'a run of cct, cct-strong or another CCT method'
-        )
-
-
 def load_training_model(run: Run, device: str | None = None) -> Any:
     """Builds the model of a training in evaluation mode with its auxiliary decoders.
 
     Raises:
         UserError: If checkpoint or config has no auxiliary decoders, or they do not fit each other.
     """
-    require_decoders(run)
+    if find_bank(run.config) is None:
+        raise UserError(
+            run.name, 'has no auxiliary decoders', 'a run of cct, cct-strong or another CCT method'
+        )
     model = run.load_model(device)
     # `load_model` is lenient about the decoders.
     found = {name: tuple(value.shape) for name, value in weights(run.content).items()}

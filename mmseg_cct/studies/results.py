@@ -1,23 +1,17 @@
-"""Results of a study: their tables, verdicts on gains, and the validations of their runs.
+"""Results of a study: their tables, and verdicts on gains.
 
 Verdicts are by Student's t, corrected for multiple comparisons by Holm.
 """
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import NamedTuple
 
-from matplotlib.figure import Figure
 from scipy.stats import t as student
 
-from mmseg_cct.apis.run import read_scalars
-from mmseg_cct.engine.visualization.figures import LINE_STYLES, outer_legend
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import counted, signed
 
@@ -27,8 +21,6 @@ LEVEL = 0.05
 MIN_PAIRS = 3  # fewer can agree by chance
 # Figures are kept to a tenth, so equal gains of two pairs do not show that they never vary.
 ROUNDING = 0.1 / math.sqrt(6)  # standard deviation of the difference of two rounded figures
-# By method and labelled set: for each seed the (iteration, mIoU in %) of its validations.
-Curves = dict[tuple[str, str], list[list[tuple[int, float]]]]
 
 
 class Result(NamedTuple):
@@ -83,15 +75,6 @@ def select(results: Iterable[Result], method: str, labels: str) -> list[float]:
     return [r.miou for r in results if (r.method, r.labels) == (method, labels)]
 
 
-def write_csv(results: Sequence[Result], file: Path) -> None:
-    """Writes a CSV file with a line per run."""
-    stream = io.StringIO(newline='')
-    writer = csv.writer(stream)
-    writer.writerow(Result._fields)
-    writer.writerows(results)
-    write_atomic(file, stream.getvalue().encode())
-
-
 def results_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
     """Lists mean ± standard deviation over seeds, a row per method and a column per set.
 
@@ -102,21 +85,18 @@ def results_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
     titles = [f'n={column}' if column.isdigit() else 'mIoU' for column in columns]
     rows = []
     for method in methods:
-        cells = [_cell(select(results, method, column), most) for column in columns]
+        cells = []
+        for column in columns:
+            values = select(results, method, column)
+            cell = f'{mean(values):.1f}' if values else ''
+            if len(values) > 1:
+                cell += f' ± {stdev(values):.1f}'
+            if 0 < len(values) < most:
+                cell += f' ({counted(len(values), "seed")})'
+            cells.append(cell)
         if any(cells):
             rows.append([method, *cells])
     return Table(['method', *titles], rows)
-
-
-def _cell(values: Sequence[float], most: int) -> str:
-    if not values:
-        return ''
-    text = f'{mean(values):.1f}'
-    if len(values) > 1:
-        text += f' ± {stdev(values):.1f}'
-    if len(values) < most:
-        text += f' ({counted(len(values), "seed")})'
-    return text
 
 
 def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> Table:
@@ -189,46 +169,3 @@ def verdict(gains: Sequence[float], corrected: float) -> str:
     if corrected < LEVEL:
         return 'ahead' if mean(gains) > 0 else 'behind'
     return 'no difference shown'
-
-
-def read_validations(out: Path, results: Sequence[Result]) -> Curves:
-    """Reads validation curves from the logs of the finished runs that validated at least once."""
-    curves: Curves = {}
-    for run in results:
-        log = read_scalars(out / run.method / run.labels / f'seed{run.seed}' / 'train')
-        scores = [(values['step'], values.get('mIoU', values.get('mIoU_avg'))) for values in log]
-        if validations := [(step, miou) for step, miou in scores if miou is not None]:
-            curves.setdefault((run.method, run.labels), []).append(validations)
-    return curves
-
-
-def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
-    """Plots runs as thin lines, means over seeds as thick ones; one panel per labelled set.
-
-    The legend lists the methods in the order of `titles`.
-    """
-    panels = sorted({labels for _, labels in curves}, key=label_order)
-    figure = Figure(figsize=(3.2 * len(panels) + 1.2, 3.4), layout='constrained')
-    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False, sharey=True)[0], panels):
-        for index, (method, title) in enumerate(titles.items()):
-            seeds = curves.get((method, panel), [])
-            style = LINE_STYLES[index // 10 % len(LINE_STYLES)]  # a new style every ten colours
-            look = dict(color=f'C{index}', linestyle=style)
-            for validations in seeds if len(seeds) > 1 else []:
-                axes.plot(*zip(*validations), **look, alpha=0.35, linewidth=0.8)
-            # the mean covers the iterations at which all seeds validated
-            runs = list(map(dict, seeds))
-            shared = sorted(set.intersection(*map(set, runs))) if runs else []
-            axes.plot(
-                shared,
-                [mean(run[step] for run in runs) for step in shared],
-                **look,
-                marker='.',
-                label=title,
-            )
-        axes.set_title(title_of_labels(panel), fontsize=9)
-        axes.set_xlabel('iteration', fontsize=8)
-        axes.tick_params(labelsize=8)
-    figure.supylabel('mIoU on the validation set, %', fontsize=8)
-    outer_legend(figure, axes.get_legend_handles_labels()[0])
-    return figure

@@ -4,6 +4,7 @@ The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read 
 """
 
 import copy
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -53,18 +54,18 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
     )
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         raise_problems(training_problems(config))
-    if not any(map(_gives_miou, as_list(config.test_evaluator))):
+    if not any(
+        'mIoU' in evaluator.get('iou_metrics', ['mIoU'])
+        and not evaluator.get('prefix')
+        and not evaluator.get('format_only')
+        for evaluator in as_list(config.test_evaluator)
+    ):
         raise UserError(
             base,
             'test_evaluator: gives no mIoU, which a study collects',
             "an IoUMetric with 'mIoU' among its iou_metrics, without prefix and format_only",
         )
     return config
-
-
-def _gives_miou(settings: Mapping[str, Any]) -> bool:
-    named = 'mIoU' in settings.get('iou_metrics', ['mIoU'])
-    return named and not settings.get('prefix') and not settings.get('format_only')
 
 
 def prepare_study(
@@ -131,6 +132,7 @@ def _write_configs(planned: Mapping[StudyRun, Config]) -> None:
             )
     for run in new:
         run.folder.mkdir(parents=True, exist_ok=True)
+        # a config that a kill cut short would be another study's
         unfinished = run.config.with_suffix('.tmp.py')
         planned[run].dump(unfinished)
         unfinished.replace(run.config)
@@ -161,49 +163,45 @@ def lists_of(
     sets = _sets_by_domain(config)
     folders = {domain: folder or dataset.get('split_dir') for domain, dataset in sets.items()}
     if not any(folders.values()) and len(sets) == 1:
-        return _subsets(config, base, numbers)
+        with DefaultScope.overwrite_default_scope(config.get('default_scope') or 'mmseg'):
+            labeled = branch_settings(config.train_dataloader.dataset, 'labeled')
+            total = len(DATASETS.build(copy.deepcopy(labeled)))
+        if max(numbers) > total:
+            raise UserError(f'-n {max(numbers)}', f'{base} has {total} labelled images')
+        return {str(n): functools.partial(_draw_labels, n, total) for n in numbers}
     for domain, place in folders.items():
         if place is None:
             raise UserError(base, f'no lists of labelled images {domain}'.strip(), '--lists DIR')
     if len({*folders.values()}) < len(folders) and '{domain}' not in str(folder):
         raise UserError(f'--lists {folder}', 'one folder for several domains', "'{domain}' in it")
 
-    def folder_of(domain: str, seed: int) -> str:
-        return folders[domain].replace('{seed}', str(seed)).replace('{domain}', domain)
-
-    def use(number: int) -> Labels:
-        for branch, domain, seed in itertools.product(('labeled', 'unlabeled'), folders, seeds):
-            file = Path(folder_of(domain, seed), f'{number}_{branch}.txt')
-            if not file.is_file():
-                expected = f'the {branch} images of n={number} (tools/make_splits.py makes them)'
-                raise UserError(file, 'no such list', expected)
-
-        def set_labels(config: Config, seed: int) -> None:
-            for domain, dataset in _sets_by_domain(config).items():
-                dataset.update(split_dir=folder_of(domain, seed), num_labeled=number)
-
-        return set_labels
-
-    return {str(number): use(number) for number in numbers}
+    # all of them now: the list of the last seed may be read tomorrow
+    for n, branch, domain, seed in itertools.product(
+        numbers, ('labeled', 'unlabeled'), folders, seeds
+    ):
+        file = Path(_folder_of(folders[domain], domain, seed), f'{n}_{branch}.txt')
+        if not file.is_file():
+            expected = f'the {branch} images of n={n} (tools/make_splits.py makes them)'
+            raise UserError(file, 'no such list', expected)
+    return {str(n): functools.partial(_take_lists, n, folders) for n in numbers}
 
 
-def _subsets(config: Config, base: str, numbers: Sequence[int]) -> dict[str, Labels]:
-    """Draws nested subsets of a config's labelled images, different ones for each seed."""
-    with DefaultScope.overwrite_default_scope(config.get('default_scope') or 'mmseg'):
-        labeled = branch_settings(config.train_dataloader.dataset, 'labeled')
-        total = len(DATASETS.build(copy.deepcopy(labeled)))
-    if max(numbers) > total:
-        raise UserError(f'-n {max(numbers)}', f'{base} has {total} labelled images')
+def _take_lists(number: int, folders: Mapping[str, str], config: Config, seed: int) -> None:
+    """Sets the lists of a config, by domain."""
+    for domain, dataset in _sets_by_domain(config).items():
+        folder = _folder_of(folders[domain], domain, seed)
+        dataset.update(split_dir=folder, num_labeled=number)
 
-    def use(number: int) -> Labels:
-        def set_labels(config: Config, seed: int) -> None:
-            # NumPy guarantees the stream of RandomState; `draw_split` relies on it, too.
-            order = np.random.RandomState(seed).permutation(total)
-            config.train_dataloader.dataset.labeled.indices = sorted(order[:number].tolist())
 
-        return set_labels
+def _folder_of(pattern: str, domain: str, seed: int) -> str:
+    return pattern.replace('{seed}', str(seed)).replace('{domain}', domain)
 
-    return {str(number): use(number) for number in numbers}
+
+def _draw_labels(number: int, total: int, config: Config, seed: int) -> None:
+    """Draws some of a config's labelled images, which are among those of a larger number."""
+    # NumPy guarantees the stream of RandomState; `draw_split` relies on it, too.
+    order = np.random.RandomState(seed).permutation(total)
+    config.train_dataloader.dataset.labeled.indices = sorted(order[:number].tolist())
 
 
 def _sets_by_domain(config: Config) -> dict[str, ConfigDict]:

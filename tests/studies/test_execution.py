@@ -2,13 +2,13 @@
 
 import os
 import signal
-import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from mmseg_cct.studies.execution import StudyRun, execute, find_runs, launched
+from mmseg_cct.studies.execution import Processes, StudyRun, execute, find_runs, finish
 from mmseg_cct.utils.processes import locked_folder
 
 
@@ -120,11 +120,13 @@ def test_runs_share_the_slots_one_at_a_time(fake_tools, make_run):
     assert spans['0'][0][0] < spans['3'][0][1] and spans['3'][0][0] < spans['0'][0][1]
 
 
-def test_a_run_of_several_processes_is_torchruns():
-    assert launched(['a.py', 'b'], 1) == [sys.executable, 'a.py', 'b']
-    several = launched(['a.py', 'b'], 3)
-    assert several[1:3] == ['-m', 'torch.distributed.run'] and '--nproc-per-node=3' in several
-    assert several[-4:] == ['a.py', 'b', '--launcher', 'pytorch']
+def test_a_run_of_several_processes_is_torchruns(make_run, monkeypatch):
+    commands = []
+    monkeypatch.setattr(Processes, 'run', lambda self, command, *_: commands.append(command))
+    finish(make_run('a'), Path('tools'), processes=3)
+    (command,) = commands
+    assert command[1:3] == ['-m', 'torch.distributed.run'] and '--nproc-per-node=3' in command
+    assert Path('tools/train.py') in command and command[-2:] == ['--launcher', 'pytorch']
 
 
 @pytest.mark.parametrize('part', ['', 'train'])  # the latter is what a killed study left running

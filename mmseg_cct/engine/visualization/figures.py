@@ -9,9 +9,6 @@ from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.typing import LineStyleType
-
-LINE_STYLES: tuple[LineStyleType, ...] = ('-', '--', ':', '-.')
 
 _Place = Literal['outside lower center', 'outside upper center']
 
