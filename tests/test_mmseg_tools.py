@@ -155,12 +155,6 @@ def test_costs_and_speed_are_measured(trained, folder, mmseg_tool, capsys):
     assert 'Flops: ' in out and 'Params: ' in out and 'Average fps of 1 evaluations' in out
 
 
-def test_the_config_is_printed_and_the_model_built(folder, mmseg_tool, capsys):
-    mmseg_tool('misc/print_config', 'demo.py', '--graph')
-    assert 'PerturbedDecoderBank' in (folder / 'example-graph.txt').read_text()
-    assert "type='SemiSegDataset'" in capsys.readouterr().out
-
-
 def test_notebooks_predict(folder, mmseg_tool):
     world.write_images(folder)
     config = world.cct_config(folder)

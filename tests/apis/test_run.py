@@ -48,7 +48,6 @@ def without(*patterns):
 @pytest.mark.parametrize(
     ('edit', 'place', 'key'),
     [
-        (without('*.py'), '', ''),
         (lambda folder: (folder / 'b.py').touch(), '', ''),  # which one?
         (without('*.pth', 'last_checkpoint'), '', ''),
         (without(), 'iter_9.pth', '/iter_9.pth'),

@@ -61,7 +61,6 @@ def test_out_reaches_the_evaluators_that_write(cct, trained):
     config = prepare_test(Run.open(cct.write(), trained.checkpoint), out='png')
     assert config.test_evaluator[1].output_dir == 'png'
     assert 'output_dir' not in config.test_evaluator[0]
-    assert 'keep_results' not in config.test_evaluator[1]  # an argument of Cityscapes' alone
     cct.config.test_evaluator = dump
     with pytest.raises(UserError, match='--out needs a test_evaluator of type IoUMetric'):
         prepare_test(Run.open(cct.write(), trained.checkpoint), out='png')

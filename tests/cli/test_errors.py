@@ -1,9 +1,7 @@
 import errno
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,10 +9,6 @@ import torch
 from mmseg_cct.cli import errors
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
-
-
-def throw(error):
-    raise error
 
 
 @pytest.fixture(autouse=True)
@@ -52,19 +46,11 @@ def test_a_process_that_ends_with_an_error_leaves_its_group():
     assert not torch.distributed.is_initialized()
 
 
-@pytest.mark.parametrize(
-    ('fail', 'line'),
-    [
-        (Path('nowhere/x').read_bytes, 'nowhere/x: No such file or directory'),
-        # of a network file system
-        (lambda: throw(OSError(errno.ENOLCK, 'No locks available')), 'OSError: No locks available'),
-    ],
-)
-def test_errors_of_the_system_are_no_bugs(fail, line, capsys):
-    with pytest.raises(SystemExit) as stop, user_errors_as_one_line():
-        fail()
-    assert stop.value.code == 2
-    assert re.fullmatch(f'error: {line}.*\n', capsys.readouterr().err)
+def test_errors_of_the_system_are_no_bugs(capsys):
+    for error in (OSError(errno.ENOLCK, 'No locks available'), OSError(2, 'None', 'x')):
+        with pytest.raises(SystemExit, match='2'), user_errors_as_one_line():
+            raise error
+    assert capsys.readouterr().err == 'error: OSError: No locks available\nerror: x: None\n'
 
 
 class _Failing(torch.utils.data.Dataset):
