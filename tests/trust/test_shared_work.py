@@ -1,14 +1,15 @@
 """Two processes that share a list of images: the same files as one, and what a kill costs."""
 
+import shutil
 import signal
 import time
 
 import pytest
 from ranks import outcomes, start_tool, without_cuda
-from world import write_photos
+from world import contents, write_photos
 
 pytestmark = without_cuda
-NUMBER = 60
+NUMBER = 30
 
 
 @pytest.fixture(scope='module')
@@ -19,22 +20,18 @@ def photos(tmp_path_factory):
 
 def test_two_processes_predict_what_one_does(trained, photos, tmp_path):
     one, two, more = tmp_path / 'one', tmp_path / 'two', tmp_path / 'photos'
-    more.mkdir()
-    for path in photos.iterdir():
-        (more / path.name).symlink_to(path)
+    shutil.copytree(photos, more)
     (more / 'bad.png').write_bytes(b'no image')
     files = trained.file, trained.checkpoint
     first, second = outcomes(start_tool(tmp_path, 'predict', *files, more, '--out', two))
     assert (first[0], second[0]) == (1, 0), first[2] + second[2]
     assert first[1].endswith(f'{NUMBER} written to {two}, 0 there already, 1 unreadable\n')
     assert second[1] == ''
-    lines = [line for line in (first[2] + second[2]).splitlines() if line.startswith('error: ')]
-    assert len(lines) == 1 and 'bad.png: cannot be read' in lines[0]
+    assert (first[2] + second[2]).count('bad.png: cannot be read') == 1
 
     assert trained.run('predict', *files, photos, '--out', one) == 0
-    for path in photos.iterdir():
-        for kind in ('masks', 'overlays'):
-            assert (one / kind / path.name).read_bytes() == (two / kind / path.name).read_bytes()
+    for kind in ('masks', 'overlays'):
+        assert contents(one / kind) == contents(two / kind)
 
 
 def test_a_killed_process_loses_its_current_image_alone(trained, photos, tmp_path):
@@ -52,10 +49,7 @@ def test_a_killed_process_loses_its_current_image_alone(trained, photos, tmp_pat
     assert all((out / 'overlays' / f'{index:03}.png').exists() for index in range(0, NUMBER, 2))
     assert written < NUMBER  # the victim was at work
     assert first[0] == 2
-    assert first[2].splitlines()[-1] == (
-        'error: another process ended before its share was done; run the same command again: '
-        'finished images are kept'
-    )
+    assert 'error: another process ended before its share was done' in first[2]
     first, second = outcomes(start_tool(tmp_path, *command))
     assert (first[0], second[0]) == (0, 0)
     assert f'{NUMBER - written} written to {out}, {written} there already' in first[1]

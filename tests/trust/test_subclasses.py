@@ -35,10 +35,9 @@ COMPONENTS = [
 ]
 
 
-def logged(run, name, method):
+def logged(run, name):
     """Trains two iterations, with a validation after each; gives what they log but the times."""
-    options = {'train_cfg.max_iters': 2, 'train_cfg.val_interval': 1}
-    run.train(name, {**options, **({'method': method} if method else {})})
+    run.train(name, {'train_cfg.max_iters': 2, 'train_cfg.val_interval': 1})
     lines = run.scalars(run.folder / name)
     assert list(lines) == [1, 2]
     return [{k: v for k, v in line.items() if 'time' not in k} for (line,) in lines.values()]
@@ -51,17 +50,15 @@ def registered(registry, component):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(('method', 'kept'), [(None, ()), ('cct-plus', ('model',))])
-def test_subclasses_train_the_same(cct, method, kept):
+def test_subclasses_train_the_same(cct):
     """The context's classes are named, so a training looks them up in the labelled set."""
     cct.config.model.auxiliary_head.context_classes = ('ground',)
     cct.write()
-    expected = logged(cct, 'plain', method)
+    expected = logged(cct, 'plain')
     for registry, component, key in COMPONENTS:
-        if key not in kept:  # a method names its segmentor
-            get_by_key(cct.config, key)['type'] = registered(registry, component)
+        get_by_key(cct.config, key)['type'] = registered(registry, component)
     cct.write()
-    assert logged(cct, 'mine', method) == expected
+    assert logged(cct, 'mine') == expected
 
 
 def test_a_prediction_knows_a_subclass(cct):

@@ -7,15 +7,12 @@ pytestmark = pytest.mark.slow
 
 
 def test_bfloat16_on_the_cpu_is_near_float32(cct, trained):
-    cct.train(amp=True)
+    cct.train(amp=True, options={'train_cfg.max_iters': 2})
     logged = cct.scalars(cct.folder / 'work')
     first, expected = logged[1][0]['loss'], trained.logged[1][0]['loss']
     assert first == pytest.approx(expected, rel=0.02) and first != expected
-    assert len(logged) == 6 and all(line['loss'] < 100 for (line,) in logged.values())
-    assert all(
-        value.dtype is not torch.bfloat16
-        for value in cct.load(cct.folder / 'work/iter_6.pth')['state_dict'].values()
-    )
+    state = cct.load(cct.folder / 'work/iter_2.pth')['state_dict']
+    assert not any(value.dtype is torch.bfloat16 for value in state.values())
 
 
 @pytest.mark.gpu
@@ -33,24 +30,22 @@ def test_half_precision_on_a_gpu(cct, dtype):
         assert not torch.equal(first[name], last['state_dict'][name]), name
 
 
-def test_ema_is_the_running_mean_and_what_is_validated(cct):
+def test_ema_is_the_running_mean_and_a_resume_goes_on_with_it(cct):
     cct.config.custom_hooks.append(dict(type='EMAHook', momentum=0.25))
     cct.write()
-    options = {'train_cfg.max_iters': 4, 'train_cfg.val_interval': 4}
-    cct.train(options={**options, 'default_hooks.checkpoint.interval': 1})
-    contents = [cct.load(cct.folder / f'work/iter_{i}.pth') for i in range(1, 5)]
+    options = {'train_cfg.max_iters': 3, 'default_hooks.checkpoint.interval': 1}
+    cct.train(options=options)
+    contents = [cct.load(cct.folder / f'work/iter_{i}.pth') for i in range(1, 4)]
     name = 'decode_head.conv_seg.weight'
     # mmengine stores the mean as state_dict, and the trained weights in its place
     averages = [content['state_dict'][name] for content in contents]
     weights = [content['ema_state_dict'][f'module.{name}'] for content in contents]
-    assert not torch.equal(averages[3], weights[3])
-    for step in range(1, 4):
+    for step in range(1, 3):
         expected = 0.75 * averages[step - 1] + 0.25 * weights[step]
         torch.testing.assert_close(averages[step], expected, rtol=1e-5, atol=1e-7)
-    # a resumed training goes on with both
     cct.train('again', resume=str(cct.folder / 'work/iter_2.pth'), options=options)
-    again = cct.load(cct.folder / 'again/iter_4.pth')
-    torch.testing.assert_close(again['state_dict'][name], averages[3], rtol=1e-5, atol=1e-7)
+    again = cct.load(cct.folder / 'again/iter_3.pth')
+    torch.testing.assert_close(again['state_dict'][name], averages[2], rtol=1e-5, atol=1e-7)
 
 
 def test_activation_checkpointing_changes_nothing(cct):
