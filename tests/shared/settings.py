@@ -1,12 +1,11 @@
 """The shipped configs: which there are, what sets a model apart, which methods fit."""
 
-import json
 import tempfile
 from functools import cache
 from pathlib import Path
 
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import PLAIN
+from mmseg_cct.config.shipped import PLAIN, method_names
 from mmseg_cct.writer.backbones import BACKBONES
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
@@ -53,27 +52,46 @@ param_scheduler = dict(end=100)
 
 
 # What a step of small images does not tell apart: two models that differ in it alone are one.
-NOT_STEPPED = {'data_preprocessor', 'num_classes', 'context_classes', 'init_cfg', 'pretrained'}
+NOT_STEPPED = {
+    'data_preprocessor', 'num_classes', 'context_classes', 'init_cfg', 'pretrained', 'domains',
+}  # fmt: skip
 
 
-def architecture(setting):
+def parts(setting, key=''):
+    """The parts of a model that a step shows, as text: all but its weights and sizes."""
     if isinstance(setting, dict):
-        return {k: architecture(v) for k, v in setting.items() if k not in NOT_STEPPED}
-    if isinstance(setting, (list, tuple)):
-        return [architecture(each) for each in setting]
-    return setting
+        kept = {k: v for k, v in setting.items() if k not in NOT_STEPPED}
+        if not key or 'loss_consistency' in setting:  # the model and its bank, part by part
+            return {part for k, v in kept.items() for part in parts(v, f'{key}.{k}')}
+        return {f'{key}={sorted((k, sorted(parts(v))) for k, v in kept.items())}'}
+    if isinstance(setting, (list, tuple)) and key.endswith('auxiliary_head'):
+        return {part for each in setting for part in parts(each, key)}
+    return set() if isinstance(setting, float) else {f'{key}={setting}'}
 
 
 def distinct_models():
-    """The first setting of each model there is: settings that differ by their data share one."""
-    first = {}
-    for name in [*ALL, *MODELS]:
-        model = architecture(parse(name).model.to_dict())
-        first.setdefault(json.dumps(model, sort_keys=True), name)
-    return list(first.values())
+    """Settings that together have each part of a model there is, small networks first."""
+    seen, chosen = set(), []
+    for name in sorted([*ALL, *MODELS], key=lambda name: ('mbv2' not in name, 'r50' in name, name)):
+        own = parts(parse(name).model.to_dict())
+        if own - seen:
+            chosen.append(name)
+            seen |= own
+    return chosen
 
 
 DISTINCT = distinct_models()
+
+
+def distinct_methods(name):
+    """Methods that together have each part that a method gives a model."""
+    seen, chosen = parts(parse(name).model.to_dict()), []
+    for method in method_names()[1:]:
+        own = parts(parse(name, method).model.to_dict()) if fits(method, name) else set()
+        if own - seen:
+            chosen.append(method)
+            seen |= own
+    return chosen
 
 
 def fits(method, name):
