@@ -30,7 +30,8 @@ CCT = [name for name in ALL if name.startswith('cct/')]
 PAPER_CAMVID = 'cct/cct_r50_camvid-whole_50'
 IN_A_LIST = 'cct/cct_deeplabv3plus-r50_camvid_50'
 # a setting of each kind
-KINDS = [SINGLE, IN_A_LIST, DOMAINS, 'weak/cct_mbv2_camvid_50-weak', 'demo/cct_shapes']
+DEMO = 'demo/cct_shapes'
+KINDS = [SINGLE, IN_A_LIST, DOMAINS, 'weak/cct_mbv2_camvid_50-weak', DEMO]
 CROP = 32
 TRAIN_SETS = dict(voc=10582, cityscapes=2975, camvid=367, idd=1403, sun=5285)
 
@@ -318,7 +319,7 @@ def expected_losses(config):
     ('name', 'method'),
     [
         *((name, PLAIN) for name in DISTINCT),
-        *((SINGLE, method) for method in distinct_methods(SINGLE)),
+        *((DEMO, method) for method in distinct_methods(DEMO)),
         # z of the main head; a linear head
         *((f'models/{model}', 'cct-plus') for model in ('segformer-mit-b0', 'dinov2-s')),
         *((DOMAINS, method) for method in ('supervised', 'cct-adv')),

@@ -57,26 +57,30 @@ NOT_STEPPED = {
 }  # fmt: skip
 
 
-def parts(setting, key=''):
-    """The parts of a model that a step shows, as text: all but its weights and sizes."""
+def parts(setting, key='', numbers=(float,)):
+    """The parts of a model that a step shows, as text: all but weights, or but all numbers."""
     if isinstance(setting, dict):
         kept = {k: v for k, v in setting.items() if k not in NOT_STEPPED}
         if not key or 'loss_consistency' in setting:  # the model and its bank, part by part
-            return {part for k, v in kept.items() for part in parts(v, f'{key}.{k}')}
-        return {f'{key}={sorted((k, sorted(parts(v))) for k, v in kept.items())}'}
-    if isinstance(setting, (list, tuple)) and key.endswith('auxiliary_head'):
-        return {part for each in setting for part in parts(each, key)}
-    return set() if isinstance(setting, float) else {f'{key}={setting}'}
+            return {part for k, v in kept.items() for part in parts(v, f'{key}.{k}', numbers)}
+        return {f'{key}={sorted((k, sorted(parts(v, k, numbers))) for k, v in kept.items())}'}
+    if isinstance(setting, (list, tuple)):
+        return {part for each in setting for part in parts(each, key, numbers)}
+    return set() if type(setting) in numbers else {f'{key}={setting}'}
 
 
 def distinct_models():
-    """Settings that together have each part of a model there is, small networks first."""
+    """Settings that together have each part of a model there is, small networks first.
+
+    Of the models of `_base_` one size is enough: tests/writer builds each.
+    """
     seen, chosen = set(), []
     for name in sorted([*ALL, *MODELS], key=lambda name: ('mbv2' not in name, 'r50' in name, name)):
-        own = parts(parse(name).model.to_dict())
-        if own - seen:
+        model = parse(name).model.to_dict()
+        whole, kinds = parts(model), parts(model, numbers=(float, int))
+        if (kinds if name in MODELS else whole) - seen:
             chosen.append(name)
-            seen |= own
+            seen |= whole | kinds
     return chosen
 
 
