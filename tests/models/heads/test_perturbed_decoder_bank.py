@@ -1,7 +1,6 @@
 """The bank against the plain implementation, and what it promises about gradients and memory."""
 
 import copy
-import pickle
 
 import pytest
 import torch
@@ -43,8 +42,7 @@ def test_every_decoder_gets_a_gradient_in_every_iteration(channels):
             assert (parameter.grad.flatten(1).abs().amax(1) > 0).all(), name
 
 
-@pytest.mark.parametrize('num_images', [1, 3])
-def test_forward_gives_every_prediction(num_images):
+def test_forward_gives_every_prediction(num_images=3):
     bank = make_bank()
     z, seg_logits, samples = make_batch(num_images=num_images)
     torch.manual_seed(2)
@@ -57,13 +55,10 @@ def test_forward_gives_every_prediction(num_images):
 
 def test_a_copy_gives_the_same_results_and_has_its_own_gradients():
     bank = make_bank(**ALL_TERMS)
-    expected = loss_and_gradients(bank)
-    for copied in (copy.deepcopy(bank), pickle.loads(pickle.dumps(bank))):
-        actual = loss_and_gradients(copied)
-        assert_same_results(actual, expected, tolerance=1e-7)
-        run_loss(copied)['loss'].backward()
-        assert all(p.grad is None for p in bank.parameters())
-        assert all(p.grad is not None for p in copied.parameters())
+    copied = copy.deepcopy(bank)
+    assert_same_results(loss_and_gradients(copied), loss_and_gradients(bank), tolerance=1e-7)
+    run_loss(copied)['loss'].backward()
+    assert all(p.grad is None for p in bank.parameters())
 
 
 @pytest.mark.parametrize(('channels', 'width'), [(None, C), (9, 9)])
@@ -135,14 +130,13 @@ def test_the_default_is_the_papers_setting(project_root):
     default, paper = PerturbedDecoderBank(4, 2), PerturbedDecoderBank(4, 2, **written)
     assert default.num_decoders == 30
     assert list(default.slices.values())[:2] == [slice(0, 2), slice(2, 8)]
+    assert default.loss_consistency.loss_weight == 30
     for attribute in ('perturbations', 'loss_consistency'):
         ours, theirs = (getattr(bank, attribute) for bank in (default, paper))
         assert repr(ours) == repr(theirs)
-    assert default.loss_consistency.loss_weight == 30
     for name, ours in default.perturbations.items():
-        settings = {k: v for k, v in vars(ours).items() if not k.startswith('_')}
         theirs = vars(paper.perturbations[name])
-        assert settings == {key: theirs[key] for key in settings}
+        assert {k: v for k, v in vars(ours).items() if k[0] != '_'}.items() <= theirs.items()
 
 
 def test_order_of_the_perturbations_in_a_config_does_not_matter():
@@ -186,8 +180,10 @@ def test_another_stride_or_width_than_the_features_is_an_error():
     bank = make_bank(OBJECT_MASKING, stride=4)
     z, seg_logits, samples = make_batch()  # of images at stride 8
     masks = torch.ones(N, 1, 8 * H, 8 * W, dtype=torch.bool)
-    expected = r'stride=4: predictions of 24×16 for images of 48×32; expected the stride .*, 8$'
-    with pytest.raises(UserError, match=expected):
-        run_loss(bank, (z, seg_logits, with_masks(samples, masks)))
-    with pytest.raises(UserError, match=rf'in_channels={D}: expected {D + 1}, the channels of the'):
-        run_loss(make_bank(), (torch.cat([z, z[:, :1]], 1), seg_logits, samples))
+    for key, wrong, batch in (
+        ('stride=4', bank, (z, seg_logits, with_masks(samples, masks))),
+        (f'in_channels={D}', make_bank(), (torch.cat([z, z[:, :1]], 1), seg_logits, samples)),
+    ):
+        with pytest.raises(UserError) as error:
+            run_loss(wrong, batch)
+        assert error.value.problems[0].key == f'model.auxiliary_head.{key}'

@@ -32,19 +32,8 @@ def samples(labels):
 
 
 @pytest.mark.parametrize(
-    ('channels', 'stride', 'message'),
-    [
-        (0, 8, 'channels=0: expected 1 or more, or None for num_classes'),
-        (8, 1, 'channels=8: expected None at stride=1'),
-    ],
+    ('stride', 'channels', 'final_activation'), [(1, None, False), (4, None, True), (4, 8, False)]
 )
-def test_a_width_that_no_decoder_can_have_is_an_error(channels, stride, message):
-    with pytest.raises(UserError, match=message):
-        make_head(channels=channels, stride=stride)
-
-
-@pytest.mark.parametrize(('stride', 'channels'), [(1, None), (4, None), (4, 8)])
-@pytest.mark.parametrize('final_activation', [False, True])
 def test_is_the_chain_of_convolutions_relu_and_pixel_shuffle(final_activation, stride, channels):
     head = make_head(stride=stride, final_activation=final_activation, channels=channels)
     assert head.training  # and there is no dropout
@@ -55,15 +44,12 @@ def test_is_the_chain_of_convolutions_relu_and_pixel_shuffle(final_activation, s
     torch.testing.assert_close(head((z,)), conv_chain(x, *chain, final_activation))
 
 
-@pytest.mark.parametrize('as_list', [False, True])
-@pytest.mark.parametrize('size', [(8 * H, 8 * W), (8 * H - 3, 8 * W - 1)])
-def test_logs_the_share_of_pixels_of_abce_alone(as_list, size):
+def test_logs_the_share_of_pixels_of_abce_alone():
     abce = dict(type='BootstrappedCrossEntropy', threshold=0.4)
-    head = make_head(loss_decode=[abce] if as_list else abce)
-    z, label = (torch.randn(N, D, H, W),), torch.randint(0, C, (N, *size))
+    head = make_head(loss_decode=[abce])
+    z, label = (torch.randn(N, D, H, W),), torch.randint(0, C, (N, 8 * H, 8 * W))
     losses = head.loss(z, samples(label), None)
-    resized = F.interpolate(head(z), size, mode='bilinear', align_corners=False)
-    probability = resized.softmax(1).gather(1, label[:, None])
+    probability = head(z).softmax(1).gather(1, label[:, None])
     torch.testing.assert_close(losses['pixels_abce'], (probability < 0.4).float().mean())
     plain = make_head().loss(z, samples(label), None)
     assert plain.keys() == {'loss_ce', 'acc_seg'}
@@ -130,7 +116,10 @@ def test_a_prediction_is_resized_to_its_labels_and_losses_of_one_name_add_up(ali
 def test_another_stride_or_width_than_the_features_is_an_error():
     head, z = make_head(stride=4), torch.rand(1, D, 2, 3)
     labels = samples(torch.zeros(1, 16, 24, dtype=torch.long))
-    with pytest.raises(UserError, match=r'stride=4: predictions of 8×12 for inputs of 16×24; .*8$'):
-        head.loss_by_feat(head((z,)), labels)
-    with pytest.raises(UserError, match=rf'in_channels={D}: expected {D + 1}, the channels of'):
-        head((torch.rand(1, D + 1, 2, 3),))
+    for key, wrong in (
+        ('stride=4', lambda: head.loss_by_feat(head((z,)), labels)),
+        (f'in_channels={D}', lambda: head((torch.rand(1, D + 1, 2, 3),))),
+    ):
+        with pytest.raises(UserError) as error:
+            wrong()
+        assert error.value.problems[0].key == f'model.decode_head.{key}'

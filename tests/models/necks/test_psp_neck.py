@@ -47,9 +47,9 @@ def test_is_pyramid_pooling(pool_scales):
 
 
 @pytest.mark.parametrize('align_corners', [False, True])
-@pytest.mark.parametrize('side', [1, 2, 3, 6, (6, 2)])
-def test_matrices_interpolate_as_torch_does(side, align_corners):
-    x = torch.randn(2, 3, *(side if isinstance(side, tuple) else (side, side)), requires_grad=True)
+@pytest.mark.parametrize('size', [(1, 1), (6, 2)])
+def test_matrices_interpolate_as_torch_does(size, align_corners):
+    x = torch.randn(2, 3, *size, requires_grad=True)
     resized = F.interpolate(x, (7, 11), mode='bilinear', align_corners=align_corners)
     product = _interpolate(x, (7, 11), align_corners)
     torch.testing.assert_close(product, resized)
@@ -79,9 +79,9 @@ def test_picks_its_feature_by_index_and_has_no_bias_before_a_norm():
 
 
 def test_other_channels_than_the_backbones_are_an_error():
-    expected = rf'in_channels={B}: expected {B + 1}, the channels of output -1 of model\.backbone'
-    with pytest.raises(UserError, match=expected):
+    with pytest.raises(UserError) as error:
         make_neck()((torch.randn(2, B + 1, H, W),))
+    assert error.value.problems[0].key == f'model.neck.in_channels={B}'
 
 
 def test_the_grids_are_the_papers():

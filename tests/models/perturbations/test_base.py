@@ -26,11 +26,11 @@ PERTURBATIONS = [
     FeatureNoise,
 ]
 each_perturbation = pytest.mark.parametrize('cls', PERTURBATIONS)
-IDENTITIES = [
-    (FeatureNoise, dict(noise_range=0.0)),
-    (SpatialDropout, dict(drop_ratio=0.0)),
-    (IntermediateVAT, dict(epsilon=0)),
-]
+IDENTITIES = {
+    FeatureNoise: dict(noise_range=0.0),
+    SpatialDropout: dict(drop_ratio=0.0),
+    IntermediateVAT: dict(epsilon=0),
+}
 
 
 def project(perturbation, context, group, seed=5):
@@ -71,34 +71,27 @@ def test_a_seed_replays_a_draw_and_decoders_draw_apart_from_each_other(cls):
 
 
 @each_perturbation
-@pytest.mark.parametrize('grad_enabled', [True, False])
-def test_leaves_its_input_and_every_grad_alone(cls, grad_enabled):
+def test_leaves_its_input_and_every_grad_alone(cls):
     context, bank = tiny.context(), tiny.bank(K)
     context.features.requires_grad_()
     leaves = [context.features, *bank.parameters()]
     for leaf in leaves:
         leaf.grad = torch.full_like(leaf, 7)
     before = context.features.detach().clone()
-    with torch.set_grad_enabled(grad_enabled):
-        for method in ('perturb', 'project'):
-            result = getattr(cls(num_decoders=K), method)(bank.group(slice(0, K)), context)
-            assert result.requires_grad == grad_enabled
+    for method in ('perturb', 'project'):
+        getattr(cls(num_decoders=K), method)(bank.group(slice(0, K)), context)
     assert torch.equal(context.features, before)
     assert all((leaf.grad == 7).all() for leaf in leaves)
 
 
 @each_perturbation
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
-def test_changes_z_and_keeps_its_type(cls, dtype):
-    context, group = tiny.context(dtype), tiny.decoders(K, dtype)
-    perturbed = tiny.perturb(cls(num_decoders=K), context, group)
+def test_changes_z_unless_its_strength_is_zero(cls):
+    context, group = tiny.context(), tiny.decoders(K)
     z = context.features.flatten(2)
-    assert perturbed.shape == (K, tiny.N, tiny.D, tiny.H * tiny.W) and perturbed.dtype == dtype
-    assert not torch.allclose(perturbed, z)
-    for nothing, settings in IDENTITIES:
-        if nothing is cls:
-            perturbed = tiny.perturb(cls(num_decoders=K, **settings), context, group)
-            assert torch.equal(perturbed, z.expand_as(perturbed))
+    assert not torch.allclose(tiny.perturb(cls(num_decoders=K), context, group), z)
+    if cls in IDENTITIES:
+        perturbed = tiny.perturb(cls(num_decoders=K, **IDENTITIES[cls]), context, group)
+        assert torch.equal(perturbed, z.expand_as(perturbed))
 
 
 @each_perturbation
@@ -134,21 +127,25 @@ def sorted_boxes(foreground, min_side=8):
     return sorted(tuple(box) for box in boxes.tolist())
 
 
-def test_finds_the_box_of_every_object_in_every_image():
-    rectangles = [(0, 1, 2, 12, 20), (0, 20, 2, 50, 11), (2, 0, 0, 50, 40)]
-    assert sorted_boxes(masks(*rectangles, num_images=3)) == rectangles
-    assert sorted_boxes(masks(num_images=2)) == []
+L_SHAPE = [(0, 5, 30, 25, 32), (0, 5, 12, 8, 32)]
+CORNERS = [(0, 0, 0, 10, 10), (0, 10, 10, 20, 20)]
+SEVERAL = [(0, 1, 2, 12, 20), (0, 20, 2, 50, 11), (2, 0, 0, 50, 40)]
 
 
 @pytest.mark.parametrize(
-    ('rectangles', 'box'),
+    ('rectangles', 'boxes'),
     [
-        ([(0, 5, 30, 25, 32), (0, 5, 12, 8, 32)], (0, 5, 12, 25, 32)),  # an L
-        ([(0, 0, 0, 10, 10), (0, 10, 10, 20, 20)], (0, 0, 0, 20, 20)),  # they touch at a corner
+        (SEVERAL, SEVERAL),
+        ([], []),
+        (L_SHAPE, [(0, 5, 12, 25, 32)]),
+        (CORNERS, [(0, 0, 0, 20, 20)]),
+        ([(0, 3, 3, 10, 33)], []),  # 7 pixels wide
+        ([(0, 3, 3, 33, 10)], []),  # 7 pixels high
+        ([(0, 3, 3, 11, 11)], [(0, 3, 3, 11, 11)]),
     ],
 )
-def test_a_box_holds_the_whole_of_a_shape(rectangles, box):
-    assert sorted_boxes(masks(*rectangles)) == [box]
+def test_every_object_but_specks_has_its_box(rectangles, boxes):
+    assert sorted_boxes(masks(*rectangles, num_images=3)) == boxes
 
 
 def test_an_object_inside_the_hole_of_another_has_its_own_box():
@@ -156,10 +153,3 @@ def test_an_object_inside_the_hole_of_another_has_its_own_box():
     foreground[0, 5:35, 5:45] = False
     foreground[0, 15:25, 15:25] = True
     assert sorted_boxes(foreground) == [(0, 0, 0, 50, 40), (0, 15, 15, 25, 25)]
-
-
-@pytest.mark.parametrize(('width', 'height', 'found'), [(8, 8, 1), (7, 30, 0), (30, 7, 0)])
-def test_leaves_specks_out(width, height, found):
-    foreground = masks((0, 3, 3, 3 + width, 3 + height))
-    assert len(sorted_boxes(foreground, min_side=8)) == found
-    assert len(sorted_boxes(foreground, min_side=7)) == 1

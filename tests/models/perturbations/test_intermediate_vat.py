@@ -74,8 +74,10 @@ def divergence(decoder, z, r):
     return (clean.exp() * (clean - noisy)).flatten(1).sum(1)
 
 
-@pytest.mark.parametrize('final_activation', [False, True])
-@pytest.mark.parametrize(('memory_budget', 'epsilon'), [(None, 2.0), (2000, 2.0), (None, 0.1)])
+@pytest.mark.parametrize(
+    ('final_activation', 'memory_budget', 'epsilon'),
+    [(False, None, 2.0), (True, 2000, 2.0), (True, None, 0.1)],
+)
 def test_direction_is_the_gradient_by_finite_differences_and_length_epsilon(
     projected_noise, final_activation, memory_budget, epsilon
 ):
@@ -91,8 +93,7 @@ def test_direction_is_the_gradient_by_finite_differences_and_length_epsilon(
     torch.testing.assert_close(length, torch.full_like(length, epsilon), rtol=1e-4, atol=0)
 
 
-@pytest.mark.parametrize('num_images', [1, 4])
-@pytest.mark.parametrize('floor_over_norm', [0.2, 5.0])
+@pytest.mark.parametrize(('num_images', 'floor_over_norm'), [(1, 0.2), (4, 5.0)])
 def test_norm_floor_gives_the_strength_of_the_public_rule(
     projected_noise, num_images, floor_over_norm
 ):

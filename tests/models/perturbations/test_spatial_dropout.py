@@ -14,7 +14,7 @@ def factors(drop_ratio, channels=400, seed=5):
     return tiny.perturb(SpatialDropout(K, drop_ratio), shared, seed=seed)
 
 
-@pytest.mark.parametrize('drop_ratio', [0.2, 0.5, 0.9])
+@pytest.mark.parametrize('drop_ratio', [0.2, 0.9])
 def test_drops_its_share_of_whole_channels_and_scales_the_others(drop_ratio):
     drawn = factors(drop_ratio)
     assert (drawn == drawn[..., :1]).all()  # a channel as a whole

@@ -33,11 +33,10 @@ def make_batch(model, branches=('labeled', 'unlabeled')):
     return model.data_preprocessor(tiny.raw_batch(branches), training=True)
 
 
-@pytest.mark.parametrize('load', ['torch', 'mmengine'])
 @pytest.mark.parametrize(
     'heads', [fcn(), [fcn()], [fcn(), fcn(channels=5)]], ids=['one', 'a list of one', 'two']
 )
-def test_weights_of_an_encoder_decoder_load_into_the_same_heads(heads, load):
+def test_weights_of_an_encoder_decoder_load_into_the_same_heads(heads):
     """As MMSeg's checkpoints name them: one head by itself, those of a list by number."""
     given = make_model(heads, 'EncoderDecoder').state_dict()
     listed = isinstance(heads, list)
@@ -46,11 +45,7 @@ def test_weights_of_an_encoder_decoder_load_into_the_same_heads(heads, load):
     with torch.no_grad():
         for parameter in model.supervised_heads.parameters():
             parameter.fill_(7)
-    if load == 'torch':
-        missing, unexpected = model.load_state_dict(given, strict=False)
-        assert unexpected == [] and all('auxiliary_head' in name for name in missing)
-    else:
-        load_state_dict(model, given, strict=False)
+    load_state_dict(model, given, strict=False)
     for index, head in enumerate(model.supervised_heads):
         number = f'{index}.' if listed else ''
         for name, value in head.state_dict().items():
@@ -70,9 +65,8 @@ def test_the_segmentors_own_names_win():
 
 
 @pytest.mark.parametrize('kind', ['MeanTeacherSegmentor', 'InputVATSegmentor'])
-@pytest.mark.parametrize('heads', [fcn(), [fcn()]], ids=['one', 'list'])
-def test_consistency_on_images_trains_mmsegs_heads(kind, heads):
-    model = make_model(heads, kind, loss_consistency=dict(type='MSEConsistency'))
+def test_consistency_on_images_trains_mmsegs_heads(kind):
+    model = make_model(fcn(), kind, loss_consistency=dict(type='MSEConsistency'))
     if kind == 'MeanTeacherSegmentor':
         model.set_teacher(copy.deepcopy(model).eval())
     losses = model(**make_batch(model), mode='loss')
@@ -114,15 +108,15 @@ def test_the_baseline_of_domains_keeps_mmsegs_heads():
 
 
 @pytest.mark.parametrize(
-    ('common', 'own', 'message'),
+    ('common', 'own'),
     [
-        ([fcn(), dict(BANK)], dict(num_classes=5), 'second.auxiliary_head: no list; expected a li'),
-        ([fcn(), dict(BANK)], [dict(num_classes=5)], 'second.auxiliary_head: 1; expected a list o'),
-        (dict(BANK), [dict(num_classes=5)], 'second.auxiliary_head: a list; expected the settings'),
+        ([fcn(), dict(BANK)], dict(num_classes=5)),  # no list
+        ([fcn(), dict(BANK)], [dict(num_classes=5)]),  # a shorter one
+        (dict(BANK), [dict(num_classes=5)]),  # a list of nothing
     ],
 )
-def test_lists_of_domains_are_those_of_the_model(common, own, message):
-    with pytest.raises(UserError, match=message):
+def test_lists_of_domains_are_those_of_the_model(common, own):
+    with pytest.raises(UserError, match=r'second\.auxiliary_head'):
         multi_domain(common, own)
 
 

@@ -110,16 +110,6 @@ def test_auxiliary_decoders_take_no_part_in_inference(monkeypatch):
     twin = supervised_twin(model).eval()
     with torch.no_grad():
         torch.testing.assert_close(model(images, mode='tensor'), twin(images, mode='tensor'))
-        for mode in (dict(mode='whole'), dict(mode='slide', crop_size=(24, 24), stride=(8, 8))):
-            for each in (model, twin):
-                each.test_cfg.clear()
-                each.test_cfg.update(mode)
-            samples = tiny.raw_batch()['data_samples']['unlabeled']
-            actual, expected = (
-                each(images, copy.deepcopy(samples), mode='predict') for each in (model, twin)
-            )
-            for a, e in zip(actual, expected):
-                assert torch.equal(a.pred_sem_seg.data, e.pred_sem_seg.data)
 
 
 def test_the_teacher_predicts_the_target_on_the_unlabelled_images():
@@ -170,20 +160,10 @@ def test_a_baseline_of_the_same_seed_starts_from_the_same_weights():
     assert baseline and all(torch.equal(cct[name], value) for name, value in baseline.items())
 
 
-def test_auxiliary_decoders_of_another_seed_start_from_other_weights():
-    starts = []
-    for seed in (0, 1, 0):
-        torch.manual_seed(seed)
-        starts.append(MODELS.build(tiny.model_config()['auxiliary_head']).proj)
-    assert torch.equal(starts[0], starts[2]) and not torch.equal(starts[0], starts[1])
-
-
-@pytest.mark.parametrize('kind', ['MSE', 'KL', 'JS'])
-def test_float16_keeps_the_direction_of_the_gradients(kind):
+def test_float16_keeps_the_direction_of_the_gradients():
     """All losses, scaled as a loss scaler does; the CPU computes in float16 as a GPU would."""
     model = make_model()
-    loss = dict(type=f'{kind}Consistency', loss_weight=30.0)
-    model.auxiliary_head.loss_consistency = MODELS.build(loss)
+    model.auxiliary_head.loss_consistency = MODELS.build(dict(type='KLConsistency'))
     gradients = []
     for context in (nullcontext(), torch.autocast('cpu', torch.float16)):
         with context:
@@ -201,33 +181,20 @@ def test_float16_keeps_the_direction_of_the_gradients(kind):
         assert torch.cosine_similarity(a, b, dim=0) > least
 
 
-@pytest.mark.parametrize('device', ['meta', pytest.param('cuda', marks=pytest.mark.gpu)])
-def test_the_host_waits_for_boxes_alone(device, monkeypatch):
+def test_the_host_waits_for_boxes_alone(monkeypatch):
     """`DetectedObjects` copies its masks to the host; nothing else there makes it wait."""
     head = dict(type='PixelShuffleHead', in_channels=6, num_classes=3)
     config = tiny.model_config(decode_head=dict(head, loss_decode=dict(type='MeanCrossEntropy')))
     del config.auxiliary_head.perturbations['FeatureNoise']  # draws a seed, but on the host
     model = MODELS.build(config)
-    no_boxes = torch.zeros(0, 5, dtype=torch.int64, device=device)
+    no_boxes = torch.zeros(0, 5, dtype=torch.int64, device='meta')
     monkeypatch.setattr(base.DetectedObjects, 'boxes', lambda *_: no_boxes)
-    if device == 'meta':  # to which every copy waits, so the batch is there already
-        data = model.data_preprocessor(make_batch(), training=True)
-        inputs = {branch: images.to(device) for branch, images in data['inputs'].items()}
-        samples = {
-            branch: [sample.to(device) for sample in branch_samples]
-            for branch, branch_samples in data['data_samples'].items()
-        }
-        monkeypatch.setattr(torch, 'autocast', lambda *_, **__: nullcontext())  # knows no meta
-        model.to(device)
-        with HostWaits() as host:
-            model(inputs, samples, mode='loss')
-        assert host.names == []
-        return
-    model.to(device)
-    batches = make_batch(), make_batch()
-    model(**model.data_preprocessor(batches[0], training=True), mode='loss')  # sets CUDA up
-    torch.cuda.set_sync_debug_mode('error')
-    try:
-        model(**model.data_preprocessor(batches[1], training=True), mode='loss')
-    finally:
-        torch.cuda.set_sync_debug_mode('default')
+    data = model.data_preprocessor(tiny.raw_batch(), training=True)
+    # to meta every copy waits, so the batch is there already
+    inputs = {branch: images.to('meta') for branch, images in data['inputs'].items()}
+    samples = {k: [sample.to('meta') for sample in v] for k, v in data['data_samples'].items()}
+    monkeypatch.setattr(torch, 'autocast', lambda *_, **__: nullcontext())  # knows no meta
+    model.to('meta')
+    with HostWaits() as host:
+        model(inputs, samples, mode='loss')
+    assert host.names == []

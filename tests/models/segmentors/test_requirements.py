@@ -8,24 +8,12 @@ from mmseg.registry import MODELS
 from mmseg_cct.errors import UserError
 
 
-@pytest.mark.parametrize(
-    ('kind', 'options'),
-    [
-        ('CCTSegmentor', {}),
-        ('FixMatchSegmentor', dict(loss_strong=dict(type='ConfidentCrossEntropy'))),
-        ('MeanTeacherSegmentor', dict(loss_consistency=dict(type='MSEConsistency'))),
-    ],
-)
-def test_a_batch_without_branches_is_an_error_that_names_the_model(kind, options):
-    if kind != 'CCTSegmentor':
-        options = dict(options, auxiliary_head=None)
-    model = MODELS.build(tiny.model_config(type=kind, **options))
+@pytest.mark.parametrize('kind', ['CCTSegmentor', 'MeanTeacherSegmentor'])
+def test_a_batch_without_branches_is_an_error(kind):
+    model = tiny.build() if kind == 'CCTSegmentor' else tiny.mean_teacher()
     with pytest.raises(UserError) as error:
         model.loss(torch.zeros(1, 3, 32, 32), [])
-    assert str(error.value) == (
-        f'train_dataloader.dataset: {kind} trains on pairs of a labelled and an unlabelled image; '
-        'expected a SemiSegDataset with both'
-    )
+    assert error.value.problems[0].key == 'train_dataloader.dataset'
 
 
 UPDATE = dict(
@@ -81,9 +69,7 @@ def test_heads_of_stages_learn_from_unlabelled_images_by_their_last_those_of_bra
 @pytest.mark.parametrize('kind', ['CCTSegmentor', 'MeanTeacherSegmentor'])
 def test_one_output_for_two_classes_is_an_error(kind):
     head = dict(type='FCNHead', in_channels=6, channels=4, num_classes=2, out_channels=1)
-    config = tiny.model_config(type=kind)
+    config = tiny.model_config() if kind == 'CCTSegmentor' else tiny.mean_teacher_config()
     config['decode_head'] = dict(head, threshold=0.3, norm_cfg=dict(type='BN'))
-    if kind == 'MeanTeacherSegmentor':
-        config.update(auxiliary_head=None, loss_consistency=dict(type='MSEConsistency'))
     with pytest.raises(UserError, match=r'out_channels=1: expected one output for each class'):
         MODELS.build(config)
