@@ -53,6 +53,9 @@ TESTED_ELSEWHERE = {
     'version': 'test_package',
     'writer/pipeline_lines': 'writer/test_new_config loads what is written',
     'annotations/readers/geometry': 'in the tests of each reader',
+    'datasets/shapes_scene': 'datasets/test_shapes',
+    'datasets/transforms/set_domain': 'datasets/test_multi_domain',
+    'datasets/samplers/streams': 'datasets/samplers/test_pair_sampler',
     'models/losses/pixel_term': 'models/losses/test_auxiliary',
     **{
         f'models/segmentors/{name}': 'models/segmentors/test_strong_views'
@@ -68,6 +71,7 @@ OF_A_ROOM = {
     'engine/test_run_lengths',
     'annotations/readers/test_formats',  # damage in any format
     'annotations/test_clients',
+    'datasets/test_mistakes',  # in the settings of any part
     'apis/test_public_code',
     'models/segmentors/test_auxiliary_heads',
     'models/segmentors/test_unchanged_models',

