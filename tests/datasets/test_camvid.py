@@ -3,7 +3,7 @@ import pytest
 from folders import save
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets import PairDraw, SemiSegDataset
+from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.preflight.files import check_pairs
 
 LOAD, PACK = dict(type='LoadImageFromFile'), dict(type='PackSegInputs')
@@ -38,18 +38,3 @@ def test_void_and_other_classes_are_ignored(root, options, expected, colour):
     assert dataset[0]['data_samples'].gt_sem_seg.data[0, 0].tolist() == expected
     assert dataset.metainfo['palette'][0] == colour
     check_pairs(SemiSegDataset(dataset))  # void is no unknown id
-
-
-def test_real_images(camvid_root, project_root):
-    lists = project_root / 'configs' / '_base_' / 'splits' / 'camvid'
-    prefix = dict(img_path='images/train', seg_map_path='masks/train')
-    unlabeled = dict(ann_file=f'{lists}/5_unlabeled.txt', pipeline=[LOAD, PACK], indices=3)
-    dataset = SemiSegDataset(
-        _config(camvid_root, data_prefix=prefix, ann_file=f'{lists}/5_labeled.txt'),
-        _config(camvid_root, data_prefix=prefix, **unlabeled),
-    )
-    assert (len(dataset.labeled), len(dataset)) == (5, 8)
-    item = dataset[PairDraw(4, 2, 0, 0)]
-    assert item['inputs']['labeled'].shape == item['inputs']['unlabeled'].shape == (3, 360, 480)
-    ids = set(item['data_samples']['labeled'].gt_sem_seg.data.unique().tolist())
-    assert ids <= {*range(11), 255} and len(ids) > 5

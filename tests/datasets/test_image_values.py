@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 from tiff import pixels_of, tiff_bytes
 
 from mmseg_cct.datasets.image_values import measure_images
@@ -48,14 +47,6 @@ def test_channels_and_range_follow_from_the_files(images, pixels, kind, options,
 
 def test_images_of_8_bits_need_nothing(images):
     assert measure_images(images(pixels_of(3, 8, dtype='uint8'), colours=2)) is None
-
-
-def test_a_grey_jpeg_among_others_is_named(tmp_path):
-    for name, mode in (('a', 'RGB'), ('b', 'L')):
-        Image.new(mode, (8, 8)).save(tmp_path / f'{name}.jpg')
-    files = [tmp_path / 'a.jpg', tmp_path / 'b.jpg']
-    with pytest.raises(UserError, match=r'b\.jpg: 1 channels; expected 3 or more, for LoadCh'):
-        measure_images(files, channels=(2, 1, 0))
 
 
 @pytest.mark.parametrize(

@@ -117,14 +117,6 @@ def test_labels_move_with_the_image(tree, steps):
     assert len(seen) > 1 or not (CROP in steps or FLIP in steps)
 
 
-def test_resize_takes_the_nearest_label(tree, labels):
-    steps = loading(tree), dict(type='Resize', scale=(37, 29)), PACK_LABELS
-    _, sample = unlabeled(build(tree, *steps))
-    original = cv2.imread(str(labels / 'u1.png'), cv2.IMREAD_UNCHANGED)
-    expected = cv2.resize(original, (37, 29), interpolation=cv2.INTER_NEAREST)
-    assert np.array_equal(sample.pseudo_sem_seg.data[0].numpy(), expected)
-
-
 def test_labels_of_subfolders(tree, labels):
     load = LoadPseudoLabels(str(tree.root / 'images'), str(labels))
     path = load.path_of(str(tree.root / 'images/city/a.b.jpg'))
