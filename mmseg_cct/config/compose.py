@@ -88,7 +88,15 @@ def merge_method(config: Config, method: str | Mapping[str, Any]) -> None:
     if model.get('decode_head', {}).get('type', head.get('type')) != head.get('type'):
         del model['decode_head']  # a method replaces no main decoder; these settings fit another
     if 'auxiliary_head' in model:
-        _merge_bank(config, bank, model.pop('auxiliary_head'))
+        own, heads = model.pop('auxiliary_head'), config.model.get('auxiliary_head')
+        if own is not None and bank is not None:
+            if own.get('perturbations'):  # a method changes some of the paper's
+                fill_perturbations(bank)
+            bank.update(merged(bank, own))
+        elif isinstance(heads, (list, tuple)):
+            config.model.auxiliary_head = [head for head in heads if head is not bank] or None
+        else:
+            config.model.auxiliary_head = None
     _drop_none(config, rest)
     _drop_none(config.model, model)
     try:
@@ -161,18 +169,6 @@ def _fit_to_domains(config: Config, overlay: Any, model: Any, name: str) -> None
     for hook in (overlay.get('default_hooks') or {}).values():
         if hook and 'attribute' in hook and not hook['attribute'].startswith('domains.'):
             hook['attribute'] = f'domains.*.{hook["attribute"]}'
-
-
-def _merge_bank(config: Config, bank: ConfigDict | None, own: Any) -> None:
-    heads = config.model.get('auxiliary_head')
-    if own is not None and bank is not None:
-        if own.get('perturbations'):
-            fill_perturbations(bank)
-        bank.update(merged(bank, own))
-    elif isinstance(heads, (list, tuple)):
-        config.model.auxiliary_head = [head for head in heads if head is not bank] or None
-    else:
-        config.model.auxiliary_head = None
 
 
 def find_bank(config: Config) -> ConfigDict | None:

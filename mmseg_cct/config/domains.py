@@ -13,7 +13,7 @@ from .walk import get_by_key
 
 def require_domain(config: Config, domain: str | None) -> None:
     """Checks that the model has this domain, or that it has no domains if this is None."""
-    domains, name = get_by_key(config, 'model.domains'), _name(config)
+    domains, name = get_by_key(config, 'model.domains'), config.filename or 'the config'
     if domains is None and domain is not None:
         raise UserError(f'--domain {domain}', f'{name} has no domains', 'none')
     if domains is not None and domain not in domains:
@@ -33,7 +33,7 @@ def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
     key = 'test_dataloader.dataset' + (f'.domains.{domain}' if domain else '')
     pipeline = get_by_key(config, f'{key}.pipeline')
     if not pipeline:
-        raise UserError(_name(config), f'no {key}.pipeline', 'one')
+        raise UserError(config.filename or 'the config', f'no {key}.pipeline', 'one')
     return pipeline
 
 
@@ -80,7 +80,3 @@ def merge_settings(common: Any, own: Any, key: str) -> Any:
         merge_settings(each, changes, f'{key}.{index}')
         for index, (each, changes) in enumerate(zip(common, own))
     ]
-
-
-def _name(config: Config) -> str:
-    return config.filename or 'the config'

@@ -11,12 +11,12 @@ from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.runner import Runner
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import close_names, error_line, one_line
 
 from .compose import forget_own_scope, merge_method, remove_hooks, set_labels
-from .limits import check_values
+from .limits import value_problems
 from .shipped import CONFIGS, PLAIN, SCOPE, composed_name, find_config, method_names
 from .walk import as_list, get_by_key
 
@@ -71,8 +71,7 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         move_scheduler_ends(config, old_max_iters)
     remove_hooks(config)
-    check_values(config)
-    _check_domains(config)
+    raise_problems(value_problems(config))
     return config
 
 
@@ -108,31 +107,6 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
 def default_work_dir(config: Config) -> str:
     """Returns the work directory, named after the config or its composed name."""
     return os.path.join('work_dirs', Path(config.filename).stem)
-
-
-def _check_domains(config: Config) -> None:
-    """Checks now that model, data and sampler fit: the first validation may be hours away."""
-    known = get_by_key(config, 'model.domains')
-    if known is None:
-        return
-    for split in ('train', 'val', 'test'):
-        key = f'{split}_dataloader'
-        domains = get_by_key(config, f'{key}.dataset.domains') or {}
-        for name in domains:
-            if name not in known:
-                found = 'no such domain in the model'
-                expected = f'one of {", ".join(known)}'
-                raise UserError(f'{key}.dataset.domains.{name}', found, expected)
-        batch_size = get_by_key(config, f'{key}.batch_size')
-        own_size = get_by_key(config, f'{key}.sampler.batch_size', batch_size)
-        if own_size != batch_size:
-            raise UserError(
-                f'{key}.sampler.batch_size={own_size}', '', f'{batch_size}, as in {key}'
-            )
-        if split != 'train' and len(domains) > 1 and batch_size not in (1, None):
-            raise UserError(
-                f'{key}.batch_size={batch_size}', '', '1, as a batch must not mix domains'
-            )
 
 
 def protections() -> dict[str, Any]:

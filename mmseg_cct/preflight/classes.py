@@ -50,7 +50,7 @@ def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
     Logs a warning if they learn a class from the padding.
     """
     for name, part in getattr(dataset, 'domains', {None: dataset}).items():
-        place = _place(name)
+        place = '' if name is None else f'.domains.{name}'
         owner = model if name is None else model.domains[name]
         labeled = getattr(part, 'labeled', None)
         head = getattr(owner, 'decode_head', None)
@@ -59,8 +59,8 @@ def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
         if name is not None:
             preprocessor = getattr(preprocessor, 'domains', {name: None})[name]
         classes = (getattr(labeled or part, 'metainfo', None) or {}).get('classes') or ()
-        ignored = getattr(head, 'ignore_index', None)
-        padded = getattr(preprocessor, 'seg_pad_val', None)
+        ignored: Any = getattr(head, 'ignore_index', None)
+        padded: Any = getattr(preprocessor, 'seg_pad_val', None)
         # a label that is no class is an error of the loss
         if None not in (ignored, padded) and padded != ignored and 0 <= padded < len(classes):
             warn(
@@ -130,15 +130,10 @@ def order_problems(meta: Meta | None, other: Meta | None, name: str) -> Iterator
 
 
 def _by_domain(model: Any, meta: Meta) -> Iterator[tuple[str, Any, Sequence[str]]]:
-    """Yields the place, the model and the class names of each domain."""
+    """Yields each domain's model and classes, and where it is below `model` or a set's key."""
     domains = meta.get('domains')
     parts = {None: model} if domains is None else dict(getattr(model, 'domains', {}))
     for name, part in parts.items():
         names = (meta if domains is None else domains.get(name, {})).get('classes')
         if names:
-            yield _place(name), part, names
-
-
-def _place(domain: str | None) -> str:
-    """Returns what stands between `model` or a data set's key and the settings of a domain."""
-    return '' if domain is None else f'.domains.{domain}'
+            yield '' if name is None else f'.domains.{name}', part, names

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mmengine.dist import is_main_process
 from mmengine.runner import Runner
@@ -26,14 +26,12 @@ class Labels(NamedTuple):
 
 def read_labels(work_dir: str | os.PathLike) -> Labels | None:
     """Reads what a training began with; None if there is no record."""
-
-    def kind(labeled: list[str], unlabeled: int, **_: Any) -> Labels:
-        # earlier releases recorded the sizes of the files, too
-        return Labels(labeled, unlabeled)
-
     record = Path(work_dir, LABELS)
-    expected = 'the labelled images of a training, as it began'
-    return read_record(record, kind, expected) if record.is_file() else None
+    if not record.is_file():
+        return None
+    # earlier releases recorded the sizes of the files, too
+    kind = lambda labeled, unlabeled, **_: Labels(labeled, unlabeled)  # noqa: E731
+    return read_record(record, kind, 'the labelled images of a training, as it began')
 
 
 def keep_labeled_images(runner: Runner) -> None:

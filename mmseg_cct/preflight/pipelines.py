@@ -42,7 +42,7 @@ def check_unlabeled_pipeline(dataset: Any) -> None:
     """
     for leaf in leaf_datasets(dataset):
         raise_problems(_unlabeled_problems(leaf))
-        fills = [_name(part) for part in transforms_of(leaf) if isinstance(part, _FILLING)]
+        fills = [type(part).__name__ for part in transforms_of(leaf) if isinstance(part, _FILLING)]
         if fills and not has(leaf, MarkValidPixels, LoadPseudoLabels):
             warn(
                 f'unlabeled.pipeline: {fills[0]} fills pixels, and the losses count them; expected '
@@ -56,12 +56,16 @@ def mask_loading_problems(dataset: Any) -> Iterator[Problem]:
         moving = None
         for transform in transforms_of(leaf):
             if isinstance(transform, _LOADING_MASKS) and moving:
-                found = f'{moving} before {_name(transform)} moves the image and not its mask'
-                yield Problem('labeled.pipeline', found, f'{_name(transform)} before it')
+                found = (
+                    f'{moving} before {type(transform).__name__} moves the image and not its mask'
+                )
+                yield Problem('labeled.pipeline', found, f'{type(transform).__name__} before it')
             if isinstance(transform, mmseg_transforms.RandomRotFlip):  # rotates masks as images
                 found = 'RandomRotFlip mixes the ids of a mask and fills it with class 0'
                 yield Problem('labeled.pipeline', found, 'RandomRotate and RandomFlip')
-            moving = moving or (_name(transform) if isinstance(transform, _MOVING) else None)
+            moving = moving or (
+                type(transform).__name__ if isinstance(transform, _MOVING) else None
+            )
 
 
 def warn_of_filled_masks(dataset: Any) -> None:
@@ -78,7 +82,7 @@ def warn_of_filled_masks(dataset: Any) -> None:
             ):
                 if isinstance(value, (int, float)) and 0 <= value < len(classes):
                     warn(
-                        f'labeled.pipeline: {_name(transform)} fills masks with class '
+                        f'labeled.pipeline: {type(transform).__name__} fills masks with class '
                         f'{classes[int(value)]} ({key}={value}); expected {IGNORE_INDEX}, ignored'
                     )
 
@@ -89,14 +93,14 @@ def cropping_problems(dataset: Any) -> Iterator[Problem]:
         if isinstance(transform, _LOADING_MASKS):
             return
         if isinstance(transform, _NOT_UNDONE):
-            found = f'{_name(transform)} moves the image and not its mask'
+            found = f'{type(transform).__name__} moves the image and not its mask'
             yield Problem('pipeline', found, 'a pipeline without it')
 
 
 def _unlabeled_problems(dataset: Any) -> Iterator[Problem]:
     key, none = 'unlabeled.pipeline', 'an unlabelled image has none'
     for transform in transforms_of(dataset):
-        name, ratio = _name(transform), getattr(transform, 'cat_max_ratio', 1.0)
+        name, ratio = type(transform).__name__, getattr(transform, 'cat_max_ratio', 1.0)
         if isinstance(transform, _LOADING_MASKS):
             yield Problem(key, f'{name} reads masks', f'a pipeline without it; {none}')
         if ratio < 1.0:
@@ -108,7 +112,3 @@ def _unlabeled_problems(dataset: Any) -> Iterator[Problem]:
     if has(dataset, MarkValidPixels) and not has(dataset, PackUnlabeledInputs, PackPseudoLabels):
         found = 'MarkValidPixels with PackSegInputs'
         yield Problem(key, found, 'PackUnlabeledInputs at the end')
-
-
-def _name(part: Any) -> str:
-    return type(part).__name__

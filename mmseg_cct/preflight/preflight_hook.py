@@ -88,7 +88,7 @@ class PreflightHook(Hook):
             )
         )
         if self.files:
-            raise_problems(_images_problems(dataset, key, []))
+            on_first_process(lambda: look_at_evaluation_data(dataset, key))
 
     def after_test_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
@@ -125,11 +125,7 @@ def _setting_problems(runner: Runner) -> Problems:
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         yield from value_problems(config)
         yield from training_problems(config)
-    model, scope = config.model, config.get('default_scope')
-    try:
-        on_first_process(lambda: check_pretrained_weights(model, scope))
-    except UserError as error:
-        yield error
+    on_first_process(lambda: check_pretrained_weights(config.model, config.get('default_scope')))
 
 
 def _model_problems(runner: Runner) -> Problems:
@@ -161,11 +157,13 @@ def _file_problems(runner: Runner, absent: list[str]) -> Problems:
     # decoding the masks of a large segmentation set would take minutes
     leaves = leaf_datasets(trained)
     if all(isinstance(s, BaseDataset) and not isinstance(s, BaseSegDataset) for s in leaves):
-        yield from _images_problems(trained, 'train_dataloader.dataset', [])
+        on_first_process(lambda: look_at_evaluation_data(trained, 'train_dataloader.dataset'))
     dataset = None if runner.val_loop is None else runner.val_dataloader.dataset
     on_first_process(lambda: _warn_of_leaks(trained, dataset))
     if dataset is not None:
-        yield from _images_problems(dataset, 'val_dataloader.dataset', absent)
+        absent += on_first_process(
+            lambda: look_at_evaluation_data(dataset, 'val_dataloader.dataset')
+        )
         if absent and is_main_process():
             warn(absent_from('validation', absent))
 
@@ -185,33 +183,26 @@ def _warn_of_leaks(trained: Any, validated: Any) -> None:
         warn(line)
 
 
-def _images_problems(dataset: Any, key: str, absent: list[str]) -> Problems:
-    try:
-        absent += on_first_process(lambda: look_at_evaluation_data(dataset, key))
-    except UserError as error:
-        yield error
-
-
 def describe_training(runner: Runner) -> str:
     """Describes in one line what a run trains on, with numbers to check."""
     dataset = runner.train_dataloader.dataset
-    sets = getattr(dataset, 'domains', {None: dataset})
-    each = [f'{name}: {_describe_set(part)}' for name, part in sets.items()]
-    data = '; '.join(each) if None not in sets else _describe_set(dataset)
+    described = []
+    for name, part in getattr(dataset, 'domains', {None: dataset}).items():
+        text = '' if name is None else f'{name}: '
+        if not isinstance(part, SemiSegDataset):
+            text += f'{len(part)} images'
+        elif part.unlabeled is None:
+            text += f'{len(part.labeled)} labelled images'
+        else:
+            text += f'{len(part.labeled)} labelled and {len(part.unlabeled)} unlabelled images'
+        if classes := _meta(part).get('classes'):
+            text += f', {len(classes)} classes ({", ".join(map(str, classes))})'
+        described.append(text)
     batch_size = runner.train_dataloader.batch_size * runner.world_size
-    line = f'Training on {data}; batch size {batch_size}'
+    line = f'Training on {"; ".join(described)}; batch size {batch_size}'
     if runner.val_loop is not None:
         line += f'; validating on {len(runner.val_loop.dataloader.dataset)} images'
     return line
-
-
-def _describe_set(dataset: Any) -> str:
-    classes = _meta(dataset).get('classes') or ()
-    names = f', {len(classes)} classes ({", ".join(map(str, classes))})' if classes else ''
-    if not isinstance(dataset, SemiSegDataset):
-        return f'{len(dataset)} images{names}'
-    more = '' if dataset.unlabeled is None else f' and {len(dataset.unlabeled)} unlabelled'
-    return f'{len(dataset.labeled)} labelled{more} images{names}'
 
 
 def _model(runner: Runner) -> Any:

@@ -40,34 +40,33 @@ def check_pretrained_weights(model: Mapping[str, Any], scope: str | None = 'mmse
     mmengine only warns of weights that do not fit, in the middle of the log, and trains from random
     ones.
     """
-    with DefaultScope.overwrite_default_scope(scope):
-        raise_problems(_misfits(model))
-
-
-def _parts(model: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    return ((key, part) for key, part in settings_of(model, 'model') if isinstance(part, Mapping))
+    problems: list[Problem | UserError] = []
+    for key, part in settings_of(model, 'model'):
+        if not isinstance(part, Mapping) or 'type' not in part:
+            continue
+        init = part.get('init_cfg')
+        file = part.get('pretrained') and (part.get('pretrained_cfg_overlay') or {}).get('file')
+        try:
+            with DefaultScope.overwrite_default_scope(scope):
+                if file:
+                    require_weights_of_timm(part, file, key)
+                if isinstance(init, Mapping) and init.get('type') == 'Pretrained':
+                    checkpoint = init['checkpoint']
+                    # mmengine alone reads other addresses
+                    if '://' not in checkpoint or address_of(checkpoint):
+                        require_fitting_weights(part, checkpoint, init.get('prefix') or '', key)
+        except UserError as error:
+            problems.append(error)
+    raise_problems(problems)
 
 
 def _named_checkpoints(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields the dotted key and the value of each `Pretrained` checkpoint."""
-    for key, part in _parts(model):
+    for key, part in settings_of(model, 'model'):
+        if not isinstance(part, Mapping):
+            continue
         if part.get('type') == 'Pretrained' and isinstance(part.get('checkpoint'), str):
             yield f'{key}.checkpoint', part['checkpoint']
         # The older spelling, which MMSeg's segmentors and backbones still accept.
         if isinstance(part.get('pretrained'), str):
             yield f'{key}.pretrained', part['pretrained']
-
-
-def _misfits(model: Mapping[str, Any]) -> Iterator[UserError]:
-    for key, part in _parts(model):
-        init = part.get('init_cfg')
-        file = part.get('pretrained') and (part.get('pretrained_cfg_overlay') or {}).get('file')
-        try:
-            if file:
-                require_weights_of_timm(part, file, key)
-            if 'type' in part and isinstance(init, Mapping) and init.get('type') == 'Pretrained':
-                checkpoint = init['checkpoint']
-                if '://' not in checkpoint or address_of(checkpoint):  # else only mmengine reads it
-                    require_fitting_weights(part, checkpoint, init.get('prefix') or '', key)
-        except UserError as error:
-            yield error

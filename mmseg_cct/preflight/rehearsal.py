@@ -35,7 +35,11 @@ def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
     """
     loader = runner.val_dataloader
     metrics = list(getattr(getattr(runner.val_loop, 'evaluator', None), 'metrics', ()))
-    known = [metric for metric in metrics if _is_rehearsed(metric)]
+    known = []
+    for metric in metrics:
+        parts = iou_metrics([metric])
+        if parts and not any(part.format_only for part in parts):
+            known.append(metric)
     names: list[str] = []
     with eval_sandbox(unwrap_model(runner.model), seed=0):
         for key, images in _first_batches(loader.dataset, loader.batch_size or 1):
@@ -52,11 +56,6 @@ def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
                         _draw(hook, runner, batch, outputs)
     if len(known) == len(metrics):  # else a hook may wait for a metric that is not known here
         raise_problems(_best_problems(runner.hooks, list(dict.fromkeys(names)), absent))
-
-
-def _is_rehearsed(metric: BaseMetric) -> bool:
-    parts = iou_metrics([metric])
-    return bool(parts) and not any(part.format_only for part in parts)
 
 
 def _first_batches(dataset: Any, batch_size: int) -> Iterator[tuple[str, range]]:

@@ -3,7 +3,7 @@
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
@@ -79,7 +79,7 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
         ) from None
 
 
-def read_record(file: str | Path, kind: type[T], expected: str) -> T:
+def read_record(file: str | Path, kind: Callable[..., T], expected: str) -> T:
     """Reads a JSON file that a tool wrote for itself into a named tuple or data class.
 
     `expected` says what the file holds, and what to do.

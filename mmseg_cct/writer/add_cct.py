@@ -76,7 +76,12 @@ def add_cct(
 
     # 2. What the config has, and what its model gives to the auxiliary decoders
     settings = load_config(str(path), {})
-    _require_plain(settings, config)
+    for key, kinds in _EXTENDED.items():
+        if (kind := get_by_key(settings, key)) not in kinds:
+            raise UserError(config, f'{key}={kind!r}', f'{kinds[0]}, which CCT extends')
+    for key in _PARTS:
+        if not get_by_key(settings, key):
+            raise UserError(config, f'no {key}', 'a config for training an EncoderDecoder')
     classes = _classes(settings)
     context = context_of_classes(classes, context)
     with DefaultScope.overwrite_default_scope('mmseg'), warnings.catch_warnings():
@@ -178,15 +183,6 @@ def _find(name: str, target: Path) -> tuple[Path, Any]:
     if not path.is_file():
         raise UserError(name, 'no such file', nearest(Path(short).name, list(known), cutoff=0.7))
     return path, installed_bases(f'mmseg::{path.relative_to(root).as_posix()}')
-
-
-def _require_plain(config: Config, name: str) -> None:
-    for key, kinds in _EXTENDED.items():
-        if (kind := get_by_key(config, key)) not in kinds:
-            raise UserError(name, f'{key}={kind!r}', f'{kinds[0]}, which CCT extends')
-    for key in _PARTS:
-        if not get_by_key(config, key):
-            raise UserError(name, f'no {key}', 'a config for training an EncoderDecoder')
 
 
 def _classes(config: Config) -> tuple[str, ...]:

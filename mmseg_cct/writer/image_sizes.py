@@ -40,7 +40,11 @@ def choose_sizes(
     """
     stride, asked = backbone.stride, size
     size = size or fitted(images, stride, longest)
-    crop = crop or _default_crop(size, backbone)
+    if crop is None:
+        crop = size
+        if backbone.halves_crops and min(size) >= 2 * _SHORTEST_CROP:
+            width, height = (-(-side // 2 // stride) * stride for side in size)
+            crop = width, height
     # rounding to the stride is no shrinking
     shrinks = max(images) > max(size) + stride
     scale = min(own / whole for own, whole in zip(size, images)) if shrinks else 1.0
@@ -67,11 +71,4 @@ def fitted(images: Size, stride: int, longest: int) -> Size:
     """The size of images in multiples of the stride, and of a longest side at most."""
     scale = min(longest / max(images), 1.0)
     width, height = (max(int(side * scale) // stride, 1) * stride for side in images)
-    return width, height
-
-
-def _default_crop(size: Size, backbone: Backbone) -> Size:
-    if not backbone.halves_crops or min(size) < 2 * _SHORTEST_CROP:
-        return size
-    width, height = (-(-side // 2 // backbone.stride) * backbone.stride for side in size)
     return width, height

@@ -15,7 +15,13 @@ def pipeline_lines(
     values: ImageValues | None, sizes: ImageSizes, has_unlabeled: bool
 ) -> Iterator[str]:
     """Writes sizes and pipelines; MMSegmentation's loader loads the images, if it suits them."""
-    yield from _size_lines(sizes)
+    if sizes.windows:
+        yield '# Images keep their size, since thin objects would disappear in smaller ones:'
+        yield '# training crops them, and model.test_cfg predicts windows.'
+    else:
+        yield f'{assignment("image_size", sizes.size)}  # width, height; training: times 0.5 to 2'
+    yield f'{assignment("crop_size", sizes.crop[::-1])}  # height, width'
+    yield ''
     if values is not None:
         yield f'# {values.description}; mean and std were measured'
     yield assignment('load', values.loader if values else dict(type='LoadImageFromFile'))
@@ -42,14 +48,4 @@ def pipeline_lines(
     # masks after the resize: the prediction is compared at the mask's own size
     yield assignment('test_pipeline', [load, *resized, masks, pack])
     yield assignment('tta_pipeline', [load, *resized, Code('_base_.tta_pipeline[1]')])
-    yield ''
-
-
-def _size_lines(sizes: ImageSizes) -> Iterator[str]:
-    if sizes.windows:
-        yield '# Images keep their size, since thin objects would disappear in smaller ones:'
-        yield '# training crops them, and model.test_cfg predicts windows.'
-    else:
-        yield f'{assignment("image_size", sizes.size)}  # width, height; training: times 0.5 to 2'
-    yield f'{assignment("crop_size", sizes.crop[::-1])}  # height, width'
     yield ''

@@ -3,8 +3,8 @@ import shutil
 import pytest
 from mmengine.config import ConfigDict
 
-from mmseg_cct.config.limits import check_values
-from mmseg_cct.errors import UserError
+from mmseg_cct.config.limits import value_problems
+from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.pseudo_labels.labels_from_maps import DenseCRF, Thresholds
 from mmseg_cct.pseudo_labels.settings import read_settings
 
@@ -39,7 +39,7 @@ def test_a_wrong_value_is_named(weak, change, message):
     config = weak.load()
     config.pseudo_labels.update(change)
     with pytest.raises(UserError, match=message):
-        check_values(config)  # as the tool does
+        raise_problems(value_problems(config))  # as the tool does
         read_settings(config)
 
 

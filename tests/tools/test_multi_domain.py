@@ -8,9 +8,6 @@ import torch
 import world
 from PIL import Image
 
-from mmseg_cct.apis.train import prepare_training
-from mmseg_cct.errors import UserError
-
 
 @pytest.fixture(scope='module')
 def joint(slow, tmp_path_factory):
@@ -62,19 +59,3 @@ def test_predict_takes_the_domains_decoder_and_colours(joint, tmp_path, domain):
 def test_tools_for_one_data_set_say_so(joint, tmp_path, capsys, command, mistake):
     assert joint.tool(*command.format(joint).split(), '--out', tmp_path / 'out') == 2
     assert mistake in capsys.readouterr().err.splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    ('key', 'value', 'match'),
-    [
-        ('train_dataloader.batch_size', 4,
-         r'^train_dataloader.sampler.batch_size=2: expected 4, as in train_dataloader$'),
-        ('val_dataloader.dataset.domains.third', world.validated('.'),
-         r'^val_dataloader.dataset.domains.third: no such domain in the model; expected .* second'),
-        ('val_dataloader.batch_size', 2,
-         '^val_dataloader.batch_size=2: expected 1, as a batch must not mix domains$'),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_is_named_before_training(joint, key, value, match):
-    with pytest.raises(UserError, match=match):
-        prepare_training(str(joint.file), options={key: value})
