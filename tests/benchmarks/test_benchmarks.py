@@ -1,10 +1,8 @@
 """The benchmarks at sizes that take a second, and the counts that their tables rest on."""
 
 import json
-import os
 import sys
 from argparse import Namespace
-from types import ModuleType
 
 import _measure
 import auxiliary_branch as branch
@@ -12,7 +10,6 @@ import cv2
 import pytest
 import torch
 import train_step
-from _public_code import load_public_code
 
 TINY = [
     '--no-compile', '--threads', '1', '--repeats', '1', '--decoders', '7', '--classes', '3',
@@ -82,23 +79,6 @@ def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_
     ]
 
 
-@pytest.mark.parametrize('num_decoders', [7, 30, 45, 120])
-def test_the_mix_keeps_the_papers_shares(num_decoders):
-    mix = dict(branch.paper_mix(num_decoders))
-    assert sum(mix.values()) == num_decoders
-    paper = {name: p['num_decoders'] for name, p in branch.SETTING.perturbations.items()}
-    assert list(paper.values()) == [2, 6, 6, 2, 2, 6, 6]
-    assert all(abs(mix.get(name, 0) - n * num_decoders / 30) < 1 for name, n in paper.items())
-
-
-def test_steps_take_turns():
-    calls = []
-    steps = dict(a=lambda: calls.append('a'), b=lambda: calls.append('b'))
-    times = _measure.alternate(steps, repeats=2, device='cpu')
-    assert calls == list('ab' + 'ab' + 'abab')
-    assert times['a'].keys() == {'first', 'times', 'cpu_times', 'median', 'min', 'max', 'cpu'}
-
-
 def test_ratios_are_those_of_the_turns():
     # of the medians: 2 / 2; of the turns: 1/4, 2/2, 9/1
     slow, fast = dict(times=[1.0, 2.0, 9.0]), dict(times=[4.0, 2.0, 1.0])
@@ -106,44 +86,8 @@ def test_ratios_are_those_of_the_turns():
     assert _measure.paired_ratio(slow, slow) == '1×'
 
 
-def test_a_figure_on_a_busy_machine_is_refused_or_marked(monkeypatch):
-    cores = len(os.sched_getaffinity(0))
-    _measure.require_quiet(cores, allow_busy=False)
-    assert _measure.seconds(0.5) == '500 ms'
-    monkeypatch.setattr('os.getloadavg', lambda: (1.0 * cores, 0.0, 0.0))
-    with pytest.raises(SystemExit, match='and it needs'):
-        _measure.require_quiet(cores, allow_busy=False)
-    _measure.require_quiet(cores, allow_busy=True)
-    assert _measure.seconds(0.5) == '~500 ms'
-
-
 def test_peak_memory_of_a_step_is_what_it_allocates():
     peak = _measure.step_peak(lambda: torch.ones(2**24), 'cpu')  # 64 MiB
     if peak is None:
         pytest.skip('this system does not tell')
     assert peak == pytest.approx(2**26, rel=0.1)
-
-
-def test_a_clone_with_mixed_tabs_is_loaded(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, 'path', list(sys.path))
-    monkeypatch.setattr(sys, 'path_hooks', list(sys.path_hooks))
-    packages = dict(utils=['helpers', 'losses'], base=['base_model'], models=['decoders', 'model'])
-    modules = [f'{package}.{name}' for package, names in packages.items() for name in names]
-    for name in (*packages, *modules):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-        monkeypatch.delitem(sys.modules, name)  # what is loaded goes again after the test
-    files = {
-        'utils/losses.py': 'def one():\n\tvalue = 1\n        return value\n',
-        'base/base_model.py': 'class BaseModel: pass\n',
-        'models/__init__.py': 'raise ImportError("tensorboard")\n',
-        'models/decoders.py': 'from utils.helpers import initialize_weights\n',
-        'models/model.py': 'from base import BaseModel\nfrom utils.losses import *\n',
-    }
-    for name, source in files.items():
-        file = tmp_path / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(source)
-    with pytest.raises(TabError):
-        compile(files['utils/losses.py'], 'losses.py', 'exec')
-    public = load_public_code(str(tmp_path))
-    assert public.losses.one() == public.model.one() == 1

@@ -51,11 +51,3 @@ def test_the_page_on_runs_lists_the_methods_and_the_named_hooks(project_root):
     runs = {'cct_r50_voc_1464': 'cct-strong', 'cct_mbv2-jpu_idd-lite_20': 'cct-abce'}
     present = [load_config(name, {'method': m}).default_hooks.keys() for name, m in runs.items()]
     assert named - {'default_hooks'} <= set().union(*present)
-
-
-def test_settings_are_named_by_the_grammar(project_root):
-    paths = sorted((project_root / 'configs').glob('*/*.py'))
-    stems = [path.stem for path in paths if path.parent.name not in ('_base_', 'methods')]
-    assert len(stems) > 20
-    pattern = r'[a-z0-9-]+(_[a-z0-9-]+)?_[a-z]+(-[a-z0-9]+)*(_\d+(-weak\w*)?)?'
-    assert not [stem for stem in stems if not re.fullmatch(pattern, stem)]

@@ -32,16 +32,6 @@ def test_python_blocks_are_python(pages):
     assert blocks > 10
 
 
-def test_no_quote_is_wrapped_into_its_lines(pages):
-    wrapped = [
-        (path.name, line)
-        for path, text in pages.items()
-        for line in BLOCK.sub('', text).splitlines()
-        if re.search(r'\S > (?:>|[-*] )', line)
-    ]
-    assert not wrapped
-
-
 def test_scripts_and_configs_that_are_named_exist(pages, project_root):
     made = {title for text in pages.values() for _, title, _ in BLOCK.findall(text)}
     named = {
@@ -115,14 +105,3 @@ def test_files_and_trials_of_the_recipes_run(pages, project_root, tmp_path, monk
     names: dict[str, object] = {}
     for code in trials:  # one after the other: later ones go on with what earlier ones made
         exec(compile(code, 'docs/recipes.md', 'exec'), names)
-
-
-def test_commands_fit_eighty_columns(pages):
-    long = [
-        (path.name, line)
-        for path, text in pages.items()
-        for language, _, code in BLOCK.findall(text)
-        for line in code.splitlines()
-        if len(line) > 80 and language == 'bash'
-    ]
-    assert not long

@@ -35,7 +35,6 @@ PERTURBATIONS = dict(
 needs_compiler = pytest.mark.skipif(
     not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler'
 )
-each_width = pytest.mark.parametrize('channels', [None, 4, 9])
 MSE = dict(type='MSEConsistency', loss_weight=1.0)
 
 

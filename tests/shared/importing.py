@@ -1,6 +1,5 @@
 """An export of one square, and the masks that are imported."""
 
-import numpy as np
 from exports import HEIGHT, WIDTH, png, save, write
 
 from mmseg_cct.datasets.files.images import read_mask
@@ -25,19 +24,8 @@ def masks_of(root, array, name='masks/a/1.png'):
     return root / name.split('/')[0]
 
 
-def large_photo(root, name='1'):
-    """A folder with a photo of 320×240."""
-    save(root / f'large/{name}.png', png(np.zeros((240, 320, 3), np.uint8)))
-    return root / 'large'
-
-
 def saved(root, picture, end='png', folder='masks', **options):
     """A folder with one mask, in any format."""
     (root / folder).mkdir(parents=True, exist_ok=True)
     picture.save(root / folder / f'1.{end}', **options)
     return root / folder
-
-
-def softened(picture):
-    """A picture of 320×240 whose edges are blends."""
-    return picture.resize((640, 480), 0).resize((320, 240), 3)  # nearest, then bicubic

@@ -60,7 +60,6 @@ def test_a_wrong_argument_is_reported_before_anything_heavy():
     lines = {
         f'{tools["train"]} a.py --launcher smoke': "invalid choice: 'smoke'",
         f'{tools["new-config"]} data --classes a --backbone r34': "invalid choice: 'r34'",
-        f'{tools["new-config"]} data --classes a --method none': "invalid choice: 'none'",
         f'{tools["ablation"]} a.py --out b --seeds -1': 'expected',
         f'{tools["train"]} configs/typo.py': 'error: configs/typo.py: no such config file\n',
         '-m mmseg_cct trian': 'trian: no such command; did you mean train?',

@@ -38,13 +38,6 @@ def test_slurm_trains_and_tests_on_two_tasks(cct, partition):
     assert json.loads(metrics.read_text())['mIoU'] >= 0
 
 
-def test_a_mistake_is_said_once(cct, partition):
-    done = on_cpus(cct, 'slurm_train.sh', partition, 'none.py')
-    lines = [line for line in done.stderr.splitlines() if line.startswith('error: ')]
-    assert lines == ['error: none.py: no such config file']
-    assert done.returncode != 0
-
-
 @pytest.mark.parametrize(
     'arguments', [('train', 'c.py', '--resume'), ('test', 'c.py', 'c.pth', '--tta')]
 )
