@@ -30,11 +30,6 @@ class ClassTable(NamedTuple):
         """Ids by name."""
         return {name: index for index, name in enumerate(self.colours)}
 
-    @property
-    def background(self) -> str | None:
-        """Name of the background class, if there is one."""
-        return next(filter(is_background, self.colours), None)
-
 
 def data_folder(out: Path) -> Path:
     """Returns the folder whose table applies to `out`; a folder `val` shares its parent's table."""
@@ -63,7 +58,8 @@ def read_table(data: str | Path) -> ClassTable | None:
             raise ValueError('a name is there twice')
         colours = {name: _colour(name, colour) for name, colour in named.items()}
         renamed = {old: new and class_name(new) for old, new in content.get('renamed', {}).items()}
-        return ClassTable(_coloured(colours), content.get('rest'), renamed)
+        given = dict(zip(colours, class_colours(list(colours), colours)))
+        return ClassTable(given, content.get('rest'), renamed)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         if isinstance(error, UserError) and str(path) in str(error):
             raise
@@ -90,7 +86,8 @@ def extended(
     if len(named) > _MOST:
         raise UserError('classes', f'{len(named)} names', f'at most {_MOST}')
     rest = (table.rest if table else None) or rest
-    return ClassTable(_coloured(named), rest, dict(renamed or {}))
+    colours = dict(zip(named, class_colours(list(named), named)))
+    return ClassTable(colours, rest, dict(renamed or {}))
 
 
 def write_table(data: str | Path, table: ClassTable) -> None:
@@ -113,8 +110,3 @@ def _colour(name: str, value: Sequence[int] | None) -> Colour | None:
     if len(value) != 3 or not all(isinstance(part, int) and 0 <= part <= 255 for part in value):
         raise UserError(f'class {name!a}', f'colour {value}', 'three numbers from 0 to 255')
     return value[0], value[1], value[2]
-
-
-def _coloured(named: Mapping[str, Colour | None]) -> dict[str, Colour]:
-    """Gives each class a colour of its own."""
-    return dict(zip(named, class_colours(list(named), named)))

@@ -115,20 +115,18 @@ def _regions(labels: np.ndarray, class_id: int) -> Iterator[_Region]:
     for contour, (_, _, hole, parent) in zip(contours, tree[0]):
         if parent >= 0:
             continue
-        rings = [_corners(contour)]
+        outlines = [contour]
         while hole >= 0:
-            rings.append(_corners(contours[hole]))
+            outlines.append(contours[hole])
             hole = tree[0][hole][0]
+        corners = [(outline[:, 0] + 1) // 2 for outline in outlines]
+        # OpenCV visits each corner once or twice
+        rings = [c[(c != np.roll(c, 1, axis=0)).any(axis=1)] for c in corners]
         border = contour // 2
         column, row, width, height = cv2.boundingRect(border)
         filled = np.zeros((height, width), np.uint8)
         cv2.drawContours(filled, [border - (column, row)], 0, 1, cv2.FILLED)
         yield _Region(int(class_id), rings, filled.astype(bool), (column, row))
-
-
-def _corners(contour: np.ndarray) -> np.ndarray:
-    corners = (contour[:, 0] + 1) // 2
-    return corners[(corners != np.roll(corners, 1, axis=0)).any(axis=1)]
 
 
 def _simplified(ring: np.ndarray, tolerance: float) -> np.ndarray:

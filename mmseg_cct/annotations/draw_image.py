@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from PIL import Image, ImageOps
 
+from mmseg_cct.datasets.files.images import ORIENTATION
 from mmseg_cct.datasets.files.labels import BACKGROUND, IGNORE_INDEX, is_background
 from mmseg_cct.errors import UserError
 
 from .class_table import ClassTable
-from .pictures import size_of, turned
+from .pictures import size_of
 from .rasterize import rasterize
-from .shapes import AnnotatedImage, LeftOut, Note, Shape
+from .shapes import AnnotatedImage, Note, Shape
 
 _MOST = 2**31  # pixels of the masks of all shapes of an image, each a byte
 
@@ -49,19 +51,20 @@ class Drawer(NamedTuple):
             raise UserError('a photo turned by EXIF needs the JSON of Label Studio, not its COCO')
 
         parts = self._read(annotated)
-        shapes = [part for part in parts if isinstance(part, Shape)]
-        left_out = [part for part in parts if isinstance(part, LeftOut)]
+        shapes = [part for part in parts if not part.left_out]
+        left_out = [part for part in parts if part.left_out]
         fate = 'ignored within its extent' if shapes else 'unlabelled'
         for part in left_out:
             more = '; --boxes fill draws it' if part.is_box else ''
-            self._report(f'{part.kind}, {fate}{more}', annotated)
+            self._report(f'{part.left_out}, {fate}{more}', annotated)
         if not (shapes or (self.empty and annotated.is_done and not left_out)):
             return None
         if orientation > 1:
             read_as = 'read as shown' if size == shown else 'read as stored, and turned'
             self._report(f'photos turned by EXIF, {read_as}', annotated)
 
-        ids, background = self.table.ids, self.table.background
+        ids = self.table.ids
+        background = next(filter(is_background, ids), None)
         for label in {shape.label for shape in shapes if shape.label is not None} - ids.keys():
             # Another word for it than that of an earlier import
             if background is None or not is_background(label):
@@ -77,31 +80,35 @@ class Drawer(NamedTuple):
             raise UserError('annotation', found, expected)
         lost = int(drawing.is_lost.sum())
         self._report('shapes without a pixel in the image, not drawn', annotated, lost)
-        return drawing.mask if size == shown else turned(drawing.mask, orientation)
+        if size == shown:
+            return drawing.mask
+        turned = Image.fromarray(drawing.mask)
+        turned.getexif()[ORIENTATION] = orientation
+        return np.asarray(ImageOps.exif_transpose(turned))
 
-    def _read(self, annotated: AnnotatedImage) -> list[Shape | LeftOut]:
+    def _read(self, annotated: AnnotatedImage) -> list[Shape]:
         """Reads what is drawn, within the memory of an image, and decides on boxes and crowds."""
-        parts: list[Shape | LeftOut] = []
+        parts: list[Shape] = []
+        renamed = self.table.renamed
         pixels = crowds = 0
         for part in annotated.parts:
             if isinstance(part, Note):
                 self._report(part.what, annotated, part.number)
                 continue
-            if isinstance(part, LeftOut) and part.is_box and self.boxes == 'fill':
-                part = Shape(part.label, [part.points])
-            elif isinstance(part, Shape) and part.is_box and self.boxes == 'ignore':
-                part = LeftOut('box', part.polygons[0], part.label, is_box=True)
-            elif isinstance(part, Shape) and part.is_crowd and not self.draw_crowds:
+            if part.label is not None and part.label in renamed:
+                part = replace(part, label=renamed[part.label])
+            if part.is_box and self.boxes:
+                part = replace(part, left_out='box' if self.boxes == 'ignore' else '')
+            elif part.is_crowd and not self.draw_crowds:
                 crowds, part = crowds + 1, replace(part, label=None)
             parts.append(part)
-            mask = getattr(part, 'mask', None)
-            pixels += 0 if mask is None else mask.size
+            pixels += 0 if part.mask is None else part.mask.size
             if pixels > _MOST:
                 raise UserError('masks', f'{pixels} pixels and more', f'at most {_MOST} an image')
         self._report('regions with iscrowd, ignored; --crowds draw draws them', annotated, crowds)
         if self.boxes is None:
             # Files of instances have a box around each region; it must not become one itself.
-            drawn = [part for part in parts if isinstance(part, Shape) and part.label]
+            drawn = [part for part in parts if part.label and not part.left_out]
             both = {s.label for s in drawn if s.is_box} & {s.label for s in drawn if not s.is_box}
             if both:
                 found = f'and other shapes of class {sorted(map(str, both))[0]}'

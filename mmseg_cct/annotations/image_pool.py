@@ -37,7 +37,8 @@ class ImagePool:
     def __init__(self, out: Path, given: str | Path | None, export: Source) -> None:
         self.folder = out / 'images'
         self.origin = str(given or self.folder)
-        self._files: dict[str, Path | str] = {}
+        # by path below the folder, without the extension; text is a name in a ZIP
+        self.files: dict[str, Path | str] = {}
         self._export = export
         self._is_new = True
         there: dict[str, Path] = {}
@@ -49,14 +50,14 @@ class ImagePool:
         if given and not (self.folder.is_dir() and self.folder.samefile(given)):
             require_outside(out, [Path(given)], '--out')
             masks = {file.resolve() for name in export.masks if (file := export.file(name))}
-            self._files |= self._found(given, masks)
+            self.files |= self._found(given, masks)
         elif exported and there.keys() < exported.keys():  # some are there if a kill left the rest
             if export.file(''):
                 require_outside(out, [export.path], '--out')
             self.origin = str(export.path)
-            self._files |= {name: export.file(file) or file for name, file in exported.items()}
+            self.files |= {name: export.file(file) or file for name, file in exported.items()}
         else:
-            self._files |= there
+            self.files |= there
             self._is_new = False
         if self._is_new:
             raise_problems(self._conflicts())
@@ -68,19 +69,14 @@ class ImagePool:
             warn(describe_left_out(folder, others))
         return {name: Path(path) for name, path in found.items()}
 
-    @property
-    def names(self) -> list[str]:
-        """Paths of the images, relative to their folder, without the extension."""
-        return list(self._files)
-
     def __getitem__(self, name: str) -> Path | bytes:
-        file = self._files[name]
+        file = self.files[name]
         return self._export.read(file) if isinstance(file, str) else file
 
     def link(self, copy: bool) -> int:
         """Links or copies all images into the data folder; returns how many were new there."""
         linked = 0
-        for name in self._files if self._is_new else ():
+        for name in self.files if self._is_new else ():
             target = self._target(name)
             if target.exists():
                 continue
@@ -97,10 +93,10 @@ class ImagePool:
         return linked
 
     def _target(self, name: str) -> Path:
-        return self.folder / f'{name}{PurePosixPath(str(self._files[name])).suffix}'
+        return self.folder / f'{name}{PurePosixPath(str(self.files[name])).suffix}'
 
     def _conflicts(self) -> Iterable[Problem]:
-        for name, file in self._files.items():
+        for name, file in self.files.items():
             path = PurePosixPath(str(file))
             if isinstance(file, str) and (
                 path.is_absolute() or '..' in path.parts or '\\' in file or '\0' in file
@@ -124,45 +120,35 @@ class ImageNames:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_end: dict[str, list[tuple[list[str], str]]] = defaultdict(list)
-        self._taken: dict[str, str] = {}
         for name in names:
             # Tools compose accents; macOS may store `ä` as `a` and its dots.
             parts = unicodedata.normalize('NFC', name).split('/')
             self._by_end[parts[-1]].append((parts, name))
 
-    def take(self, name: str, place: str) -> None:
-        """Gives an image its mask; the second time is an error that names both places."""
-        if name in self._taken:
-            found = f'annotated twice, in {self._taken[name]} and {place}'
-            raise UserError(name, found, 'one of the two')
-        self._taken[name] = place
-
-    def find(self, name: str) -> str | None:
+    def find(self, given: str) -> str | None:
         """Finds the image by a tool's name for it, or None.
 
         One path must be the end of the other: `a/1.jpg` is not `b/1.jpg`. Among several matches the
         one with the most folders in common counts; a tie is an error. An upload to Label Studio has
         lost its folders.
         """
-        path = unicodedata.normalize('NFC', image_stem(name.replace('\\', '/')))  # of Windows
+        path = unicodedata.normalize('NFC', image_stem(given.replace('\\', '/')))  # of Windows
         parts = [part for part in path.split('/') if part not in ('', '.')]
         if not parts:
             return None
-        found = self._find(parts)
-        if found is None and _UPLOAD.match(parts[-1]):
-            return self._find([_UPLOAD.sub('', parts[-1])])
-        return found
-
-    def _find(self, parts: list[str]) -> str | None:
-        ranks: dict[tuple[int, bool], list[str]] = defaultdict(list)  # by folders in common
-        for own, name in self._by_end.get(parts[-1], ()):
-            common = min(len(own), len(parts))
-            if own[-common:] == parts[-common:]:
-                ranks[common, own == parts].append(name)
-        if not ranks:
-            return None
-        best, *others = ranks[max(ranks)]
-        if others:
-            problem = f'stands for {best} and {others[0]}'
-            raise UserError('/'.join(parts), problem, 'the folder, too')
-        return best
+        ways = [parts]
+        if _UPLOAD.match(parts[-1]):
+            ways.append([_UPLOAD.sub('', parts[-1])])
+        for way in ways:
+            ranks: dict[tuple[int, bool], list[str]] = defaultdict(list)  # by folders in common
+            for own, name in self._by_end.get(way[-1], ()):
+                common = min(len(own), len(way))
+                if own[-common:] == way[-common:]:
+                    ranks[common, own == way].append(name)
+            if ranks:
+                best, *others = ranks[max(ranks)]
+                if others:
+                    problem = f'stands for {best} and {others[0]}'
+                    raise UserError('/'.join(way), problem, 'the folder, too')
+                return best
+        return None

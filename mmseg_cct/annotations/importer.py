@@ -160,9 +160,12 @@ def import_masks(
     if empty and rest != BACKGROUND:
         raise UserError('--empty-is-background', f'with --rest {rest}', '--rest background')
     renamed = _all_renamed(table, annotations.classes, rename or {})
-    _reject_void_names(annotations.classes, {**renamed, **table.colours})
-    annotations = annotations.renamed(renamed)
-    done = Imported(extended(table, annotations.classes, rest, renamed), is_copied=copy)
+    classes: dict[str, Colour | None] = {}
+    for name, colour in annotations.classes.items():
+        new = renamed.get(name, name)
+        if new is not None:  # several may get the same name
+            classes.setdefault(new, colour)
+    done = Imported(extended(table, classes, rest, renamed), is_copied=copy)
     added = [f'{name} (id {n})' for name, n in done.table.ids.items() if name not in table.colours]
     if earlier and added:
         done.warnings.append(
@@ -205,29 +208,29 @@ def _drawn(
     done: Imported,
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Draws images one by one: name and mask; notes those that get none."""
-    names = ImageNames(pool.names)
+    names, taken = ImageNames(pool.files), dict[str, str]()
     for annotated in images:
-        mask = None
         try:
             if isinstance(annotated, UserError):
                 raise annotated
             with reading(annotated.place):
                 name = names.find(annotated.name)
-                if name is not None:
-                    mask = drawer.draw(annotated, pool[name])
-                elif next(iter(annotated.parts), None):
+                if name is None and next(iter(annotated.parts), None):
                     done.missing.append(annotated.name)
                     continue
-                if name is not None and mask is not None:
-                    names.take(name, annotated.place)
+                mask = None if name is None else drawer.draw(annotated, pool[name])
+                if name in taken and mask is not None:
+                    found = f'annotated twice, in {taken[name]} and {annotated.place}'
+                    raise UserError(name, found, 'one of the two')
         except UserError as error:  # the others go on
             done.failed.append(str(error))
             continue
-        if name is not None and mask is not None:
+        if name and mask is not None:
+            taken[name] = annotated.place
             yield name, mask
             continue
         done.bare += 1
-        if name is not None and (folder / f'{name}.png').exists():
+        if name and (folder / f'{name}.png').exists():
             what = 'images without a shape, whose masks are of earlier imports and stay'
             done.told[what][annotated.name] += 1
 
@@ -257,23 +260,25 @@ def _write(path: Path, name: str, mask: np.ndarray, done: Imported, overwrite: b
 def _all_renamed(
     table: ClassTable, found: Iterable[str], new: Mapping[str, str | None]
 ) -> dict[str, str | None]:
-    """Adds new class names to those of earlier imports; both apply to later imports."""
+    """Adds new class names to those of earlier imports; both apply to later imports.
+
+    Names such as `void` need a decision, by a new name or an earlier import.
+    """
     for name, its_new in new.items():
         if table.renamed.get(name, '') == its_new:
             continue
         if name not in found:
             expected = f'a class of the export: {", ".join(found)}'
             raise UserError('--rename', repr(name), expected)
+        # Those masks hold its old id
         if table.renamed.get(name, name) in table.colours:
             problem = f'{name!r} has masks of earlier imports'
             raise UserError('--rename', problem, 'another --out')
-    return {**table.renamed, **new}
-
-
-def _reject_void_names(found: Iterable[str], known: Mapping[str, object]) -> None:
-    """Rejects names such as `void`, unless a decision about them is known."""
+    renamed = {**table.renamed, **new}
+    known = {*renamed, *table.colours}
     if asked := [name for name in found if means_ignored(name) and name not in known]:
         ignored = ' '.join(f'{name}=' for name in asked)
         kept = ' '.join(f'{name}={name}' for name in asked)
         expected = f'--rename {ignored} to ignore its pixels, or --rename {kept} to train it'
         raise UserError(f'class {asked[0]}', 'named like pixels without a label', expected)
+    return renamed

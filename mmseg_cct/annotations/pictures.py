@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 
 from mmseg_cct.datasets.files.image_format import ORIENTATION
@@ -20,7 +20,7 @@ TRANSPARENT = -1  # among packed colours: a pixel that is not shown
 
 
 def open_picture(data: bytes) -> Image.Image:
-    """Opens a picture, unless it is too large, and reads no pixel of it."""
+    """Reads a picture, unless it is too large."""
     try:
         image = Image.open(io.BytesIO(data), formats=_FORMATS)
     except (UnidentifiedImageError, Image.DecompressionBombError) as error:
@@ -28,11 +28,6 @@ def open_picture(data: bytes) -> Image.Image:
     if image.width * image.height > MAX_PIXELS:
         found = f'{image.width}×{image.height} pixels'
         raise UserError('picture', found, f'at most {MAX_PIXELS}')
-    return image
-
-
-def load(image: Image.Image) -> Image.Image:
-    """Reads the pixels of a picture."""
     try:
         image.load()
     except MemoryError:
@@ -51,7 +46,7 @@ def opacity(image: Image.Image) -> np.ndarray | None:
 
 def bitmap(image: Image.Image) -> np.ndarray:
     """Returns a bool mask `(h, w)`: True where opaque or, without transparency, not black."""
-    alpha = opacity(load(image))
+    alpha = opacity(image)
     pixels = np.asarray(image) if alpha is None else alpha
     return (pixels if pixels.ndim == 2 else pixels.max(-1)) > 0
 
@@ -61,26 +56,21 @@ def packed_colours(image: Image.Image) -> np.ndarray:
 
     Values of more bits must fit in 8.
     """
-    alpha = opacity(load(image))
+    alpha = opacity(image)
     if image.mode[0] in 'IF':
         values = np.asarray(image)
         wrong = values[~((values >= 0) & (values < 256) & (values % 1 == 0))]
         if wrong.size:
             raise UserError(f'value {wrong.flat[0]:g}', '', 'whole numbers from 0 to 255')
         image = Image.fromarray(values.astype(np.uint8))
-    codes = pack(np.asarray(image.convert('RGB')))
+    codes = np.asarray(image.convert('RGB')) @ np.array([1 << 16, 1 << 8, 1], np.int32)
     if alpha is not None:  # editors keep the colour of what was erased
         codes[alpha == 0] = TRANSPARENT
     return codes
 
 
-def pack(pixels: np.ndarray) -> np.ndarray:
-    """Packs uint8 RGB `(H, W, 3)` into one number per pixel."""
-    return pixels @ np.array([1 << 16, 1 << 8, 1], np.int32)
-
-
 def code_of(colour: Colour) -> int:
-    """Returns the number that `pack` gives a colour."""
+    """Returns the number that `packed_colours` gives a colour."""
     return colour[0] << 16 | colour[1] << 8 | colour[2]
 
 
@@ -109,10 +99,3 @@ def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
         place = 'the image' if isinstance(image, bytes) else str(image)
         found = f'cannot be read ({one_line(error, 100)})'
         raise UserError(place, found, 'a readable image') from None
-
-
-def turned(mask: np.ndarray, orientation: int) -> np.ndarray:
-    """Turns a mask as an EXIF orientation turns its image."""
-    image = Image.fromarray(mask)
-    image.getexif()[ORIENTATION] = orientation
-    return np.asarray(ImageOps.exif_transpose(image))

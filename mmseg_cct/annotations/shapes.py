@@ -6,7 +6,7 @@ pixel: the pixel in column x and row y covers [x, x + 1) × [y, y + 1), and its 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import cv2
@@ -19,19 +19,9 @@ MAX_PIXELS = 2**28
 _FARTHEST = 1e9  # pixels from the image
 
 
-def _check_points(points: np.ndarray, at_least: int) -> None:
-    if points.ndim != 2 or points.shape[1:] != (2,) or len(points) < at_least:
-        expected = f'{at_least} points or more, of x and y'
-        raise UserError('shape', f'points of shape {points.shape}', expected)
-    if not (
-        np.abs(points) < _FARTHEST
-    ).all():  # also where a point is NaN: no cast to int may see it
-        raise UserError('shape', 'a point far from any image', 'pixels')
-
-
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A region of an image: either polygons or a mask."""
+    """A region of an image, either polygons or a mask; or something drawn that is no region."""
 
     label: str | None  # name of its class; None if its pixels are to be ignored
     # rings (N, 2) of x and y, filled by the even-odd rule, so a hole is a ring too
@@ -42,15 +32,24 @@ class Shape:
     z: int | None = None
     is_box: bool = False  # whether it is an upright box, which may only bound other shapes
     is_crowd: bool = False  # COCO's `iscrowd`
+    # what it is if it is no region, such as `polyline`; `polygons` are then any points of it
+    left_out: str = ''
 
     def __post_init__(self) -> None:
-        for ring in self.polygons:
-            _check_points(ring, 3)
+        at_least = 1 if self.left_out else 3
+        for points in self.polygons:
+            if points.ndim != 2 or points.shape[1:] != (2,) or len(points) < at_least:
+                expected = f'{at_least} points or more, of x and y'
+                raise UserError('shape', f'points of shape {points.shape}', expected)
+            # Not `>=`, so that NaN is found, too: NumPy casts both to any integer without a word.
+            if not (np.abs(points) < _FARTHEST).all():
+                raise UserError('shape', 'a point far from any image', 'pixels')
 
     @classmethod
     def of_mask(cls, label: str | None, mask: np.ndarray, **more: object) -> 'Shape':
         """Makes a shape of a mask of the whole image, and keeps only the part around its pixels."""
         left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
+        # A copy, since a view would keep the whole mask in memory
         part = mask[top : top + height, left : left + width].copy()
         return cls(label, mask=part, offset=(left, top), **more)  # type: ignore[arg-type]
 
@@ -64,32 +63,11 @@ class Shape:
         return np.add(self.offset, [[left, top], [left + width, top + height]]).astype(float)
 
 
-@dataclass(frozen=True, eq=False)
-class LeftOut:
-    """Something drawn that is no region, such as a line."""
-
-    kind: str  # such as `polyline`
-    points: np.ndarray  # (N, 2), between whose extremes it lies
-    label: str | None = None
-    is_box: bool = False  # whether it is a box, which may be a region if wanted
-
-    def __post_init__(self) -> None:
-        _check_points(self.points, 1)
-
-    @property
-    def extent(self) -> np.ndarray:
-        """Its least and greatest x and y, `(2, 2)`."""
-        return np.stack([self.points.min(0), self.points.max(0)])
-
-
 class Note(NamedTuple):
     """What a reader met that is in no mask, and how often."""
 
     what: str
     number: int
-
-
-Part = Shape | LeftOut | Note
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +78,7 @@ class AnnotatedImage:
     size: tuple[int, int] | None  # width and height; None if the format does not say
     # in the order of the file. They are read one by one, once the size is known to be the image's:
     # a small file may hold masks of any size
-    parts: Iterable[Part]
+    parts: Iterable[Shape | Note]
     place: str  # where in the export it is, for messages
     # whether coordinates are shares of the sides of the image as it is shown, times `size`
     is_relative: bool = False
@@ -108,32 +86,10 @@ class AnnotatedImage:
     is_done: bool = True
 
 
-@dataclass(frozen=True, eq=False)
-class Annotations:
+class Annotations(NamedTuple):
     """A whole export of a tool."""
 
     # colours by name, in the tool's order; a colour is None if the tool gives none
     classes: Mapping[str, Colour | None]
     # an error stands in place of an unreadable image: a damaged file does not hide the rest
     images: Iterable[AnnotatedImage | UserError]
-
-    def renamed(self, names: Mapping[str, str | None]) -> 'Annotations':
-        """Renames classes, several to the same name if wanted; None ignores their regions."""
-        classes: dict[str, Colour | None] = {}
-        for name, colour in self.classes.items():
-            new = names.get(name, name)
-            if new is not None:
-                classes.setdefault(new, colour)
-
-        def part_of(part: Part) -> Part:
-            if isinstance(part, Note) or part.label is None:
-                return part
-            return replace(part, label=names.get(part.label, part.label))
-
-        images = (
-            image
-            if isinstance(image, UserError)
-            else replace(image, parts=map(part_of, image.parts))
-            for image in self.images
-        )
-        return Annotations(classes, images)

@@ -51,7 +51,6 @@ class Source:
             for name in names
             if name != TABLE and not any(part.startswith(hidden) for part in name.split('/'))
         )
-        self._known = set(self.names)
 
     def place(self, name: str) -> str:
         """Returns what to call a file in messages."""
@@ -72,11 +71,6 @@ class Source:
                 return self._zip.read(name)
             return Path(self.place(name)).read_bytes()
 
-    def text(self, name: str) -> str:
-        """Reads UTF-8, with or without a byte order mark."""
-        with reading(self.place(name)):
-            return self.read(name).decode('utf-8-sig')
-
     def json(self, name: str) -> Any:
         """Reads JSON."""
         if name in self._parsed:
@@ -86,14 +80,6 @@ class Source:
         if len(self._parsed) < _KEPT:
             self._parsed[name] = content
         return content
-
-    def xml(self, name: str) -> ElementTree.Element:
-        """Reads XML."""
-        with reading(self.place(name)):
-            try:
-                return ElementTree.fromstring(self.read(name))
-            except ElementTree.ParseError as error:  # a SyntaxError
-                raise ValueError(error) from None
 
     def ending(self, *ends: str) -> list[str]:
         """Lists the files whose names have one of these ends, in any case."""
@@ -130,11 +116,6 @@ class Source:
                 raise UserError(self.place(name), problem, expected)
         return found
 
-    def beside(self, name: str, file: str) -> str:
-        """Resolves a path relative to the file `name` if that exists; else returns it as it is."""
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(name), file))
-        return path if path in self._known else file
-
 
 @contextmanager
 def reading(place: str) -> Iterator[None]:
@@ -146,7 +127,10 @@ def reading(place: str) -> Iterator[None]:
             raise
         raise error.within(place) from None
     # an encrypted ZIP raises RuntimeError
-    except (*_DAMAGED, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+    except (
+        *(*_DAMAGED, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError),
+        ElementTree.ParseError,
+    ) as error:
         found = f'damaged ({one_line(f"{type(error).__name__}: {error}", 100)})'
         raise UserError(place, found, "a labelling tool's export") from None
 

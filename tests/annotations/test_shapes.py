@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mmseg_cct.annotations.shapes import LeftOut, Shape
+from mmseg_cct.annotations.shapes import Shape
 from mmseg_cct.errors import UserError
 
 SQUARE = np.array([[0, 0], [2, 0], [2, 2], [0, 2]], float)
@@ -17,7 +17,7 @@ def test_points_are_pairs_of_pixels(ring):
         Shape('road', [SQUARE, ring])
     if len(ring) != 2:  # enough for a line
         with pytest.raises(UserError):
-            LeftOut('line', ring)
+            Shape('road', [ring], left_out='line')
 
 
 def test_a_mask_keeps_the_part_around_its_pixels():

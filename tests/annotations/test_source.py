@@ -14,16 +14,6 @@ from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
 
-@pytest.mark.parametrize('encoding', ['utf-8-sig', 'utf-16', 'windows-1251'])
-def test_text_is_read_in_the_encoding_that_it_names(tmp_path, encoding):
-    declared = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?><a>дорога</a>'
-    save(tmp_path / 'x.xml', declared.encode(encoding))
-    assert Source(tmp_path / 'x.xml').xml('x.xml').text == 'дорога'
-    if 'utf' in encoding:
-        save(tmp_path / 'y.json', '{"label": "дорога"}'.encode(encoding))
-        assert Source(tmp_path).json('y.json') == dict(label='дорога')
-
-
 @pytest.mark.parametrize(
     ('name', 'text'),
     [

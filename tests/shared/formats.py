@@ -52,5 +52,5 @@ def drawn(annotations):
     if isinstance(image, UserError):
         raise image
     ids = {name: index for index, name in enumerate(annotations.classes)}
-    shapes = [part for part in image.parts if isinstance(part, Shape)]
+    shapes = [part for part in image.parts if isinstance(part, Shape) and not part.left_out]
     return rasterize(shapes, image.size or SIZE, ids, 9).mask

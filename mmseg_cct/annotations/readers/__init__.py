@@ -16,13 +16,13 @@ def find_reader(source: Source) -> ModuleType | None:
     Raises:
         UserError: If the export has files of two formats.
     """
-    found = [(reader, name) for reader in _READERS if (name := reader.is_mine(source))]
+    found = [(reader, names[0]) for reader in _READERS if (names := reader.files(source))]
     if len(found) > 1:
         files = ' and '.join(f'{name} ({reader.TITLE})' for reader, name in found)
         raise UserError(str(source.path), f'two formats, {files}', 'one of them as the export')
     if found:
         return found[0][0]
-    return plain_masks if plain_masks.is_mine(source) else None
+    return plain_masks if plain_masks.files(source) else None
 
 
 def require_reader(source: Source) -> ModuleType:

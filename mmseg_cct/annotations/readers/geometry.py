@@ -1,4 +1,4 @@
-"""Outlines of the shapes that tools have besides polygons, and their colours."""
+"""Outlines of the shapes that tools have besides polygons."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import numpy as np
 
 from mmseg_cct.errors import UserError
 
-from ..shapes import Colour, LeftOut, Shape
+from ..shapes import Shape
 
 Pair = Sequence[float] | np.ndarray  # x and y
 _CORNERS = 128  # of the polygon that stands for an ellipse
@@ -26,10 +26,10 @@ def points_of(numbers: Any) -> np.ndarray:
     return flat.reshape(-1, 2)
 
 
-def region(label: str | None, ring: np.ndarray, **more: Any) -> Shape | LeftOut:
+def region(label: str | None, ring: np.ndarray, **more: Any) -> Shape:
     """Makes a shape of a ring, which has an area from three points on."""
     if len(ring) < 3:
-        return LeftOut('polygon of fewer than three points', ring, label)
+        return Shape(label, [ring], left_out='polygon of fewer than three points')
     return Shape(label, [ring], **more)
 
 
@@ -50,11 +50,3 @@ def ellipse(centre: Pair, radii: Pair, degrees: float = 0) -> np.ndarray:
 def _turned(ring: np.ndarray, centre: np.ndarray, degrees: float) -> np.ndarray:
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     return (ring - centre) @ np.array([[cos, sin], [-sin, cos]]) + centre
-
-
-def colour(text: str | None) -> Colour | None:
-    """Reads `#rrggbb`."""
-    if not text:
-        return None
-    red, green, blue = bytes.fromhex(text.removeprefix('#')[:6])
-    return red, green, blue

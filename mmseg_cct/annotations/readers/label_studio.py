@@ -16,7 +16,7 @@ from mmseg_cct.errors import UserError
 from ..class_table import class_name
 from ..pictures import bitmap, open_picture
 from ..rle import brush_alpha
-from ..shapes import AnnotatedImage, Annotations, LeftOut, Note, Part, Shape
+from ..shapes import AnnotatedImage, Annotations, Note, Shape
 from ..source import Source, attempt, class_names, reading
 from .geometry import box, ellipse, points_of
 from .geometry import region as region_of
@@ -32,12 +32,8 @@ _NOT_DRAWN = {
 }
 
 
-def is_mine(source: Source) -> str:
-    """Finds a JSON that is a list of tasks; empty if there is none."""
-    return next(iter(_files(source)), '')
-
-
-def _files(source: Source) -> list[str]:
+def files(source: Source) -> list[str]:
+    """Finds the JSONs that are lists of tasks."""
     return [
         name
         for name, (kind, keys) in source.json_keys.items()
@@ -47,15 +43,14 @@ def _files(source: Source) -> list[str]:
 
 def read(source: Source) -> Annotations:
     """Reads all JSON files; classes are sorted by name, because the export gives no order."""
-    files = {name: source.json(name) for name in _files(source)}
-
-    def names_of(task: dict) -> Iterator[str]:
-        return chain.from_iterable(_labels(_annotations(task)[-1]['result']).values())
-
-    classes = class_names(chain.from_iterable(files.values()), names_of)
+    lists = {name: source.json(name) for name in files(source)}
+    classes = class_names(
+        chain.from_iterable(lists.values()),
+        lambda task: chain.from_iterable(_labels(_annotations(task)[-1]['result']).values()),
+    )
     places = [
         (f'{source.place(name)}: task {task.get("id") if isinstance(task, dict) else index}', task)
-        for name, tasks in files.items()
+        for name, tasks in lists.items()
         for index, task in enumerate(tasks)
     ]
     images = (attempt(place, _image, task, place) for place, task in places)
@@ -98,7 +93,7 @@ def _labels(results: list[dict]) -> dict[object, list[str]]:
     return labels
 
 
-def _parts(results: list[dict], size: tuple[int, int], rivals: int) -> Iterator[Part]:
+def _parts(results: list[dict], size: tuple[int, int], rivals: int) -> Iterator[Shape | Note]:
     labels, seen = _labels(results), set()
     for index, each in enumerate(results):
         key, kind = each.get('id', index), each['type'].removesuffix('labels')
@@ -116,10 +111,9 @@ def _parts(results: list[dict], size: tuple[int, int], rivals: int) -> Iterator[
         yield Note('other annotations of a task, not drawn', rivals)
 
 
-def _part(kind: str, value: dict, size: tuple[int, int], labels: list[str]) -> Shape | LeftOut:
+def _part(kind: str, value: dict, size: tuple[int, int], labels: list[str]) -> Shape:
     """Makes a shape of percentages of the image's size; one that has no label is left out."""
     label, points = labels[0] if len(labels) == 1 else None, None
-    shape: Shape | LeftOut
     if kind == 'brush':
         shape = Shape.of_mask(label, brush_alpha(value['rle'], size), z=0)
     elif kind == 'bitmask':
@@ -143,26 +137,24 @@ def _part(kind: str, value: dict, size: tuple[int, int], labels: list[str]) -> S
     else:
         places = value.get('vertices') or [value]  # a keypoint is one
         points = points_of([[place['x'], place['y']] for place in places]) * size / 100
-        return LeftOut(kind, points, label)
-    if label is None and isinstance(shape, Shape):
+        return Shape(label, [points], left_out=kind)
+    if label is None and not shape.left_out:
         number = 'without a label' if not labels else f'with labels {", ".join(labels)}'
-        return LeftOut(f'{kind} {number}', shape.extent)
+        return Shape(None, [shape.extent], left_out=f'{kind} {number}')
     return shape
 
 
 def _name(data: dict, tags: set[object]) -> str:
     """Finds the image of a task; among several, that which has the name of the results' tag."""
-    found = {key: _path(value) for key, value in data.items() if isinstance(value, str)}
-    of_tags = [name for key, name in found.items() if name and key in tags]
-    names = of_tags or list(filter(None, found.values()))
+    found = {}
+    for key, value in data.items():
+        if isinstance(value, str):  # a path, an address, or the query of a local file
+            parts = urlsplit(value)
+            path = (parse_qs(parts.query).get('d') or [unquote(parts.path)])[0]
+            if PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES:
+                found[key] = path.removeprefix('/')
+    names = [name for key, name in found.items() if key in tags] or list(found.values())
     if len(names) != 1:
         expected = 'one image a task' if names else f'one of {", ".join(IMAGE_SUFFIXES)}'
         raise UserError('data', f'{len(names)} paths of images', expected)
     return names[0]
-
-
-def _path(address: str) -> str:
-    """Reads a path, an address or the query of a local file; empty if it is no image."""
-    parts = urlsplit(address)
-    path = (parse_qs(parts.query).get('d') or [unquote(parts.path)])[0]
-    return path.removeprefix('/') if PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES else ''

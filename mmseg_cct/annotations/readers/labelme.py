@@ -10,7 +10,7 @@ from mmseg_cct.errors import UserError
 
 from ..class_table import class_name
 from ..pictures import bitmap, open_picture
-from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
+from ..shapes import AnnotatedImage, Annotations, Shape
 from ..source import Source, attempt, class_names, reading
 from .geometry import box, ellipse, points_of, region
 
@@ -21,20 +21,18 @@ _POLYGONS = 'polygon', 'oriented_rectangle', 'rotation', 'quadrilateral'
 _NO_REGIONS = 'point', 'points', 'line', 'linestrip'
 
 
-def is_mine(source: Source) -> str:
-    """Finds a JSON with shapes and the path of an image; empty if there is none."""
-    return next(iter(_files(source)), '')
-
-
-def _files(source: Source) -> list[str]:
+def files(source: Source) -> list[str]:
+    """Finds the JSONs with shapes and the path of an image."""
     return [name for name, (_, keys) in source.json_keys.items() if keys >= {'imagePath', 'shapes'}]
 
 
 def read(source: Source) -> Annotations:
     """Reads all JSON files; classes are in the order of `labels.txt`, or sorted by name."""
-    names = _files(source)
+    names = files(source)
     if _LABELS in source.names:
-        labels = dict.fromkeys(filter(None, map(str.strip, source.text(_LABELS).splitlines())))
+        with reading(source.place(_LABELS)):
+            lines = source.read(_LABELS).decode('utf-8-sig').splitlines()
+        labels = dict.fromkeys(filter(None, map(str.strip, lines)))
     else:  # one file at a time, because each may hold an image
         labels = class_names(
             names, lambda name: [class_name(each['label']) for each in source.json(name)['shapes']]
@@ -57,14 +55,14 @@ def _image(source: Source, name: str) -> AnnotatedImage:
     )
 
 
-def _parts(content: dict) -> Iterator[Shape | LeftOut]:
+def _parts(content: dict) -> Iterator[Shape]:
     """Makes the shapes, later ones on top."""
     for index, each in enumerate(content['shapes']):
         with reading(f'shapes[{index}]'):
             yield _part(each)
 
 
-def _part(shape: dict) -> Shape | LeftOut:
+def _part(shape: dict) -> Shape:
     name = class_name(shape['label'])
     label = None if name == _IGNORED else name
     kind, points = shape.get('shape_type') or 'polygon', points_of(shape['points'])
@@ -73,7 +71,7 @@ def _part(shape: dict) -> Shape | LeftOut:
         left, top = map(round, points.min(0).tolist())
         return Shape(label, mask=bitmap(picture), offset=(left, top), z=0)
     if kind in _NO_REGIONS:
-        return LeftOut(kind, points, label)
+        return Shape(label, [points], left_out=kind)
     if kind == 'rectangle':
         points = box(points.min(0), points.max(0)) if len(points) == 2 else points
     elif kind == 'circle':

@@ -12,7 +12,7 @@ from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES
 from mmseg_cct.errors import UserError
 
 from ..pictures import TRANSPARENT, code_of, colour_of, open_picture, packed_colours
-from ..shapes import AnnotatedImage, Annotations, Colour, Note, Part, Shape
+from ..shapes import AnnotatedImage, Annotations, Colour, Note, Shape
 from ..source import Source, attempt, reading
 from .segmentation_mask import VOID, require_distinct
 
@@ -22,11 +22,11 @@ _SHOWN = 12  # colours
 _MOST = 256  # colours of a mask; a photo has more
 
 
-def is_mine(source: Source) -> str:
-    """Finds a mask, if there are only pictures, with few colours."""
+def files(source: Source) -> list[str]:
+    """Finds the masks, if there are only pictures, the first of them with few colours."""
     names = source.ending(*IMAGE_SUFFIXES)
     is_all = names and len(names) == len(source.names)
-    return names[0] if is_all and len(_count(source, names[:1])) <= _MOST else ''
+    return names if is_all and len(_count(source, names[:1])) <= _MOST else []
 
 
 def ask_for_names(source: Source) -> NoReturn:
@@ -79,7 +79,7 @@ def read_colours(
 
 def _parts(
     picture: Image.Image, labels: Mapping[int, str | None], is_strict: bool
-) -> Iterator[Part]:
+) -> Iterator[Shape | Note]:
     codes = packed_colours(picture)
     present = np.unique(codes).tolist()
     others = [code for code in present if code not in labels]

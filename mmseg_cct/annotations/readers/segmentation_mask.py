@@ -24,17 +24,18 @@ _IGNORED = ''
 Meanings = Mapping[int, str | None]  # a class, `_IGNORED`, or None for what is not drawn
 
 
-def is_mine(source: Source) -> str:
-    """Finds class masks with a table of their colours; empty if there are none."""
-    masks = _masks(source)
-    return masks[0] if masks and source.named(_TABLE) else ''
+def files(source: Source) -> list[str]:
+    """Finds class masks, if there is a table of their colours."""
+    is_in = source.path.name == _FOLDER
+    masks = [name for name in source.ending('.png') if is_in or _FOLDER in name.split('/')[:-1]]
+    return masks if source.named(_TABLE) else []
 
 
 def read(source: Source) -> Annotations:
     """Reads the masks; black background counts as not drawn: the tool writes both the same."""
     name = source.named(_TABLE)
     with reading(source.place(name)):
-        colours = _colours(source.text(name))
+        colours = _colours(source.read(name).decode('utf-8-sig'))
     require_distinct(colours)
     meanings: dict[str, str | None] = {label: label for label in colours}
     for label, colour in colours.items():
@@ -45,7 +46,7 @@ def read(source: Source) -> Annotations:
     classes = {label: colours[label] for label, meaning in meanings.items() if meaning}
     by_colour = {0: None, TRANSPARENT: None, code_of(VOID): _IGNORED}
     by_colour |= {code_of(colours[label]): meaning for label, meaning in meanings.items()}
-    images = (attempt(source.place(n), _image, source, n, by_colour) for n in _masks(source))
+    images = (attempt(source.place(n), _image, source, n, by_colour) for n in files(source))
     return Annotations(classes, images)
 
 
@@ -56,11 +57,6 @@ def require_distinct(colours: Mapping[str, Colour]) -> None:
         if (other := owners.setdefault(colour, label)) != label:
             found = f'both of colour {colour_of(code_of(colour))}'
             raise UserError(f'classes {other} and {label}', found, 'a colour for each')
-
-
-def _masks(source: Source) -> list[str]:
-    is_in = source.path.name == _FOLDER
-    return [name for name in source.ending('.png') if is_in or _FOLDER in name.split('/')[:-1]]
 
 
 def _colours(text: str) -> dict[str, Colour]:

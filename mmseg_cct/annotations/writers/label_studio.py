@@ -4,14 +4,13 @@ Regions are polygons, or brushes if they have holes.
 """
 
 import json
-from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from ..rasterize import draw_whole
 from ..rle import brush_of_mask
-from ..shapes import Colour, Shape
+from ..shapes import Shape
 from .output import Export
 
 
@@ -21,7 +20,15 @@ def write(export: Export) -> None:
     The tasks address their images as files of a local storage, relative to its root.
     """
     with export.open('label_studio.xml') as file:
-        file.writelines(_interface(export.classes))
+        file.write('<View>\n  <Image name="image" value="$image" zoom="true"/>\n')
+        # The names are those that `_region` gives: a region names the control that made it
+        for kind, control in (('PolygonLabels', 'polygon'), ('BrushLabels', 'brush')):
+            file.write(f'  <{kind} name="{control}" toName="image">\n')
+            for name, colour in export.classes.items():
+                shown = f'value={quoteattr(name)} background="#{bytes(colour).hex()}"'
+                file.write(f'    <Label {shown}/>\n')
+            file.write(f'  </{kind}>\n')
+        file.write('</View>\n')
     with export.open('label_studio.json') as file:
         file.write('[')
         for index, image in enumerate(export.images):
@@ -33,16 +40,6 @@ def write(export: Export) -> None:
             file.write(',\n' if index else '\n')
             json.dump(task, file, ensure_ascii=False)
         file.write('\n]\n')
-
-
-def _interface(classes: Mapping[str, Colour]) -> Iterator[str]:
-    yield '<View>\n  <Image name="image" value="$image" zoom="true"/>\n'
-    for kind, name in (('PolygonLabels', 'polygon'), ('BrushLabels', 'brush')):
-        yield f'  <{kind} name="{name}" toName="image">\n'
-        for label, colour in classes.items():
-            yield f'    <Label value={quoteattr(label)} background="#{bytes(colour).hex()}"/>\n'
-        yield f'  </{kind}>\n'
-    yield '</View>\n'
 
 
 def _region(number: int, shape: Shape, size: tuple[int, int]) -> dict[str, Any]:

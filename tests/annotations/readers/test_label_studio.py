@@ -4,7 +4,7 @@ from exports import base64_of, brush, png, write
 from formats import SIZE, drawn, of_label_studio
 
 from mmseg_cct.annotations.readers import label_studio
-from mmseg_cct.annotations.shapes import Shape
+from mmseg_cct.annotations.shapes import Note
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
@@ -27,7 +27,7 @@ def read_tasks(root, *tasks):
 
 
 def kinds(parts):
-    return ['shape' if isinstance(part, Shape) else part[0] for part in parts]
+    return [part.what if isinstance(part, Note) else 'shape' for part in parts]
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_a_shape_with_a_label_is_a_region_and_else_ignored_where_it_lies(
     y, x = np.nonzero(expected)
     extent = [[x.min(), y.min()], [x.max() + 1, y.max() + 1]]
     (part,) = read(tmp_path, dict(type=kind, value=value)).parts
-    assert (part.kind, part.extent.tolist()) == (f'{kind} without a label', extent)
+    assert (part.left_out, part.extent.tolist()) == (f'{kind} without a label', extent)
     (part,) = read(tmp_path, dict(labelled, value={**value, 'labels': ['car', 'bus']})).parts
-    assert (part.kind, part.extent.tolist()) == (f'{kind} with labels bus, car', extent)
+    assert (part.left_out, part.extent.tolist()) == (f'{kind} with labels bus, car', extent)
 
 
 def test_a_label_may_stand_in_a_result_of_its_own(tmp_path):
