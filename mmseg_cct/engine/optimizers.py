@@ -59,7 +59,13 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             super().add_params(params, module, prefix, is_dcn_module)
         finally:
             logger.setLevel(level)
-        params[:] = merge_groups(params)
+        # Groups with the same options become one, in the order of their first parameter.
+        merged: dict[str, dict[str, Any]] = {}
+        for group in params:
+            options = {key: value for key, value in group.items() if key != 'params'}
+            key = repr(sorted(options.items()))
+            merged.setdefault(key, dict(params=[], **options))['params'] += group['params']
+        params[:] = merged.values()
         lines = []
         for group in params:
             numbers = {k: v for k, v in group.items() if isinstance(v, (int, float))}
@@ -81,16 +87,6 @@ def _with_auxiliary_rate(paramwise_cfg: dict | None) -> dict | None:
     rule = dict(rules.get(own, {}))
     rule['lr_mult'] = factor * rule.get('lr_mult', 1.0)
     return {**paramwise_cfg, 'custom_keys': {**rules, 'auxiliary_head.': rule}}
-
-
-def merge_groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Merges parameter groups with the same options, in the order of their first parameter."""
-    merged: dict[str, dict[str, Any]] = {}
-    for group in groups:
-        options = {key: value for key, value in group.items() if key != 'params'}
-        key = repr(sorted(options.items()))
-        merged.setdefault(key, dict(params=[], **options))['params'] += group['params']
-    return list(merged.values())
 
 
 @OPTIM_WRAPPERS.register_module()

@@ -141,19 +141,19 @@ def fused_model(model: Any, data: dict[str, Any]) -> Any:
         id(model._forward_hooks): OrderedDict(),
         id(getattr(model, '_teacher', ())): (),
     }
+    # A corner of the first image: logits are large, and two models have some.
+    image = data['inputs'][0][..., :_SIDE, :_SIDE]
+    known = data['data_samples'][0].metainfo
+    meta = {key: value for key, value in known.items() if 'padding' not in key}
+    sizes = dict.fromkeys(('img_shape', 'ori_shape', 'pad_shape'), tuple(image.shape[-2:]))
+    sample = SegDataSample(metainfo={**meta, **sizes})
     try:
         fused = fuse_conv_bn(copy.deepcopy(model, left_out)).to(memory_format=torch.channels_last)
-        old, new = (each.test_step(_piece(data))[0].seg_logits.data for each in (model, fused))
+        old, new = (
+            # a preprocessor may change the batch: each has its own
+            each.test_step(dict(inputs=[image], data_samples=[sample.clone()]))[0].seg_logits.data
+            for each in (model, fused)
+        )
     except Exception:  # a module cannot be copied or merged; `model` itself reports other errors
         return model
     return fused if (old - new).abs().max() <= 1e-3 * old.abs().max() else model
-
-
-def _piece(data: dict[str, Any]) -> dict[str, Any]:
-    """Cuts the corner of a batch's first image; logits are large, and two models have some."""
-    image = data['inputs'][0][..., :_SIDE, :_SIDE]
-    size = tuple(image.shape[-2:])
-    sizes = dict.fromkeys(('img_shape', 'ori_shape', 'pad_shape'), size)
-    known = data['data_samples'][0].metainfo
-    meta = {key: value for key, value in known.items() if 'padding' not in key}
-    return dict(inputs=[image], data_samples=[SegDataSample(metainfo={**meta, **sizes})])

@@ -52,12 +52,10 @@ def test_parameters_with_the_same_options_share_a_group():
     ]
 
 
-@pytest.mark.parametrize(
-    'kind, options, fused',
-    [('AdamW', {}, True), ('AdamW', {'foreach': True}, None), ('SGD', {}, None)],
-)
-def test_the_step_is_fused_unless_the_config_says_otherwise(kind, options, fused):
-    assert wrapper(network(), MERGED, kind, **options).optimizer.defaults['fused'] == fused
+def test_the_step_is_fused_unless_the_config_says_otherwise():
+    for kind, options, fused in (('AdamW', {}, True), ('AdamW', dict(foreach=True), None)):
+        assert wrapper(network(), MERGED, kind, **options).optimizer.defaults['fused'] == fused
+    assert wrapper(network(), MERGED, 'SGD').optimizer.defaults['fused'] is None
 
 
 def test_the_log_has_a_line_in_place_of_one_for_each_option():

@@ -1,49 +1,20 @@
-"""Lengths of runs, whatever the numbers: ramps, schedules and resumes."""
+"""Resumes of runs of any length: the rates, and the last step of the optimizer."""
 
-import math
 from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mmengine.config import Config
 from mmengine.optim import OptimWrapper
 from mmengine.optim.scheduler import LinearLR, PolyLR
 from mmengine.runner import IterBasedTrainLoop
 
-from mmseg_cct.config.load import move_scheduler_ends
-from mmseg_cct.engine.hooks import RampUpHook
 from mmseg_cct.engine.hooks.resume_hook import follow_config, rewind_to_step
-from mmseg_cct.engine.schedules import SCHEDULES
 
 settings.register_profile('any machine', deadline=None, max_examples=40)
 settings.load_profile('any machine')
-LENGTHS = st.integers(1, 10**6)
 FEW = st.integers(1, 60)
-
-
-@given(LENGTHS, st.floats(0, 1), st.sampled_from(sorted(SCHEDULES)), st.floats(-50, 50))
-def test_a_ramp_goes_one_way_and_ends_at_its_share_of_the_run(max_iters, fraction, schedule, end):
-    hook = RampUpHook('loss_weight', end=end, schedule=schedule, fraction=fraction)
-    last = int(fraction * max_iters) + 1
-    places = sorted({0, last // 3, last // 2, last, max_iters, 2 * max_iters})
-    values = [hook.value_at(t, max_iters, built=1.0) for t in places]
-    low, high = sorted((0.0, end))
-    assert all(low <= value <= high for value in values)
-    assert values == sorted(values, reverse=end < 0)
-    # η's curve is at 1 - e⁻⁵ there
-    assert hook.value_at(last, max_iters, 1.0) == pytest.approx(end, rel=math.exp(-5) + 1e-9)
-
-
-@given(st.lists(st.tuples(LENGTHS, st.booleans()), max_size=4), LENGTHS, LENGTHS)
-def test_only_schedules_that_end_with_the_run_follow_its_new_end(ends, old, new):
-    ends = [*ends, (old, False)]
-    config = Config(dict(train_cfg=dict(max_iters=new)))
-    config.param_scheduler = [dict(type='PolyLR', end=end, by_epoch=by) for end, by in ends]
-    move_scheduler_ends(config, old)
-    for (end, by_epoch), scheduler in zip(ends, config.param_scheduler, strict=True):
-        assert scheduler['end'] == (new if end == old and not by_epoch else end)
 
 
 def of_run(warm_up, max_iters, accumulative_counts=1):

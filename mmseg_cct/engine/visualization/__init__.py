@@ -1,6 +1,5 @@
 """Visualizers of predictions and curves."""
 
-from .backends import GroupedTensorboardVisBackend
-from .multi_domain_visualizer import MultiDomainVisualizer
+from .visualizers import GroupedTensorboardVisBackend, MultiDomainVisualizer
 
 __all__ = ['GroupedTensorboardVisBackend', 'MultiDomainVisualizer']

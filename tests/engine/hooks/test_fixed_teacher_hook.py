@@ -31,6 +31,7 @@ def large(folder, classes=CLASSES, **preprocessor):
     return teacher, dict(type='FixedTeacherHook', config=config, checkpoint=checkpoint)
 
 
+@pytest.mark.slow
 def test_it_predicts_the_targets_and_stays_as_it_is(tmp_path):
     expected, hook = large(tmp_path)
     recorder, runner = train(tmp_path / 'run', hook)

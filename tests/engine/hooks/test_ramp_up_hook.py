@@ -57,13 +57,6 @@ def test_consistency_weight_ramps_over_the_first_tenth():
     assert values == pytest.approx(expected)
 
 
-def test_bootstrapping_threshold_ramps_from_chance():
-    hook = make_hook(start=1 / 21, end=0.9, schedule='log', fraction=0.4)
-    for t in (0, 200, 400, 800):  # on its way to 0.9 after T = 400, too
-        expected = 1 / 21 + (0.9 - 1 / 21) * (1 - math.exp(-5 * t / 400))
-        assert value_after(hook, t) == pytest.approx(expected)
-
-
 def test_an_end_that_is_none_is_the_value_of_the_built_model():
     value = Model().auxiliary_head.loss_consistency.loss_weight
     assert value_after(make_hook(end=None), 50) == value_after(make_hook(end=value), 50)
@@ -83,17 +76,11 @@ def test_each_child_of_a_star_has_its_own_end():
     model.domains = torch.nn.ModuleDict(dict(a=Model(), b=Model()))
     model.domains['b'].auxiliary_head.loss_consistency.loss_weight = 7.0
     attribute = f'domains.*.{WEIGHT}'
-    runner = step(make_hook(attribute, end=None), model=model, iteration=50)
+    runner = step(make_hook(attribute, end=None), model=torch.nn.DataParallel(model), iteration=50)
     weights = [d.auxiliary_head.loss_consistency.loss_weight for d in model.domains.values()]
     share = math.exp(-2.5)
     assert weights == pytest.approx([share, 7 * share])
     assert runner.logged == {f'train/{attribute}': weights[0]}
-
-
-def test_looks_through_a_model_wrapper():
-    wrapped = torch.nn.DataParallel(Model())
-    step(make_hook(), model=wrapped, iteration=100)
-    assert wrapped.module.auxiliary_head.loss_consistency.loss_weight == 30
 
 
 @pytest.mark.parametrize(

@@ -10,34 +10,33 @@ from mmengine.hooks import CheckpointHook
 
 from mmseg_cct.engine.hooks import IterationSeedHook, ResumeHook, TeacherHook, resume_hook
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.seed import seeded_random_state
 
 
-def before_run(work_dir, resume=True, load_from=None):
-    hook = CheckpointHook(by_epoch=False, filename_tmpl='ck_{}.pth')
-    runner = SimpleNamespace(
-        work_dir=str(work_dir), hooks=[hook], _resume=resume, _load_from=load_from
-    )
-    ResumeHook().before_run(runner)
-    return runner._resume, runner._load_from
+@pytest.fixture
+def before_run(tmp_path):
+    """Asks the hook of a run in a folder of checkpoints; gives `_resume` and `_load_from`."""
+
+    def ask(resume=True, load_from=None):
+        hooks = [CheckpointHook(by_epoch=False, filename_tmpl='ck_{}.pth')]
+        runner = SimpleNamespace(work_dir=str(tmp_path), hooks=hooks)
+        runner._resume, runner._load_from = resume, load_from
+        ResumeHook().before_run(runner)
+        return runner._resume, runner._load_from
+
+    return ask
 
 
-def test_it_is_the_newest_whole_one_under_the_checkpoint_hooks_name(tmp_path, messages):
-    for number in (2, 10):
+def test_it_goes_on_from_the_one_that_is_named_or_the_newest_whole_one(
+    before_run, tmp_path, messages
+):
+    assert before_run() == (False, None)
+    assert messages == [f'--resume: no whole checkpoint in {tmp_path}, starting at iteration 0']
+    for number in (2, 10):  # under the checkpoint hook's name
         torch.save(dict(state_dict=dict(a=torch.zeros(9))), tmp_path / f'ck_{number}.pth')
-    assert before_run(tmp_path) == (True, str(tmp_path / 'ck_10.pth'))
-    (tmp_path / 'ck_10.pth').write_bytes(b'')
-    (tmp_path / 'last_checkpoint').write_text('ck_10.pth')
-    assert before_run(tmp_path) == (True, str(tmp_path / 'ck_2.pth'))
-    assert len(messages) == 1  # of the damaged one
-
-
-def test_one_that_is_named_stays_and_without_one_the_training_starts_at_zero(tmp_path, messages):
-    assert before_run(tmp_path, load_from='x.pth') == (True, 'x.pth')
-    assert before_run(tmp_path, resume=False) == (False, None)
-    assert not messages
-    assert before_run(tmp_path) == (False, None)
-    line = f'--resume: no whole checkpoint in {tmp_path}, starting at iteration 0'
-    assert messages == [line]
+    assert before_run(load_from='x.pth') == (True, 'x.pth')
+    assert before_run(resume=False) == (False, None)
+    assert before_run() == (True, str(tmp_path / 'ck_10.pth'))
 
 
 def test_the_options_are_those_of_the_config(cct, trained, messages):
@@ -120,32 +119,17 @@ def test_a_teacher_of_more_decoders_is_refused(evaluate):
         hook.after_load_checkpoint(runner, checkpoint)
 
 
-@pytest.fixture
-def draws():
-    """The next draw of each generator in an iteration; their states are put back."""
-
-    def drawn(seed=0, iteration=0, batch_idx=0):
+def test_the_draws_depend_on_seed_iteration_and_rank_and_nothing_before(monkeypatch):
+    def drawn(seed, iteration):
         hook = IterationSeedHook()
         assert hook.priority == 'VERY_HIGH'  # before other hooks draw
-        hook.before_train_iter(SimpleNamespace(seed=seed, iter=iteration), batch_idx)
+        hook.before_train_iter(SimpleNamespace(seed=seed, iter=iteration))
         return random.random(), np.random.rand(), torch.rand(1).item()
 
-    states = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng():
-        yield drawn
-    random.setstate(states[0])
-    np.random.set_state(states[1])
-
-
-def test_same_iteration_gives_the_same_draws_whatever_came_before(draws):
-    first = draws(3, 7)
-    draws(3, 8)
-    assert draws(3, 7, batch_idx=99) == first
-
-
-def test_every_generator_depends_on_seed_iteration_and_rank(monkeypatch, draws):
-    results = [draws(0, 0), draws(0, 1), draws(1, 0)]
-    monkeypatch.setattr(resume_hook, 'get_rank', lambda: 1)
-    results.append(draws(0, 0))
+    with seeded_random_state(0):
+        results = [drawn(0, 0), drawn(0, 1), drawn(1, 0)]
+        assert drawn(0, 0) == results[0]
+        monkeypatch.setattr(resume_hook, 'get_rank', lambda: 1)
+        results.append(drawn(0, 0))
     for generator in zip(*results):
         assert len(set(generator)) == 4

@@ -88,13 +88,6 @@ def test_weights_are_in_the_layout_and_the_start_is_the_same(tmp_path):
     assert here == pytest.approx(there, rel=1e-5)
 
 
-def test_the_teacher_of_several_domains_is_in_the_layout_too():
-    model = MODELS.build(tiny.multi_domain_config())
-    model.set_teacher(teacher := copy.deepcopy(model))
-    ChannelsLastHook(enabled=True).before_train(SimpleNamespace(model=model, cfg={}))
-    assert is_channels_last(teacher)
-
-
 @pytest.mark.parametrize('before', [torch.channels_last, torch.contiguous_format])
 def test_moments_of_another_layout_follow_their_weights(before):
     """A fused step would take one weight's moments for another's, and say nothing."""

@@ -1,11 +1,25 @@
-"""Visualizer of several domains."""
+"""Where mmengine writes curves, and whose colours MMSeg paints."""
 
 from typing import Any
 
 import numpy as np
-from mmseg.registry import VISUALIZERS
+from mmengine.visualization import TensorboardVisBackend
+from mmseg.registry import VISBACKENDS, VISUALIZERS
 from mmseg.structures import SegDataSample
 from mmseg.visualization import SegLocalVisualizer
+
+
+@VISBACKENDS.register_module()
+class GroupedTensorboardVisBackend(TensorboardVisBackend):
+    """mmengine's TensorBoard backend, with the curves of one part of the model in one group.
+
+    TensorBoard groups by the part of a name before the first `/`, but MMSeg joins the names of
+    losses by a dot; so `aux.consistency` becomes `aux/consistency`.
+    """
+
+    def add_scalar(self, name: str, value: Any, step: int = 0, **kwargs: Any) -> None:
+        """Writes a value; the first dot of its name becomes a `/`."""
+        super().add_scalar(name.replace('.', '/', 1), value, step, **kwargs)
 
 
 @VISUALIZERS.register_module()

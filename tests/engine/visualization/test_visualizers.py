@@ -3,8 +3,9 @@ import torch
 from mmengine.structures import PixelData
 from mmseg.registry import VISUALIZERS
 from mmseg.structures import SegDataSample
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from mmseg_cct.engine.visualization import MultiDomainVisualizer
+from mmseg_cct.engine.visualization import GroupedTensorboardVisBackend, MultiDomainVisualizer
 
 RED, GREEN, BLUE = [255, 0, 0], [0, 255, 0], [0, 0, 255]
 A = dict(classes=('x', 'y'), palette=[RED, GREEN])
@@ -27,3 +28,12 @@ def test_a_sample_is_painted_with_the_colours_of_its_domain(tmp_path):
         assert (visualizer.get_image() == colour).all()
         assert visualizer.dataset_meta is META
     assert len(list(tmp_path.rglob('*.png'))) == 2
+
+
+def test_the_part_of_the_model_is_the_group(tmp_path):
+    backend = GroupedTensorboardVisBackend(save_dir=str(tmp_path))
+    backend.add_scalars({'aux.consistency': 0.5, 'lr': 0.5, 'a.b.c': 0.5}, step=3)
+    backend.close()
+    events = EventAccumulator(str(tmp_path)).Reload()
+    for tag in ('aux/consistency', 'lr', 'a/b.c'):
+        assert [(event.step, event.value) for event in events.Scalars(tag)] == [(3, 0.5)]
