@@ -1,6 +1,6 @@
 """Mistakes in a config or in data: what one is, and the exception that lists them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import NamedTuple
 from unicodedata import category
@@ -62,16 +62,14 @@ class UserError(ValueError):
 
 def raise_problems(problems: Iterable[Problem | UserError]) -> None:
     """Raises an error that lists all problems, if there are any."""
-    found = list(islice(dict.fromkeys(_each(problems)), _SHOWN + 1))
-    if found[_SHOWN:]:
-        found[_SHOWN] = Problem(f'{_SHOWN} problems are shown; there are more')
-    if found:
-        raise UserError(found)
-
-
-def _each(problems: Iterable[Problem | UserError]) -> Iterator[Problem]:
+    found: list[Problem] = []
     try:
         for problem in islice(problems, _SHOWN + 1):
-            yield from problem.problems if isinstance(problem, UserError) else (problem,)
-    except UserError as error:
-        yield from error.problems
+            found += problem.problems if isinstance(problem, UserError) else (problem,)
+    except UserError as error:  # a search that cannot go on
+        found += error.problems
+    found = list(dict.fromkeys(found))  # each once, in order
+    if found[_SHOWN:]:
+        found[_SHOWN:] = [Problem(f'{_SHOWN} problems are shown; there are more')]
+    if found:
+        raise UserError(found)

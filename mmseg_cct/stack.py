@@ -45,10 +45,14 @@ def find_problem() -> str | None:
             f'and overwrite or miss each other; run: pip uninstall -y {" ".join(original)} && '
             f'pip install --force-reinstall --no-deps {again}'
         )
+    # Imported here: setup.py runs this file where only setuptools is sure to be installed.
+    from packaging.specifiers import SpecifierSet
+
     required = ORIGINAL if original else MAINTAINED
     for name, bounds in required.items():
         version = _version(name)
-        if version is None or not _fits(version, bounds):
+        # prereleases: NVIDIA's containers have some
+        if version is None or not SpecifierSet(bounds).contains(version, prereleases=True):
             found = 'which is not installed' if version is None else f'but {version} is installed'
             return f"mmseg_cct: needs {name}{bounds}, {found}; run: pip install '{name}{bounds}'"
     return None
@@ -112,10 +116,3 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _fits(version: str | None, bounds: str) -> bool:
-    # Imported here: setup.py runs this file where only setuptools is sure to be installed.
-    from packaging.specifiers import SpecifierSet
-
-    return version is not None and SpecifierSet(bounds).contains(version, prereleases=True)

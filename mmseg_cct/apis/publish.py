@@ -26,6 +26,7 @@ _CONFIG_KEYS = (
     *('default_scope', 'custom_imports', 'model'),
     *('test_pipeline', 'tta_pipeline', 'tta_model'),
 )
+# The rest of mmengine's meta names the machine, its user and the time.
 _META_KEYS = ('dataset_meta', 'epoch', 'iter', 'mmengine_version')
 
 

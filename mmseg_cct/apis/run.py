@@ -93,6 +93,7 @@ class Run:
     @cached_property
     def content(self) -> dict[str, Any]:
         """The checkpoint's `meta` and `state_dict`, without the state of the training."""
+        # The optimizer's state is as large as the weights, and nothing here needs it.
         content = read_checkpoint(self.checkpoint)
         return {key: content[key] for key in ('meta', 'state_dict') if key in content}
 

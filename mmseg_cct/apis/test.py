@@ -68,7 +68,16 @@ def prepare_test(
         config.tta_model.module = config.model
         config.model = config.tta_model
     if out is not None:
-        _write_predictions(config, out)
+        with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+            metrics = as_list(config.test_evaluator)
+            writers = [one for one in metrics if is_a(one, METRICS, *_PNG_WRITERS)]
+            for evaluator in writers:
+                evaluator.output_dir = out
+                if is_a(evaluator, METRICS, CityscapesMetric):  # it removes them by default
+                    evaluator.keep_results = True
+        if not writers:
+            expected = ' or '.join(kind.__name__ for kind in _PNG_WRITERS)
+            raise UserError(config.filename, f'--out needs a test_evaluator of type {expected}')
     fit_workers(config, options or {}, trains=False)
     return fit_to_device(config, launcher)
 
@@ -89,17 +98,3 @@ def _work_dir(run: Run, chosen: str | None) -> str:
     work_dir = chosen or os.path.join(trained_in, 'test')
     is_training = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
     return os.path.join(work_dir, 'test') if is_training else work_dir
-
-
-def _write_predictions(config: Config, out: str) -> None:
-    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
-        writers = [
-            one for one in as_list(config.test_evaluator) if is_a(one, METRICS, *_PNG_WRITERS)
-        ]
-        for evaluator in writers:
-            evaluator.output_dir = out
-            if is_a(evaluator, METRICS, CityscapesMetric):  # it removes them by default
-                evaluator.keep_results = True
-    if not writers:
-        expected = ' or '.join(kind.__name__ for kind in _PNG_WRITERS)
-        raise UserError(config.filename, f'--out needs a test_evaluator of type {expected}')

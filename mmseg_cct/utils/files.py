@@ -101,6 +101,7 @@ def write_record(file: str | Path, content: Any) -> None:
 def append_line(file: str | Path, content: Any) -> None:
     """Appends JSON to a file of lines; a line that a kill cut short stays apart from it."""
     Path(file).parent.mkdir(parents=True, exist_ok=True)
+    # The line break comes first: at the end it would be what a kill cuts off.
     with open(file, 'a', encoding='utf-8') as opened:
         opened.write(f'\n{json.dumps(content)}')
 

@@ -70,6 +70,7 @@ def require_value(key: str, given: Any, expected: Any, why: str) -> None:
 
 def at_least(minimum: int) -> Range:
     """Whole numbers from a minimum."""
+    # True is an int for Python, and in a config a mistake
     return Range(lambda v: type(v) is int and v >= minimum, f'a whole number from {minimum}')
 
 

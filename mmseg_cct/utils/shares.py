@@ -46,6 +46,7 @@ def on_first_process(function: Callable[[], T]) -> T:
             outcome[0] = function()
         except (UserError, OSError) as error:
             outcome[1] = error
+    # An exception that only rank 0 raised would leave the others waiting for it.
     broadcast_object_list(outcome)
     result, mistake = outcome
     if mistake is not None:
@@ -130,6 +131,7 @@ def ahead(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     The function runs in other threads, the iteration over items in this one. An exception of the
     function is raised when its result is due, after the calls that were submitted have finished.
     """
+    # Threads suffice: decoders and encoders of images release the interpreter's lock.
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(_THREADS) as pool:
         for item in items:

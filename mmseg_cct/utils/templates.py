@@ -39,7 +39,7 @@ def render(template: str, **values: Any) -> str:
     pages = Environment(
         loader=FileSystemLoader(Path(__file__).parents[1]),
         autoescape=template.endswith('.html.jinja'),
-        undefined=StrictUndefined,
+        undefined=StrictUndefined,  # else a misspelt name is an empty place in the page
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -77,6 +77,7 @@ def evaluate(run: Run) -> Evaluation:
             predicted = ids.cpu().numpy()
             known = truth != IGNORE_INDEX
             pairs = truth[known].astype(np.int64) * num_classes + predicted[known]
+            # by image, not summed: the verdict asks what a single one changes
             counts = np.bincount(pairs, minlength=num_classes**2)
             confusions.append(counts.reshape(num_classes, num_classes).astype(np.int32))
     found = Evaluation(np.stack(confusions))

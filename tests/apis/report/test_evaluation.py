@@ -1,31 +1,26 @@
-import shutil
-
 import cv2
 import numpy as np
 import pytest
-import torch
 import world
 from mmengine.runner import Runner
 
 from mmseg_cct.apis.report.evaluation import Evaluation, evaluate, predict_images
-from mmseg_cct.apis.report.report import write_report
 from mmseg_cct.apis.run import Run
-from mmseg_cct.engine.safe_loading import load_data
 from mmseg_cct.errors import UserError
 
 
-def test_evaluation_agrees_with_the_runners_own(compared):
-    run = Run.open(compared / 'cct', name='CCT')
+def test_evaluation_agrees_with_the_runners_own(trained, tmp_path):
+    run = Run.open(trained.work_dir)
     config = run.config.copy()
-    config.work_dir, config.load_from = str(compared / 'test'), run.checkpoint
-    config.experiment_name = 'report_test'
+    config.work_dir, config.load_from = str(tmp_path), run.checkpoint
+    config.experiment_name = world.experiment()
     expected = Runner.from_cfg(config).test()['mIoU']
     evaluation = evaluate(run)
     assert np.nanmean(evaluation.iou) * 100 == pytest.approx(expected, abs=0.01)
 
 
-def test_the_iou_of_an_image_is_that_of_its_picture(compared):
-    run = Run.open(compared / 'cct', name='CCT')
+def test_the_iou_of_an_image_is_that_of_its_picture(trained):
+    run = Run.open(trained.work_dir)
     run.config.test_dataloader.update(  # whatever order it was tested in
         sampler=dict(type='InfiniteSampler', shuffle=True), drop_last=True, num_workers=10**9
     )
@@ -40,20 +35,18 @@ def test_the_iou_of_an_image_is_that_of_its_picture(compared):
         assert evaluation.image_miou[index] == pytest.approx(np.mean(by_class))
 
 
-def test_classes_in_another_order_than_the_checkpoints_are_refused(compared, tmp_path):
-    shutil.copytree(compared / 'cct', tmp_path / 'run')
-    content = load_data(str(tmp_path / 'run/iter_2.pth'), 'iter_2.pth')
-    content['meta']['dataset_meta']['classes'] = content['meta']['dataset_meta']['classes'][::-1]
-    torch.save(content, tmp_path / 'run/iter_2.pth')
-    with pytest.raises(UserError, match=r'iter_2\.pth: class 0 is ring, in the data set backgr'):
-        write_report(dict(a=tmp_path / 'run'), tmp_path / 'out')
+def test_classes_in_another_order_than_the_checkpoints_are_refused(trained):
+    run = Run.open(trained.work_dir)
+    run.content['meta']['dataset_meta'] = dict(classes=world.CLASSES[::-1])
+    with pytest.raises(UserError, match=r'iter_6\.pth: class 0 is other, in the data set ground'):
+        evaluate(run)
 
 
 @pytest.mark.parametrize(
     ('mask', 'message'), [(255, 'no pixel with a class'), (None, 'has no masks')]
 )
-def test_a_test_set_that_gives_no_iou_is_named(compared, tmp_path, mask, message):
-    run, load = Run.open(compared / 'cct', name='CCT'), [world.LOAD_IMAGE]
+def test_a_test_set_that_gives_no_iou_is_named(trained, tmp_path, mask, message):
+    run, load = Run.open(trained.work_dir, name='CCT'), [world.LOAD_IMAGE]
     world.write_images(tmp_path, num_labeled=0)
     if mask is not None:
         load.append(world.LOAD_MASK)

@@ -39,19 +39,18 @@ def test_a_data_set_is_named_by_its_folder(settings, name):
     assert data_set_name(Config(dict(test_dataloader=dict(dataset=dataset)))) == name
 
 
-def test_report_of_two_trainings(compared, tmp_path, checkpoints_read):
-    work_dirs = dict(supervised=compared / 'supervised', CCT=compared / 'cct')
-    out = tmp_path / 'out'
+def test_report_of_two_trainings(trained, changed, tmp_path, checkpoints_read):
+    out, work_dirs = tmp_path / 'out', {'<a>': trained.work_dir, 'CCT': changed(lambda config: 0)}
     report = write_report(work_dirs, out)
-    assert checkpoints_read == [str(folder / 'iter_2.pth') for folder in work_dirs.values()]
-    assert report.title == 'supervised and CCT on ShapesDataset'
+    assert checkpoints_read == [str(folder / 'iter_6.pth') for folder in work_dirs.values()]
+    assert report.title == '<a> and CCT on data'
     settings = {name: values for name, *values in report.settings.rows}
-    assert settings['labelled images'] == ['2', '2'] and settings['unlabelled images'] == ['0', '3']
-    assert settings['iterations'] == ['2', '2'] and settings['seed'] == ['0', '0']
-    assert any(note.startswith('only 2 validation images') for note in report.notes)
-    assert report.runs == ['supervised', 'CCT'] and report.num_images == 3
+    assert settings['labelled images'] == ['3', '3'] and settings['unlabelled images'] == ['5', '5']
+    assert settings['iterations'] == ['6', '6'] and settings['seed'] == ['0', '0']
+    assert any(note.startswith('only 3 validation images') for note in report.notes)
+    assert report.runs == [*work_dirs] and report.num_images == 3
     assert report.scores[-1].name == 'mean' and len(report.images) == 3
-    assert f' supervised={work_dirs["supervised"]} CCT=' in report.command
+    assert f"'<a>={trained.work_dir}' CCT=" in report.command
     assert json.loads((out / 'report.json').read_text()) == json.loads(json.dumps(asdict(report)))
 
     page = (out / 'report.html').read_text()
@@ -59,24 +58,24 @@ def test_report_of_two_trainings(compared, tmp_path, checkpoints_read):
     assert page.count('src="data:image/png;base64,') == 3 * 6
     assert page.count('class="note"') == len(report.notes)
     assert 'src="h' not in page  # nothing from elsewhere
-    assert 'background: rgb(225, 70, 60)"></i>disc' in page
+    assert 'background: rgb(200, 0, 0)"></i>thing' in page and '<a>' not in page
     for content in (report.verdict, report.date, report.command, *report.confusions['CCT']):
-        assert html.escape(content, quote=False) in page
+        assert html.escape(content).replace('&#x27;', '&#39;') in page
 
 
-def test_runs_with_different_test_sets_and_incomplete_ones_are_refused(compared, changed, tmp_path):
-    other = changed(lambda config: config.test_dataloader.dataset.update(start=7))
+def test_runs_with_different_test_sets_and_incomplete_ones_are_refused(trained, changed, tmp_path):
+    other = changed(lambda config: config.test_dataloader.dataset.update(indices=2))
     with pytest.raises(UserError, match='b: a different test set than a'):
-        write_report(dict(a=compared / 'cct', b=other), tmp_path / 'out')
+        write_report(dict(a=trained.work_dir, b=other), tmp_path / 'out')
     with pytest.raises(UserError, match='holds no config'):
         write_report(dict(a=tmp_path), tmp_path / 'out')
     with pytest.raises(UserError, match='no run; expected at least one'):
         write_report({}, tmp_path / 'out')
 
 
-def test_runs_that_cannot_be_compared_are_said_to_be_first(compared, changed, tmp_path):
-    shorter = changed(lambda config: config.update(randomness=dict(seed=7)))
-    report = write_report(dict(a=compared / 'cct', b=shorter), tmp_path / 'out')
+def test_runs_that_cannot_be_compared_are_said_to_be_first(trained, changed, tmp_path):
+    other = changed(lambda config: config.update(randomness=dict(seed=7)))
+    report = write_report(dict(a=trained.work_dir, b=other), tmp_path / 'out')
     start = 'These runs cannot be compared: they differ in seed (0, 7). mIoU: a '
     assert report.verdict.startswith(start)
     page = (tmp_path / 'out' / 'report.html').read_text()
