@@ -51,6 +51,8 @@ TESTED_ELSEWHERE = {
     '__init__': 'test_package',
     '__main__': 'test_package runs the command line',
     'version': 'test_package',
+    'writer/choices': 'writer/test_new_config',
+    'writer/method_parts': 'writer/test_new_config',
     'writer/pipeline_lines': 'writer/test_new_config loads what is written',
     'annotations/readers/geometry': 'in the tests of each reader',
     'datasets/shapes_scene': 'datasets/test_shapes',

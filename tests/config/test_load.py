@@ -58,11 +58,6 @@ def test_a_method_is_known_by_option_or_name(tmp_path, options, method):
     assert chosen_method(str(file.rename(tmp_path / 'mine.py')), {}) == 'cct'
 
 
-def test_a_hook_that_is_none_is_removed_unless_mmengine_would_add_it(tmp_path):
-    (tmp_path / 'a.py').write_text('default_hooks = dict(teacher=None, timer=None)')
-    assert load_config(str(tmp_path / 'a.py'), {}).default_hooks == dict(timer=None)
-
-
 def test_a_new_key_is_named_and_a_replaced_dict_is_none(cct, messages):
     options = {'optim_wrapper.optimizer._delete_': True, 'optim_wrapper.optimizer.type': 'Adam'}
     options |= {'train_cfg.val_interval': 2, 'param_scheduler.0.end': 1}
@@ -77,16 +72,11 @@ def test_a_new_key_is_named_and_a_replaced_dict_is_none(cct, messages):
 @pytest.mark.parametrize(
     ('text', 'match'),
     [
-        ('a = [1,', 'SyntaxError'),
         ("_base_ = 'missing.py'", r'missing\.py'),
-        ('a = 1 / 0', 'ZeroDivisionError'),
         ('raise SystemExit', 'SystemExit'),
-        *(
-            (text, r"No module named 'no_such_package'; expected .*PYTHONPATH=\.")
-            for text in (
-                "custom_imports = dict(imports=['no_such_package'], allow_failed_imports=False)",
-                'import no_such_package as a',
-            )
+        (
+            "custom_imports = dict(imports=['no_such_package'], allow_failed_imports=False)",
+            r"No module named 'no_such_package'; expected .*PYTHONPATH=\.",
         ),
     ],
 )
@@ -101,7 +91,6 @@ def test_a_config_that_does_not_load_is_one_line(tmp_path, text, match):
 
 CONFIG = """
 max_iters, size, folder = 8, (64, 64), dict(image_dir='a')
-unused = 3
 model = dict(data_preprocessor=dict(size=size[::-1]))
 train_dataloader = dict(dataset=dict(labeled=dict(**folder)))
 train_cfg = dict(max_iters=max_iters)
@@ -116,7 +105,7 @@ def own(tmp_path):
     return str(path)
 
 
-@pytest.mark.parametrize('option', ['max_iters', 'folder.image_dir', 'folder.new', 'unused'])
+@pytest.mark.parametrize('option', ['max_iters', 'folder.image_dir'])
 def test_an_option_for_a_variable_is_refused(own, option):
     with pytest.raises(UserError) as error:
         load_config(own, {option: 2})
@@ -155,15 +144,6 @@ def test_what_this_package_reads_is_known(project_root):
     assert named & read <= READ_KEYS | {'data_root', 'custom_imports'}
 
 
-def test_an_option_that_does_not_fit_is_one_line(cct):
-    cct.config.model.backbone.init_cfg = None
-    cct.write()
-    for option in ('param_scheduler.9.power', 'model.backbone.init_cfg.checkpoint'):
-        with pytest.raises(UserError) as error:
-            load_config(str(cct.file), {option: 3})
-        assert error.value.problems[0].key == '--cfg-options'
-
-
 @pytest.mark.parametrize(
     ('scheduler', 'key', 'end'),
     [
@@ -195,12 +175,6 @@ def test_the_schedule_ends_with_the_training_and_a_warm_up_where_it_did(cct, opt
     cct.write()
     schedulers = load_config(str(cct.file), options).param_scheduler
     assert [scheduler.end for scheduler in schedulers] == [1, end, 2]
-
-
-def test_other_formats_and_texts_are_as_before(tmp_path):
-    Config(dict(a=1)).dump(tmp_path / 'a.json')
-    assert Config.fromfile(tmp_path / 'a.json').a == 1
-    assert Config(dict(a=1)).dump() == Config(dict(a=1)).pretty_text
 
 
 def test_the_original_distribution_keeps_its_name(monkeypatch):

@@ -24,22 +24,17 @@ METAINFO = dict(classes=('a', 'b'))
         ('decode_head', 2, True),
         ('decode_head', 1, True),  # one output for both classes
         ('decode_head', 3, False),
-        ('head', 2, True),  # of a classifier
-        ('head', 1, False),
-        ('head', 3, False),
+        ('head', 1, False),  # of a classifier
     ],
 )
 def test_a_head_has_an_output_for_each_class(head, num_classes, fits):
     model = SimpleNamespace(**{head: SimpleNamespace(num_classes=num_classes)})
     assert not [*output_problems(model, {}, 'the set')]  # it names no classes
-    found = [*map(str, output_problems(model, METAINFO, 'the set'))]
-    line = f'model.{head}.num_classes={num_classes}: expected 2, the classes of the set (a, b)'
-    assert found == ([] if fits else [line])
+    found = [problem.key for problem in output_problems(model, METAINFO, 'the set')]
+    assert found == [f'model.{head}.num_classes={num_classes}'] * (not fits)
 
 
-@pytest.mark.parametrize(
-    ('ignored', 'fits'), [(255, True), (None, True), (1, False), (-100, False)]
-)
+@pytest.mark.parametrize(('ignored', 'fits'), [(255, True), (None, True), (1, False)])
 def test_metrics_ignore_255_alone(ignored, fits):
     problems = [*ignore_problems(SimpleNamespace(ignore_index=ignored), 'val_evaluator')]
     keys = [problem.key for problem in problems]
@@ -50,8 +45,6 @@ def test_metrics_ignore_255_alone(ignored, fits):
     ('ignored', 'padded', 'lines'),
     [
         (255, 255, []),
-        (2, 2, ['decode_head.ignore_index=2: expected 255']),
-        (-100, -100, ['decode_head.ignore_index=-100: expected 255']),
         (1, 1, ['decode_head.ignore_index=1: expected 255']),
         (255, 0, ['data_preprocessor.seg_pad_val=0: padding counts as class a; expected 255']),
         (None, 0, []),  # a part without one
@@ -92,10 +85,7 @@ def test_two_sets_of_one_type_read_their_masks_alike():
     [
         (dict(type='DiceLoss'), True),
         ([dict(type='CrossEntropyLoss'), dict(type='DiceLoss', use_sigmoid=False)], True),
-        ([dict(type='CrossEntropyLoss'), dict(type='LovaszLoss', per_image=True)], False),
-        (dict(type='TverskyLoss'), False),
         (dict(type='BatchLovasz'), False),
-        (dict(type='MeanCrossEntropy'), False),
     ],
 )
 def test_a_loss_that_learns_from_ignored_pixels_is_told(messages, loss, counts):

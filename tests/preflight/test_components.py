@@ -14,8 +14,6 @@ from mmseg_cct.preflight.components import class_of, is_a
         (dict(type=PSPNeck), PSPNeck),
         (dict(type='PSPNek'), None),
         (dict(type='../x'), None),  # a registry would try to import it
-        (dict(type=''), None),
-        ({}, None),
         (None, None),
     ],
 )

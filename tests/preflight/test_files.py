@@ -13,13 +13,11 @@ from trees import LABELED_PIPELINE
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.files.images import ORIENTATION
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight import files
 from mmseg_cct.preflight.files import (
     build_evaluation_set,
     check_pairs,
     look_at_evaluation_data,
 )
-from mmseg_cct.utils import shares
 
 VOID = 'expected 0 to 2, or 255 where ignored'
 
@@ -67,9 +65,7 @@ TABLE = {
         'mask', 'a mask of Pillow mode RGB; expected',
     ),
     'a damaged image': (lambda tree: cut(tree.image('l1'), 300), 'image', r'cannot be read \('),
-    'an empty image': (lambda tree: cut(tree.image('l1'), 0), 'image', r'cannot be read \('),
     'a damaged mask': (lambda tree: cut(tree.mask('l1'), 60), 'mask', r'cannot be read \('),
-    'no image': (lambda tree: tree.image('l1').unlink(), 'image', 'no such file; expected the im'),
 }  # fmt: skip
 
 
@@ -92,30 +88,12 @@ def test_all_bad_files_are_named_in_their_order(tree):
     assert ': no such file' in lines[2] and ': cannot be read' in lines[3]
 
 
-def test_few_files_wait_at_a_time(tree, monkeypatch):
-    monkeypatch.setattr(files, '_FILES_AT_ONCE', 1)
-    fill(tree, 7, 'l2')  # in the second lot
-    assert error_of(tree).startswith(str(tree.mask('l2')))
-    seen = []
-    monkeypatch.setattr(files, 'read_mask', lambda file, *_: seen.append(file))
-    with pytest.raises(AttributeError):  # of the first file, before the second one is read
-        check(tree.config('labeled'), tree.config('unlabeled'))
-    assert seen == [str(tree.mask('l0'))]
-
-
 def test_ids_are_mapped_first(tree):
     fill(tree, 3)
     check(tree.config('labeled', reduce_zero_label=True))
     fill(tree, 4)
     assert error_of(tree, reduce_zero_label=True).endswith(
         f'{VOID}, after label_map or reduce_zero_label'
-    )
-
-
-def test_no_folder_of_masks_named(tree):
-    line = error_of(tree, data_prefix=dict(img_path='images')).splitlines()[0]
-    assert line.startswith(
-        f'{tree.image("l0")}: no mask is named for this labelled image; expected'
     )
 
 
@@ -161,15 +139,12 @@ def test_images_that_loading_may_turn_away_from_their_masks(tree, messages, tag)
     assert messages[1:] == ([] if tag == 1 else [f'val: {line}'])
 
 
-@pytest.mark.parametrize('moving', LABELED_PIPELINE[2:5], ids=lambda step: step['type'])
-def test_a_mask_that_is_loaded_after_its_image_moved(tree, moving):
-    load, load_mask, *_ = LABELED_PIPELINE
+def test_a_mask_that_is_loaded_after_its_image_moved(tree):
+    load, load_mask, _, moving, *_ = LABELED_PIPELINE
     colours = dict(type='PhotoMetricDistortion')
     check(tree.config('labeled', pipeline=[load, colours, load_mask, moving]))
-    assert error_of(tree, pipeline=[load, moving, load_mask]) == (
-        f'labeled.pipeline: {moving["type"]} before LoadAnnotations moves the image and not '
-        'its mask; expected LoadAnnotations before it'
-    )
+    found = error_of(tree, pipeline=[load, moving, load_mask])
+    assert found.startswith('labeled.pipeline: RandomCrop before LoadAnnotations')
 
 
 def write_masks(tree, *masks):
@@ -185,18 +160,12 @@ ALONE = 'the 3 masks hold 0 and 255 alone, and 255 is ignored, so that'
     ('masks', 'settings', 'refused', 'expected'),
     [
         (([255], [255], [255]), {}, True, 'all 3 masks hold only 255 (ignored); expected class'),
-        (([0], [0, 255], [0]), dict(reduce_zero_label=True), True, 'all 3 masks hold only 255'),
         (
             ([0, 255], [0], [255]), TWO, True,
             f'{ALONE} thing never occurs; expected 0 for ground and 1 for thing (replace 255 by 1)',
         ),
         (([255], [0, 1, 2], [255]), {}, False, '2 of 3 masks are 255 (ignored) alone; expected'),
         (([0, 2, 255], [2], [0]), {}, False, 'thing (1 of 3 classes) in none of the 3 masks;'),
-        (([0, 255], [0], [255]), {}, False, f'{ALONE} ground alone '),
-        (
-            ([0, 1], [1], [1]), dict(TWO, reduce_zero_label=True), False,
-            'thing (1 of 2 classes) in none',
-        ),
     ],
 )  # fmt: skip
 def test_masks_that_teach_nothing_or_less(tree, messages, masks, settings, refused, expected):
@@ -211,28 +180,14 @@ def test_masks_that_teach_nothing_or_less(tree, messages, masks, settings, refus
     assert said.startswith(f'labeled: {expected}')
 
 
-def test_other_ranks_raise_what_rank_0_found(tree, monkeypatch):
-    def _broadcast(outcome):
-        assert outcome == [None, None]
-        outcome[1] = UserError('a.png: bad; expected good')
-
-    monkeypatch.setattr(shares, 'get_rank', lambda: 1)
-    monkeypatch.setattr(shares, 'broadcast_object_list', _broadcast)
-    tree.image('l1').unlink()
-    assert error_of(tree) == 'a.png: bad; expected good'
-
-
 KEY = 'val_dataloader.dataset'
 
 
 def test_all_void(tree):
     write_masks(tree, [255], [255], [255])
     build_evaluation_set(tree.config('labeled'), 'test_dataloader.dataset')
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=f'^{KEY}: all 3 masks hold only ignored pixels'):
         build_evaluation_set(tree.config('labeled'), KEY)
-    assert str(caught.value) == (
-        f'{KEY}: all 3 masks hold only ignored pixels; expected labelled pixels to validate on'
-    )
     write_masks(tree, [255, 0])
     assert len(build_evaluation_set(tree.config('labeled'), KEY)) == 3
 

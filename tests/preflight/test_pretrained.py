@@ -59,40 +59,13 @@ def test_an_address_is_compared_by_one_process_alone(weights, tmp_path, monkeypa
 
 
 def test_weights_of_another_network_are_refused(weights):
-    with pytest.raises(UserError) as error:
-        check_pretrained_weights(network(weights(base_channels=8)))
-    assert 'weights in another shape than mmseg.ResNet, the first is ' in str(error.value)
-    with pytest.raises(UserError, match=r'w\.pth has 0 of the \d+ weights of mmseg\.ResNet'):
-        check_pretrained_weights(network(weights(renamed('other_'))))
-
-
-def test_a_prefix_that_is_missing_is_named(weights):
-    with pytest.raises(UserError, match=r"set model\.backbone\.init_cfg\.prefix='backbone\.'"):
-        check_pretrained_weights(network(weights(renamed('backbone.'))))
-
-
-def test_weights_for_a_transformer_of_timm_are_compared_without_its_own(tmp_path, monkeypatch):
-    pytest.importorskip('timm')
-
-    def fail(*_, **__):
-        raise OSError('no route to host')
-
-    monkeypatch.setattr('timm.models._builder.load_state_dict_from_hf', fail)
-    path, sizes = str(tmp_path / 'weights.pth'), dict(embed_dim=12, num_heads=3, depth=2)
-    name = dict(type='TimmViT', model_name='vit_small_patch16_dinov3.lvd1689m', out_indices=(0, 1))
-    built = MODELS.build(dict(name, pretrained=False, **sizes))
-    torch.save(built.state_dict(), path)
-    init_cfg = dict(type='Pretrained', checkpoint=path)
-    check_pretrained_weights(dict(backbone=dict(name, init_cfg=init_cfg, **sizes)))
-    sizes['embed_dim'] = 24
-    with pytest.raises(UserError, match='in another shape than TimmViT'):
-        check_pretrained_weights(dict(backbone=dict(name, init_cfg=init_cfg, **sizes)))
-
-
-def test_what_is_no_checkpoint_is_refused(tmp_path):
-    (tmp_path / 'w.pth').write_text('<html>')
-    with pytest.raises(UserError, match=r'w\.pth: cannot be read .*; expected a whole file'):
-        check_pretrained_weights(network(str(tmp_path / 'w.pth')))
+    for change, settings, said in (
+        (dict, dict(base_channels=8), 'weights in another shape than mmseg.ResNet'),
+        (renamed('other_'), {}, r'w\.pth has 0 of the \d+ weights of mmseg\.ResNet'),
+        (renamed('backbone.'), {}, r"set model\.backbone\.init_cfg\.prefix='backbone\.'"),
+    ):
+        with pytest.raises(UserError, match=said):
+            check_pretrained_weights(network(weights(change, **settings)))
 
 
 @pytest.fixture
@@ -124,21 +97,18 @@ def test_what_there_is_and_what_others_fetch_passes(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ('config', 'message'),
+    ('config', 'key'),
     [
-        ({'pretrained': 'gone.pth'}, 'model.pretrained: gone.pth is not a file; expected'),
+        ({'pretrained': 'gone.pth'}, 'model.pretrained'),
         (
             {'heads': [{'init_cfg': [{'type': 'Pretrained', 'checkpoint': 'gone.pth'}]}]},
-            'model.heads.0.init_cfg.0.checkpoint: gone.pth is not a file; expected',
+            'model.heads.0.init_cfg.0.checkpoint',
         ),
-        (
-            model('open-mmlab://resnet51'),
-            'model.backbone.init_cfg.checkpoint: open-mmlab://resnet51 is not in the model zoo',
-        ),
+        (model('open-mmlab://resnet51'), 'model.backbone.init_cfg.checkpoint'),
     ],
 )
-def test_the_key_of_what_is_missing_is_named(config, message):
-    with pytest.raises(UserError, match=f'^{message}'):
+def test_the_key_of_what_is_missing_is_named(config, key):
+    with pytest.raises(UserError, match=f'^{key}: '):
         fetch_pretrained_weights(config)
 
 
@@ -160,20 +130,3 @@ def test_a_failed_download_says_what_to_fetch_and_where_to_put_it(cache, address
     assert f'fetch {url} elsewhere and put it at {cache / "gone.pth"}' in line
     assert 'or set model.backbone.init_cfg.checkpoint=FILE' in line
     assert not (cache / 'gone.pth').exists()
-
-
-def test_short_names_are_resolved(cache):
-    cache.mkdir(parents=True)
-    for name in ('open-mmlab://resnet50_v1c', 'mmcls://mobilenet_v2'):
-        with pytest.MonkeyPatch.context() as patch:
-            urls = []
-
-            def refuse(url, timeout, urls=urls):
-                urls.append(url)
-                raise OSError('no network')
-
-            patch.setattr('mmseg_cct.engine.safe_loading.urlopen', refuse)
-            with pytest.raises(UserError, match=r'no network.*fetch https://.*\.pth elsewhere'):
-                fetch_pretrained_weights(model(name))
-        (cache / urls[0].rpartition('/')[2]).touch()
-        fetch_pretrained_weights(model(name))

@@ -8,7 +8,6 @@ from mmseg_cct.writer.config_text import Code, assignment
 @pytest.mark.parametrize(
     'value',
     [
-        (),
         ('one',),
         {'a.b': {'lr_mult': 10}, 'c': None},
         {'deep': [{'long': f'{index}' * 30} for index in range(4)], 'empty': {}},

@@ -17,11 +17,13 @@ from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.files.images import read_mask
 from mmseg_cct.errors import UserError
-from mmseg_cct.writer.new_config import Choices, new_config
+from mmseg_cct.writer.choices import Choices, plain_name
+from mmseg_cct.writer.new_config import new_config
 
 
 def test_any_name_of_a_folder_will_do(data):
     renamed = data.rename(data.with_name("it's"))
+    assert plain_name(str(renamed)) == 'it-s'
     written = new_config(f'{renamed}/', str(data.parents[1] / "own's configs"), Choices(CLASSES))
     labeled = load_config(str(written.file), {}).train_dataloader.dataset.labeled
     assert labeled.image_dir == f'{renamed}/images'
@@ -52,7 +54,7 @@ def test_the_config_is_that_of_the_folder(data):
     assert config.default_hooks.teacher.decay == 0.99 and config.default_hooks.ramp_up
 
 
-@pytest.mark.parametrize('method', ['cct-strong', 'own-target', 'fixmatch', 'supervised'])
+@pytest.mark.parametrize('method', ['cct-strong', 'own-target', 'supervised'])
 def test_a_config_of_a_method_is_that_method_over_a_config_of_cct(data, method):
     own = load(data, method=method)
     composed = load_config(str(write(data, method='cct').file), {'method': method})
@@ -64,13 +66,18 @@ def test_a_config_of_a_method_is_that_method_over_a_config_of_cct(data, method):
         assert own[part] == composed[part]
 
 
-@pytest.mark.parametrize(
-    ('preset', 'expected'), [('quick', (600, 4)), ('normal', (6000, 8)), ('long', (12000, 8))]
-)
-def test_a_preset_is_a_length_and_a_size(data, preset, expected):
-    config = load(data, preset=preset)
-    assert (config.train_cfg.max_iters, config.train_dataloader.batch_size) == expected
-    assert load(data, preset=preset, iters=7, force=True).train_cfg.max_iters == 7
+def test_it_trains_its_own_method_unless_another_is_named(data):
+    file = write(data, method='unimatch').file
+    assert file.name == 'unimatch_mbv2_mine.py'
+    assert load_config(str(file), {}).train_dataloader.dataset.strong_views.num_views == 2
+    baseline = load_config(str(file), {'method': 'supervised'})
+    assert baseline.model.type == 'EncoderDecoder' and baseline.model.auxiliary_head is None
+
+
+def test_a_preset_is_a_length_and_a_size(data):
+    config = load(data, preset='quick')
+    assert (config.train_cfg.max_iters, config.train_dataloader.batch_size) == (600, 4)
+    assert load(data, preset='quick', iters=7, force=True).train_cfg.max_iters == 7
 
 
 def test_without_a_folder_to_validate_on_a_fifth_of_the_masks_is_held_out(data):
@@ -99,7 +106,6 @@ def test_without_a_folder_to_validate_on_a_fifth_of_the_masks_is_held_out(data):
     ('options', 'key'),
     [
         (dict(context=('crak',)), '--context'),
-        (dict(size=(64, 30)), '--size 64x30'),
         (dict(crop=(30, 32), backbone='mit-b0'), '--crop 30x32'),
         (dict(weights='nowhere.pth'), '--weights'),
         (dict(backbone='dinov2-s-frozen', from_scratch=True, size=(64, 32)), '--from-scratch'),
@@ -126,15 +132,6 @@ def test_an_existing_config_is_kept(data):
     assert load(data, iters=3, force=True).train_cfg.max_iters == 3
 
 
-def test_images_without_masks_are_needed(data):
-    for index in range(4, 8):
-        (data / f'images/{index}.jpg').unlink()
-    with pytest.raises(UserError) as caught:
-        write(data)
-    assert caught.value.problems[0].key == f'{data}/images'
-    assert load(data, method='supervised').train_dataloader.dataset.get('unlabeled') is None
-
-
 def test_masks_may_have_a_suffix(data):
     for path in data.rglob('masks/*.png'):
         path.rename(path.with_name(f'{path.stem}_mask.png'))
@@ -144,17 +141,9 @@ def test_masks_may_have_a_suffix(data):
         assert dataset.mask_suffix == '_mask.png'
 
 
-def test_one_mask_is_too_few_to_hold_some_out(data):
-    (data / 'val').rename(data / 'other')
-    for index in (1, 2, 3):
-        (data / 'masks' / f'{index}.png').unlink()
-    with pytest.raises(UserError, match='one mask, and no folder val'):
-        write(data)
-
-
-@pytest.mark.parametrize(('pixels', 'is_rare'), [(40, True), (60, False), (0, False)])
+@pytest.mark.parametrize(('pixels', 'is_rare'), [(40, True), (60, False)])
 def test_a_rare_class_gets_a_loss_that_counts_classes(data, tmp_path, pixels, is_rare):
-    """Of 2560 pixels 40 are below two per cent; a class that no mask shows is not rare."""
+    """Of 2560 pixels 40 are below two per cent."""
     for path in (data / 'masks').iterdir():
         mask = np.arange(40 * 64) % 2
         mask[:pixels] = 2
@@ -193,7 +182,6 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ('arguments', 'said'),
     [
-        (('data/mine', '--classes', *CLASSES, '--size', '64'), '64; expected WIDTHxHEIGHT'),
         (('data/mine', '--classes', *CLASSES, '--size', '50x40'), '--size 50x40: expected mult'),
         (('data/mine',), '--classes: missing; expected'),
         (('data/nowhere', '--classes', *CLASSES), 'data/nowhere: no such folder'),
@@ -225,10 +213,6 @@ def test_objects_that_would_vanish_get_crops_at_full_size_and_windows(tmp_path):
     for part in (pairs.labeled, pairs.unlabeled):
         assert part[0]['inputs'].shape == (3, 168, 256)
     assert val[0]['inputs'].shape == (3, 800, 1200)
-    # a chosen size is kept, and so is that of a quick look
-    for options in (dict(size=(512, 336)), dict(preset='quick')):
-        again = new_config(str(data), out, Choices(classes, **options, force=True))
-        assert load_config(str(again.file), {}).model.test_cfg == dict(mode='whole')
 
 
 def test_the_names_of_classes_are_written_for_imports(data):

@@ -10,7 +10,6 @@ from mmseg_cct.config.load import load_config
     ('wrapped', 'transforms'),
     [
         (f"dict(type='RandomChoice', transforms=[[{LABELED_CROP}], []])", [[UNLABELED_CROP], []]),
-        (f"dict(type='RandomChoice', transforms=[{LABELED_CROP}])", [UNLABELED_CROP]),
         (f"dict(type='RandomApply', prob=1.0, transforms={LABELED_CROP})", [UNLABELED_CROP]),
     ],
 )
