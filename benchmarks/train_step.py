@@ -88,10 +88,10 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
     plain = dict(inputs=images, data_samples=samples)
     labeled = {key: values[:n] for key, values in plain.items()}
 
-    def pairs(views: int = 0, ratio: int = 1) -> dict[str, dict[str, list]]:
+    def pairs(views: int = 0) -> dict[str, dict[str, list]]:
         names = ['unlabeled', *(f'unlabeled_strong_{view}' for view in range(views))]
         return {
-            key: dict(labeled=values[:n], **dict.fromkeys(names, values[n : n + n // ratio]))
+            key: dict(labeled=values[:n], **dict.fromkeys(names, values[n:]))
             for key, values in plain.items()
         }
 
@@ -103,10 +103,7 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
     for name in options.method:
         method = _config(options, name)
         strong = method.train_dataloader.dataset.get('strong_views') or {}
-        views = strong.get('num_views', 0)
-        kinds[name] = method, pairs(views)
-        if (ratio := options.labeled_per_unlabeled) > 1:
-            kinds[f'{name} ({ratio}:1)'] = method, pairs(views, ratio)
+        kinds[name] = method, pairs(strong.get('num_views', 0))
     steps = {name: _plugin_step(*kind, options) for name, kind in kinds.items()}
     for variant in options.variants:
         for name in ('CCT', 'supervised'):
@@ -233,32 +230,16 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('--size', type=int, nargs=2, default=[160, 160], metavar=('H', 'W'))
     parser.add_argument(
-        '--variants',
-        nargs='+',
-        type=_variant,
-        default=[],
-        metavar='NAME[+NAME...]',
+        '--variants', nargs='+', default=[], metavar='NAME[+NAME...]',
         help=f'settings to measure as well: {", ".join(VARIANTS)}, or several joined by +',
-    )
+    )  # fmt: skip
     parser.add_argument(
         '--method', nargs='+', default=[], choices=method_names(), help='methods to measure as well'
     )
-    parser.add_argument(
-        '--labeled-per-unlabeled',
-        type=int,
-        default=1,
-        metavar='K',
-        help='also measure the methods with K labelled images per unlabelled one',
-    )
-    return parser.parse_args()
-
-
-def _variant(text: str) -> str:
-    if unknown := set(text.split('+')) - set(VARIANTS):
-        raise argparse.ArgumentTypeError(
-            f'{text}: no {", ".join(sorted(unknown))}; expected {", ".join(VARIANTS)}, joined by +'
-        )
-    return text
+    args = parser.parse_args()
+    if unknown := {name for each in args.variants for name in each.split('+')} - set(VARIANTS):
+        parser.error(f'--variants: no {", ".join(sorted(unknown))}')
+    return args
 
 
 def main() -> None:
@@ -302,13 +283,6 @@ def main() -> None:
     )
 
     results['steps'] = figures
-    if 'unimatch' in options.method:
-        for name in sorted(set(options.method) - {'unimatch'}):
-            pair = times[name], times['unimatch']
-            say(
-                f'\n{name} over unimatch: {paired_ratio(*pair)}, CPU time '
-                f'{paired_ratio(*pair, "cpu_times")}'
-            )
     save(options, results)
 
 

@@ -55,12 +55,14 @@ def execute_on_slurm(
     new = [run for run in waiting if _job_of(run) not in queued]
     if new:
         logs = new[0].out / 'slurm'
+        # a run takes as many jobs as it needs: each goes on where the last was stopped
         executor = submitit.AutoExecutor(logs, cluster='slurm', slurm_max_num_timeout=10**6)
         executor.update_parameters(
             name='ablation',
             timeout_min=minutes,
             slurm_partition=partition,
             slurm_additional_parameters=dict(options or {}),
+            # a partition without GPUs refuses a request for none
             **(dict(gpus_per_node=gpus) if gpus else {}),
         )
         copies = [[value] * len(new) for value in (tools.resolve(), gpus)]
@@ -69,6 +71,7 @@ def execute_on_slurm(
         except submitit.core.utils.FailedJobError as error:
             raise UserError(f'--slurm {partition}: {str(error).strip().splitlines()[-1]}') from None
         for run, job in zip(new, jobs):
+            # by which the next call finds the job in the queue
             (run.folder / 'job').write_text(job.job_id)
         print(f'submitted {counted(len(new), "job")}, logs in {logs}', flush=True)
     if len(new) < len(waiting):

@@ -57,6 +57,7 @@ def write_clusters(
     dataset, model = run.test_loader.dataset, run.load_model(device)
     shown: list[Any] = []
     rows: list[list[str]] = []
+    # of all images: a mean of ratios would weigh one with hardly any boundary as the others
     total = torch.zeros(1 + len(layers), 2, 2, dtype=torch.double)
     with OutputFolder(out, 'clusters.json', data_folders(run.config)):
         # Evenly spaced: neighbours in a set are often frames of one video.
@@ -107,10 +108,12 @@ def distance_maps(
         hook.remove()
 
     height, width = image.shape[-2:]
+    # the image as it was loaded: normalised channels would weigh differently in the distance
     pixels = image.to(data['inputs'].device, torch.float32) / 255
     maps = {PATCHES: mean_neighbour_distance(pixels, PATCH_SIZE)}
     for name in layers:
         output = outputs.get(name)
+        # of a backbone's stages the last, which the heads see
         while isinstance(output, (tuple, list)):
             output = output[-1]
         if not isinstance(output, Tensor) or output.dim() != 4:
@@ -190,6 +193,7 @@ def class_regions(labels: Tensor, width: int = 5) -> tuple[Tensor, Tensor]:
         return F.max_pool2d(values[None], 2 * width + 1, stride=1, padding=width)[0]
 
     ignored, ids = labels == 255, labels.double()
+    # a window has one class where its largest id is its smallest
     largest = highest(ids.masked_fill(ignored, -torch.inf))
     smallest = -highest((-ids).masked_fill(ignored, -torch.inf))
     return largest > smallest, (largest == smallest) & (highest(ignored.double()) == 0)

@@ -127,7 +127,7 @@ class Processes:
                 # In a session of its own, a process ends together with its data loaders.
                 process = subprocess.Popen(
                     command,
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.DEVNULL,  # a tool that asks would wait unseen
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     env={**os.environ, **slot},
@@ -167,7 +167,7 @@ def execute(
         free.put(slot)
 
     def work(run: StudyRun) -> str:
-        slot = free.get()
+        slot = free.get()  # there is one: the pool has as many threads as slots
         try:
             return finish(run, tools, processes, slot, started)
         finally:

@@ -91,13 +91,14 @@ def next_batch(request: BatchRequest) -> Batch:
     candidates, left_out = _candidates(run, request, labeled)
     inputs = {*data_folders(run.config), *([Path(request.images)] if request.images else [])}
     with OutputFolder(out, RECORD, inputs, run.origin(seed=request.seed)):
+        # its masks may hold a person's corrections
         if Path(out, REVIEW).exists():
             raise UserError('--out', f'{out} holds a batch already', 'another folder')
         note = counted(len(candidates), 'candidate')
         if get_rank() == 0 and labeled:  # to choose images that are unlike them
             print(f'scoring {note} and {counted(len(labeled), "labelled image")}', flush=True)
         ranking = rank_images(model, {**labeled, **candidates}, out, seed=request.seed)
-        if get_rank() != 0:
+        if get_rank() != 0:  # scoring is what takes time; a batch is small
             return Batch([], '', [], [])
         ranked = [image for image in ranking.images if image.name in candidates]
         known = [image for image in ranking.images if image.name in labeled]
@@ -168,6 +169,7 @@ def choose(
     pool = ranked[: _POOL * number]
     points = np.array([image.z for image in pool])
     nearest = np.full(len(pool), np.inf)
+    # a batch like the labelled images would teach what is known
     for image in labeled if pool else ():
         nearest = np.minimum(nearest, np.linalg.norm(points - image.z, axis=1))
     chosen: list[ScoredImage] = []

@@ -91,7 +91,7 @@ def rank_images(
                 score=float(maps.mean()),
                 name=name,
                 by_perturbation={key: float(means[k].mean()) for key, k in slices.items()},
-                z=[round(value, 5) for value in z.tolist()],
+                z=[round(value, 5) for value in z.tolist()],  # ample for distances
             )
             append_line(Path(out, SCORES, f'{get_rank()}.jsonl'), asdict(image))
             share.written()
@@ -127,6 +127,7 @@ def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> Disagreemen
     if not seg_logits.isfinite().all():
         raise UserError(data['data_samples'].metainfo.get('img_path'), 'the logits are not finite')
     bank = model.auxiliary_head
+    # equal draws for all images, or the luck of a draw would rank them
     with torch.random.fork_rng([seg_logits.device] if seg_logits.is_cuda else []):
         torch.manual_seed(seed)
         flips = bank.disagreement(outputs, seg_logits, batch['data_samples'])

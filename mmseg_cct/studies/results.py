@@ -155,6 +155,7 @@ def verdicts(comparisons: Sequence[Sequence[float]]) -> list[str]:
     Fewer than `MIN_PAIRS` gains are no comparison: they get no verdict and do not count.
     """
     several = [gains for gains in comparisons if len(gains) >= MIN_PAIRS]
+    # lists without a verdict are left out, or they would make the others' stricter
     corrected = iter(holm([p_value(gains) for gains in several]))
     return [
         f'{verdict(gains, next(corrected))}, {len(gains)} pairs'

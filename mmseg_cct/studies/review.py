@@ -54,6 +54,7 @@ def _case(
     image: BatchImage, classes: Sequence[str], palette: Sequence[Sequence[int]], highest: float
 ) -> dict[str, Any]:
     shares = 100 * np.bincount(image.labels.ravel(), minlength=256) / image.labels.size
+    # values above the common scale are its outliers
     scaled = np.clip(255 * image.disagreement / highest, 0, 255).astype(np.uint8)
     heat = cv2.applyColorMap(scaled, cv2.COLORMAP_MAGMA)
     return dict(

@@ -85,6 +85,7 @@ def prepare_study(
         UserError: If a study cannot train the config, a method does not fit it, or a folder holds a
             run of another config.
     """
+    # the plain config has all parts, also those that a method removes
     config = study_config(base, {**options, 'method': PLAIN})
     require_outside(out, data_folders(config), '--out')
     fetch_pretrained_weights(config.model)  # once, before many processes need them
