@@ -2,7 +2,6 @@
 
 import copy
 from pathlib import Path
-from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -15,7 +14,6 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
 from mmengine.structures import PixelData
 from mmseg.registry import DATASETS, HOOKS, MODELS
-from mmseg.structures import SegDataSample
 from settings import ALL, CONFIGS, DISTINCT, DOMAINS, SINGLE, distinct_methods, fits, parse
 from settings import MODELS as RECIPES
 
@@ -120,8 +118,7 @@ def test_classes_strides_and_sizes_agree(name):
 @pytest.mark.parametrize('name', ALL)
 def test_the_schedule_ends_with_the_training(name):
     config = parse(name)
-    schedulers = config.param_scheduler
-    last = schedulers[-1] if isinstance(schedulers, (list, tuple)) else schedulers
+    last = as_list(config.param_scheduler)[-1]
     assert (last.type, last.end, last.by_epoch, last.eta_min) == (
         'PolyLR', config.train_cfg.max_iters, False, 0.0,
     )  # fmt: skip
@@ -164,17 +161,6 @@ def test_lists_and_iterations_fit_the_number_of_labels(name):
     if 'mbv2' not in name and 'idd' not in name:  # shortened for two cores
         epoch = len(names) * (max(unlabeled) // config.train_dataloader.batch_size)
         assert config.train_cfg.max_iters == (100 if 'sun' in name else 50) * epoch
-
-
-def test_the_papers_camvid_is_whole_with_its_own_target_and_weight():
-    config = parse(PAPER_CAMVID)
-    for branch, num_loads in (('labeled', 2), ('unlabeled', 1)):
-        *loads, resize, _ = config.train_dataloader.dataset[branch].pipeline
-        assert len(loads) == num_loads
-        assert resize == dict(type='Resize', scale=(480, 360), keep_ratio=False)
-    assert 'teacher' not in config.default_hooks
-    loss = find_bank(config).loss_consistency
-    assert (loss.loss_weight, loss.reference_classes) == (30.0, None)
 
 
 @pytest.mark.parametrize('name', [n for n in CCT if n != PAPER_CAMVID])
@@ -299,21 +285,6 @@ def random_batch(classes, num_views=0, is_baseline=False, **meta):
     return batch
 
 
-def expected_losses(config):
-    model = config.model
-    heads, bank = heads_and_bank(model)
-    main = as_list(model.decode_head.get('loss_decode'))
-    is_abce = any(loss.type == 'BootstrappedCrossEntropy' for loss in main)
-    return {
-        'decode.loss_abce' if is_abce else 'decode.loss_ce',
-        *(f'aux_{i}.loss_ce' for i in range(len(heads))),
-        *(['aux.loss'] if bank or 'loss_consistency' in model else []),
-        *(['strong.loss'] if model.get('loss_strong') else []),
-        *(['feature.loss'] if model.get('feature_weight') else []),
-        *(['adversarial.loss'] if model.get('discriminator') else []),
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ('name', 'method'),
@@ -344,43 +315,20 @@ def test_builds_and_makes_one_step(name, method):
         assert len({rates[id(p)] for h in (model.decode_head, heads) for p in h.parameters()}) == 1
     if 'TeacherHook' in hook_types(config):
         model.set_teacher(copy.deepcopy(model).requires_grad_(False).eval())
-    hooks = [HOOKS.build(h) for h in config.default_hooks.values() if h and h.type == 'RampUpHook']
-    messages = SimpleNamespace(update_scalar=lambda *_: None)
-    runner = SimpleNamespace(model=model, iter=100, max_iters=100, message_hub=messages)
-    for hook in hooks:
-        built = hook.find(model)
-        hook.before_train(runner)
-        hook.before_train_iter(runner, 100)
-        for (*_, value), (*_, now) in zip(built, hook.find(model), strict=True):
-            assert now == pytest.approx(value if hook.end is None else hook.end, rel=1e-2)
     model.train()
     for domain, pairs, _ in parts_of(config):
-        classes = classes_of(pairs.labeled)
         num_views = (pairs.get('strong_views') or {}).get('num_views', 0)
         metainfo = dict(domain=domain) if domain else {}
-        batch = random_batch(classes, num_views, pairs.unlabeled is None, **metainfo)
+        batch = random_batch(
+            classes_of(pairs.labeled), num_views, pairs.unlabeled is None, **metainfo
+        )
         logged = model.train_step(batch, optim_wrapper)
-        prefix = f'{domain}.' if domain else ''
-        expected = {'loss', *(f'{prefix}{key}' for key in expected_losses(config))}
-        assert {key for key in logged if 'loss' in key} == expected
         assert all(torch.as_tensor(value).isfinite().all() for value in logged.values())
     # so DDP runs without `find_unused_parameters`
     trained = {key for key, item in model.named_parameters() if item.requires_grad}
     assert trained
     if not config.get('find_unused_parameters'):
         assert {key for key, value in gradients.items() if value is not None} == trained
-    if config.model.get('domains'):
-        return
-
-    height, width = CROP + 7, CROP - 5  # no multiple of the stride
-    image = torch.randint(0, 256, (3, height, width), dtype=torch.uint8)
-    sample = SegDataSample(
-        metainfo=dict(ori_shape=(height, width), img_shape=(height, width), img_path='image')
-    )
-    model.eval()
-    (result,) = model.test_step(dict(inputs=[image], data_samples=[sample]))
-    assert result.pred_sem_seg.shape == (height, width)
-    assert result.seg_logits.data.shape == (len(classes), height, width)
 
 
 # by config: folder, images and masks in it, stem of a file, the lists' folder, training size
@@ -449,52 +397,18 @@ def test_reads_the_documented_layout(name, tmp_path, monkeypatch):
     assert {sample.flip for sample in views['data_samples']} == {False, True}
 
 
-def test_reads_camvid_and_idd_lite(camvid_root, monkeypatch, tmp_path):
-    idd_root = camvid_root.parent / 'idd_lite'
-    if not idd_root.is_dir():
-        pytest.skip(f'IDD Lite is not at {idd_root} (link it as data/idd_lite, or --data-root=DIR)')
-    (tmp_path / 'data').symlink_to(camvid_root.parent.absolute())
-    monkeypatch.chdir(tmp_path)
-    config = load(DOMAINS)
-    loaders = []
-    for loader in (config.train_dataloader, config.val_dataloader, config.test_dataloader):
-        loader.update(num_workers=0, persistent_workers=False)
-        loaders.append(Runner.build_dataloader(loader, seed=0))
-    train, val, test = loaders
-    assert len(train.dataset) == 367 + 1403
-    assert (len(val.dataset), len(test.dataset)) == (101 + 204, 233 + 204)
-    for batch, domain, size in zip(train, ('camvid', 'idd'), ((120, 160), (112, 160))):
-        for branch in ('labeled', 'unlabeled'):
-            assert [tuple(image.shape) for image in batch['inputs'][branch]] == [(3, *size)] * 8
-            assert {sample.domain for sample in batch['data_samples'][branch]} == {domain}
-    truth = batch['data_samples']['labeled'][0].gt_sem_seg.data.unique()
-    assert set(truth.tolist()) <= {0, 1, 2, 3, 4, 5, 6, 255}
-    assert val.dataset[101]['data_samples'].gt_sem_seg.shape == (227, 320)
-
-
-@pytest.mark.parametrize('tta', [False, True])
-def test_sun_is_scored_at_the_size_of_its_training(tta, tmp_path):
+def test_sun_is_scored_at_the_size_of_its_training(tmp_path):
     config = parse('multi_domain/cct_r50_cityscapes-sun_1500')
     image, mask = tmp_path / 'a.jpg', tmp_path / 'a.png'
     cv2.imwrite(str(image), np.zeros((53, 73, 3), np.uint8))
     cv2.imwrite(str(mask), np.arange(73, dtype=np.uint8)[None].repeat(53, 0))
-    pipeline = config.test_dataloader.dataset.domains.sun.pipeline
-    item = Compose(config.tta_pipeline.sun if tta else pipeline)(
-        dict(
-            img_path=str(image),
-            seg_map_path=str(mask),
-            seg_fields=[],
-            label_map=None,
-            reduce_zero_label=False,
-        )
-    )
-    samples = item['data_samples'] if tta else [item['data_samples']]
-    for sample in samples:  # scaled and flipped, but for the mask
+    files = dict(img_path=str(image), seg_map_path=str(mask))
+    files.update(seg_fields=[], label_map=None, reduce_zero_label=False)
+    views = Compose(config.tta_pipeline.sun)(copy.deepcopy(files))['data_samples']
+    plain = Compose(config.test_dataloader.dataset.domains.sun.pipeline)(files)['data_samples']
+    for sample in (plain, *views):  # scaled and flipped, but for the mask
         assert sample.ori_shape == sample.gt_sem_seg.shape == (480, 640)
-        assert torch.equal(sample.gt_sem_seg.data, samples[0].gt_sem_seg.data)
-    assert samples[0].gt_sem_seg.data[0, 0].diff().ge(0).all()
-    if tta:
-        flips = [sample.flip for sample in samples]
-        sizes = [sample.img_shape for sample in samples]
-        assert flips == [False, True] * 5
-        assert sizes[::2] == [(240, 320), (360, 480), (480, 640), (600, 800), (720, 960)]
+        assert torch.equal(sample.gt_sem_seg.data, plain.gt_sem_seg.data)
+    assert [sample.flip for sample in views] == [False, True] * 5
+    sizes = [sample.img_shape for sample in views[::2]]
+    assert sizes == [(240, 320), (360, 480), (480, 640), (600, 800), (720, 960)]

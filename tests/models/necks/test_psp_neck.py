@@ -1,5 +1,3 @@
-import io
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -56,20 +54,6 @@ def test_matrices_interpolate_as_torch_does(size, align_corners):
     weight = torch.randn_like(resized)
     gradients = [torch.autograd.grad((y * weight).sum(), x)[0] for y in (product, resized)]
     torch.testing.assert_close(*gradients)
-
-
-def test_the_matrices_are_exported_by_the_tracer_too():
-    """As MMDeploy exports a model that is on a GPU."""
-    session = pytest.importorskip('onnxruntime').InferenceSession
-
-    class Resize(torch.nn.Module):
-        def forward(self, x):
-            return _interpolate(x, (7, 11), align_corners=False)
-
-    x, file = torch.randn(2, 3, 6, 6), io.BytesIO()
-    torch.onnx.export(Resize(), (x,), file, input_names=['x'], dynamo=False)
-    (exported,) = session(file.getvalue()).run(None, {'x': x.numpy()})
-    torch.testing.assert_close(torch.from_numpy(exported), Resize()(x))
 
 
 def test_picks_its_feature_by_index_and_has_no_bias_before_a_norm():

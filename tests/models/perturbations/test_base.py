@@ -94,15 +94,6 @@ def test_changes_z_unless_its_strength_is_zero(cls):
         assert torch.equal(perturbed, z.expand_as(perturbed))
 
 
-@each_perturbation
-def test_runs_under_autocast(cls):
-    context, group = tiny.context(), tiny.decoders(K)
-    exact = project(cls(num_decoders=K), context, group)
-    with torch.autocast('cpu', dtype=torch.bfloat16):
-        rounded = project(cls(num_decoders=K), context, group).float()
-    assert (rounded - exact).abs().max() <= 2e-2 * exact.abs().max()
-
-
 @pytest.mark.parametrize('cls', [cls for cls in PERTURBATIONS if cls is not FeatureNoise])
 def test_at_some_positions_z_changes_as_on_the_whole_map(cls):
     positions = torch.tensor([4, 0, 17, 29])  # F-Noise draws for these alone

@@ -93,32 +93,6 @@ def test_direction_is_the_gradient_by_finite_differences_and_length_epsilon(
     torch.testing.assert_close(length, torch.full_like(length, epsilon), rtol=1e-4, atol=0)
 
 
-@pytest.mark.parametrize(('num_images', 'floor_over_norm'), [(1, 0.2), (4, 5.0)])
-def test_norm_floor_gives_the_strength_of_the_public_rule(
-    projected_noise, num_images, floor_over_norm
-):
-    # d = g / (‖g‖ + floor), g the gradient at ξ with respect to the direction: of the order of ξ²
-    channels = 200  # the length of the probing noise then varies by 1 %
-    shared = tiny.context(num_images=num_images, channels=channels)
-    group = tiny.decoders(K, channels=channels)
-    z, decoder = shared.features.double(), plain_decoders(group)[0]
-    draw(IntermediateVAT(K), shared, group)
-    noise = full_noise(projected_noise['noise'], group)[0]
-
-    direction = noise / noise.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
-    direction.requires_grad_()
-    total = divergence(decoder, z, XI * direction).sum() / num_images
-    (gradient,) = torch.autograd.grad(total, direction)
-    floor = floor_over_norm * gradient.flatten(1).norm(dim=1).mean().item()
-
-    setting = IntermediateVAT(K, 2.0, XI, norm_floor=floor)
-    expected = adversarial_noise(z, decoder, noise, setting)
-    length = expected.flatten(1).norm(dim=1)
-    assert (length < 2.0 / (1 + floor_over_norm / 2)).all()
-    actual = draw(setting, shared, group)[0]
-    torch.testing.assert_close(actual.flatten(1).norm(dim=1), length, rtol=0.05, atol=0)
-
-
 @pytest.mark.parametrize(
     ('change', 'shortest', 'longest'),
     [

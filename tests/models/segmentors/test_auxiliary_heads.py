@@ -101,12 +101,6 @@ def test_each_domain_has_its_own_list_of_heads():
         assert [n for n, item in domain.named_parameters() if item.grad is None] == []
 
 
-def test_the_baseline_of_domains_keeps_mmsegs_heads():
-    model = multi_domain([fcn()], [dict(num_classes=5)])
-    losses = losses_of_domain(model, 'second')
-    assert {'second.decode.loss_ce', 'second.aux_0.loss_ce'} == {n for n in losses if 'loss' in n}
-
-
 @pytest.mark.parametrize(
     ('common', 'own'),
     [

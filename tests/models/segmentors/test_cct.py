@@ -102,16 +102,6 @@ def test_a_key_contains_loss_only_if_it_is_optimised():
     assert [call.requires_grad for call in calls] == [True, False]  # no graph of the target
 
 
-def test_auxiliary_decoders_take_no_part_in_inference(monkeypatch):
-    model = make_model().eval()
-    for method in ('loss', 'forward', 'disagreement'):
-        monkeypatch.setattr(type(model.auxiliary_head), method, None)
-    images = torch.randn(N, 3, *SIZE)
-    twin = supervised_twin(model).eval()
-    with torch.no_grad():
-        torch.testing.assert_close(model(images, mode='tensor'), twin(images, mode='tensor'))
-
-
 def test_the_teacher_predicts_the_target_on_the_unlabelled_images():
     model = make_model()
     teacher = tiny.with_teacher(model)
@@ -134,20 +124,6 @@ def test_trains_under_ddp_without_looking_for_unused_parameters(tmp_path):
     assert_same_under_ddp(*models, lambda model, opt: model.train_step(make_batch(), opt), tmp_path)
 
 
-def test_only_the_two_branches_are_encoded():
-    """Strong views are for a `StrongViewSegmentor`; the branches may differ in size."""
-    model, batch = make_model(), make_batch()
-    for key in batch:
-        batch[key]['unlabeled'] = batch[key]['unlabeled'] * 2
-    data = model.data_preprocessor(batch, training=True)
-    expected = model(**copy.deepcopy(data), mode='loss').keys()
-    encoded = []
-    model.backbone.register_forward_pre_hook(lambda _, args: encoded.append(args[0]))
-    data['inputs']['unlabeled_strong_0'] = torch.randn_like(data['inputs']['unlabeled'])
-    assert model(**data, mode='loss').keys() == expected
-    assert [len(images) for images in encoded] == [N, 2 * N]
-
-
 def test_a_baseline_of_the_same_seed_starts_from_the_same_weights():
     """Else the difference of the two is that of two random starts, of several points in mIoU."""
     starts = []
@@ -158,27 +134,6 @@ def test_a_baseline_of_the_same_seed_starts_from_the_same_weights():
         starts.append({name: value.clone() for name, value in model.state_dict().items()})
     cct, baseline = starts
     assert baseline and all(torch.equal(cct[name], value) for name, value in baseline.items())
-
-
-def test_float16_keeps_the_direction_of_the_gradients():
-    """All losses, scaled as a loss scaler does; the CPU computes in float16 as a GPU would."""
-    model = make_model()
-    model.auxiliary_head.loss_consistency = MODELS.build(dict(type='KLConsistency'))
-    gradients = []
-    for context in (nullcontext(), torch.autocast('cpu', torch.float16)):
-        with context:
-            terms = losses_of(model)
-        total = 2.0**10 * sum(value for name, value in terms.items() if 'loss' in name)
-        assert torch.isfinite(total)
-        gradients.append(gradients_of(model, total))
-    # the tiny encoder's BatchNorms, over few values, magnify the rounding
-    for part, least in (('backbone', 0.97), ('decode_head', 0.99), ('auxiliary_head', 0.99)):
-        a, b = (
-            torch.cat([g.flatten() for name, g in each.items() if name.startswith(part)])
-            for each in gradients
-        )
-        assert not torch.equal(a, b)
-        assert torch.cosine_similarity(a, b, dim=0) > least
 
 
 def test_the_host_waits_for_boxes_alone(monkeypatch):

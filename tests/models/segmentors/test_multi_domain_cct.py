@@ -4,7 +4,6 @@ import pytest
 import tiny
 import torch
 from mmengine.optim import OptimWrapper
-from mmseg.models import SegTTAModel
 from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
@@ -168,21 +167,6 @@ def test_prediction_takes_the_domains_decoder_classes_and_normalisation(domain):
         assert a.seg_logits.data.shape == (CLASSES[domain], *SIZES[domain])
         assert torch.equal(a.seg_logits.data, e.seg_logits.data)
         assert torch.equal(a.pred_sem_seg.data, e.pred_sem_seg.data)
-
-
-def test_test_time_augmentation_takes_the_domains_decoder():
-    model = make_model()
-    image = torch.randint(0, 256, (3, 24, 40), dtype=torch.uint8)
-    views, samples = (image, image.flip(2)), (make_sample('second'), make_sample('second'))
-    samples[1].set_metainfo(dict(flip=True, flip_direction='horizontal'))
-    batch = dict(inputs=[[view] for view in views], data_samples=[[sample] for sample in samples])
-    (result,) = SegTTAModel(module=model).eval().test_step(batch)
-    mean = sum(
-        model.test_step(dict(inputs=[view], data_samples=[sample]))[0].seg_logits.data.softmax(0)
-        for view, sample in zip(views, samples)
-    )
-    assert torch.equal(result.pred_sem_seg.data.squeeze(0), (mean / 2).argmax(0))
-    assert len(mean) == 5 and result.domain == 'second'
 
 
 def test_the_baseline_trains_on_labelled_images():

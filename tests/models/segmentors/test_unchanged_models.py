@@ -125,15 +125,6 @@ def test_without_the_bank_it_is_mmsegs_own_model(head):
         assert torch.equal(*(each(images, mode='tensor') for each in (model, own)))
 
 
-def test_the_fused_features_are_what_the_head_classifies():
-    model = make_model('UPerHead', fused=True).eval()
-    features = model.extract_feat(torch.randn(N, 3, *SIZE))
-    (z,), seg_logits = model.features_of_bank(features), model.predict_unlabeled(features)
-    assert z.shape == (N, 8, SIZE[0] // 4, SIZE[1] // 4) and z.requires_grad
-    assert not seg_logits.requires_grad
-    torch.testing.assert_close(model.decode_head.conv_seg(z), seg_logits)
-
-
 @each_head
 def test_in_training_the_layers_that_fuse_normalise_by_the_batch_without_dropout(head):
     """As backbone and neck do, of which they are a part here."""
