@@ -91,12 +91,6 @@ def test_another_ignored_label_is_loaded_as_255(root, label, reduced, expected):
     assert np.unique(dataset[0]['gt_seg_map']).tolist() == expected
 
 
-def test_colours(root):
-    palette = [[1, 2, 3], [4, 5, 6]]
-    assert _build(root, palette=palette).metainfo['palette'] == palette
-    assert len(_build(root).metainfo['palette']) == 2
-
-
 def test_mask_without_image_is_named(root, messages):
     (root / 'photos' / 'b.PNG').unlink()
     assert len(_build(root, subset='labeled')) == 1

@@ -56,14 +56,6 @@ def test_validation_images_are_counted(root):
         summarize_folder(root, CLASSES)
 
 
-def test_masks_with_a_suffix(root):
-    for name in ('a', 'more/b'):
-        (root / 'masks' / f'{name}.png').rename(root / 'masks' / f'{name}_mask.png')
-    with pytest.raises(UserError, match=r'2 in all\); expected --mask-suffix _mask\.png$'):
-        summarize_folder(root, CLASSES)
-    assert summarize_folder(root, CLASSES, '_mask.png').labels.keys() == {'a', 'more/b'}
-
-
 def test_what_does_not_fit_is_named(root):
     with pytest.raises(UserError, match=r'a\.png: label id 2 outside the classes; expected 0 to 1'):
         summarize_folder(root, CLASSES[:2])

@@ -57,17 +57,7 @@ def test_by_index_come_all_images_of_one_domain_after_the_other(dataset):
     for index, item in enumerate(items):
         assert torch.equal(item['inputs'], dataset.domains['ab'[index // 8]][index % 8]['inputs'])
     assert dataset.metainfo == dataset.METAINFO
-    assert list(dataset.metainfo) == ['domains']
-    assert list(dataset.metainfo['domains']) == ['a', 'b']
     assert dataset.metainfo['domains']['a']['classes'][1] == 'disc'
-
-
-def test_without_unlabelled_sets_a_draw_is_mmsegs_own():
-    dataset = build(domains(unlabeled=False))
-    item = dataset[MultiDomainDraw('b', DRAW)]
-    assert item['inputs'].shape == (3, 24, 40)
-    assert item['data_samples'].domain == 'b'
-    assert len(dataset) == 6
 
 
 def test_loader_gives_batches_of_one_domain_in_turn(dataset):

@@ -8,8 +8,6 @@ from mmseg_cct.datasets.files.image_files import (
     find_listed,
     find_masks,
     read_list,
-    resolve_list,
-    suffix_of_masks,
     write_list,
 )
 from mmseg_cct.errors import UserError
@@ -19,20 +17,6 @@ def _touch(root, *names):
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
-
-
-@pytest.mark.parametrize(
-    ('masks', 'images', 'expected'),
-    [
-        (['a_mask', 'x/b_mask'], ['a', 'c', 'x/b'], '_mask'),
-        (['12_m'], ['1', '12'], '_m'),
-        (['a_mask', 'c_mask'], ['a', 'b'], None),
-        (['a', 'b'], ['a', 'b'], None),
-        ([], ['a'], None),
-    ],
-)
-def test_the_end_that_all_names_of_masks_have(masks, images, expected):
-    assert suffix_of_masks(masks, images) == expected
 
 
 class TestFindImages:
@@ -129,9 +113,7 @@ class TestReadList:
 @pytest.mark.parametrize(
     ('name', 'found'),
     [
-        ('a/b', 'a/b'),
         ('a/b.PNG', 'a/b'),
-        ('c.v2', 'c.v2'),
         ('c.v2.jpg', 'c.v2'),
         ('d.jpg', 'd.jpg'),  # of d.jpg.jpg
         ('a/b.v2', None),  # not an extension: another image
@@ -140,11 +122,3 @@ class TestReadList:
 )
 def test_only_extensions_of_images_are_cut(name, found):
     assert find_listed(name, {'a/b': 0, 'c.v2': 1, 'd.jpg': 2, 'd': 3}) == found
-
-
-def test_a_list_in_the_working_directory_comes_first(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_list('lists/a.txt', ['a'])
-    assert resolve_list('lists/a.txt') == str(tmp_path / 'lists' / 'a.txt')
-    for name in ('', 'train.txt', '/nowhere/train.txt'):
-        assert resolve_list(name) == name

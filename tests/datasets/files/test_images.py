@@ -6,9 +6,8 @@ import cv2
 import numpy as np
 import pytest
 from PIL import Image
-from tiff import pixels_of
 
-from mmseg_cct.datasets.files.image_format import ORIENTATION, UnsuitableImage
+from mmseg_cct.datasets.files.image_format import ORIENTATION
 from mmseg_cct.datasets.files.images import (
     decode_image,
     explain_unreadable,
@@ -16,11 +15,8 @@ from mmseg_cct.datasets.files.images import (
     is_turned,
     read_image,
     read_mask,
-    select_channels,
 )
 from mmseg_cct.errors import UserError
-
-BYTES = pixels_of(3, 8, dtype='uint8')
 
 
 def _exif(orientation):
@@ -82,7 +78,6 @@ def test_an_unreadable_file_is_explained_in_one_line_that_names_it_once():
         (lambda path: Image.open(path).load(), None),  # the file would start it
         (read_image, ValueError),
         (read_mask, UserError),
-        (lambda path: image_size(str(path), None, decode=False), UserError),
     ],
 )
 def test_a_postscript_file_named_png_starts_no_program(read, error, tmp_path, monkeypatch):
@@ -96,32 +91,6 @@ def test_a_postscript_file_named_png_starts_no_program(read, error, tmp_path, mo
     with pytest.raises(error or Exception):
         read(tmp_path / 'x.png')
     assert ran.exists() == (error is None)
-
-
-def test_channels_are_selected_and_scaled():
-    pixels = np.array([[[0, 100, 200, 300]]], 'uint16')
-    for channels, expected in {
-        (0, 1, 2, 3): [0, 0, 127.5, 255],
-        (1,): [0],
-        (1, 2, 3): [255, 127.5, 0],  # BGR
-        (2, 2, 2): [127.5] * 3,
-    }.items():
-        found = select_channels(pixels, channels, (100, 300))
-        assert found.dtype == np.float32 and found[0, 0].tolist() == expected
-    assert np.array_equal(select_channels(BYTES, (2, 0)), BYTES[..., [2, 0]])
-
-
-@pytest.mark.parametrize(
-    ('pixels', 'channels', 'limits', 'message'),
-    [
-        (pixels_of(4), (0, 4), (0, 9), '4 channels; expected 5 or more'),
-        (pixels_of(4), (0,), None, 'values of type uint16'),
-        (BYTES, (0, 1, 2), (0, 4095), 'values of 8 bits'),  # not the lowest of 12
-    ],
-)
-def test_missing_channels_and_depth_are_named(pixels, channels, limits, message):
-    with pytest.raises(UnsuitableImage, match=f'^{message}'):
-        select_channels(pixels, channels, limits)
 
 
 @pytest.mark.parametrize('kind', ['jpg', 'png'])

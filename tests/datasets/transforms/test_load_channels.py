@@ -13,20 +13,42 @@ def load_channels(**settings):
     return TRANSFORMS.build(dict(type='LoadChannels', **settings))
 
 
-def test_the_chosen_channels_are_loaded_in_their_order(tmp_path):
-    pixels = pixels_of(4)  # of 16 bits
+@pytest.mark.parametrize(
+    ('channels', 'expected'),
+    [
+        ((0, 1, 2, 3), [0, 0, 127.5, 255]),
+        ((1,), [0]),
+        ((1, 2, 3), [255, 127.5, 0]),  # BGR
+        ((2, 2, 2), [127.5] * 3),
+    ],
+)
+def test_the_chosen_channels_are_loaded_in_their_order(tmp_path, channels, expected):
+    pixels = np.full((6, 8, 4), (0, 100, 200, 300), 'uint16')
     (tmp_path / 'a.tif').write_bytes(tiff_bytes(pixels, 2, extra=(0,)))
-    loader = load_channels(channels=(3, 0), value_range=(0, 65535))
+    loader = load_channels(channels=channels, value_range=(100, 300))
     loaded = loader(dict(img_path=str(tmp_path / 'a.tif'), kept=1))
-    expected = pixels[..., [3, 0]] / np.float32(257)
-    np.testing.assert_allclose(loaded['img'], expected, atol=1e-3)
-    assert loaded['img_shape'] == loaded['ori_shape'] == pixels.shape[:2] and loaded['kept'] == 1
+    assert loaded['img'].dtype == np.float32 and loaded['img'][0, 0].tolist() == expected
+    assert loaded['img_shape'] == loaded['ori_shape'] == (6, 8) and loaded['kept'] == 1
 
 
-def test_what_cannot_be_read_is_named(tmp_path):
-    (tmp_path / 'a.tif').write_bytes(b'no image')
-    with pytest.raises(UserError, match=rf'^{tmp_path}/a\.tif: cannot be read'):
-        load_channels()(dict(img_path=str(tmp_path / 'a.tif')))
+@pytest.mark.parametrize(
+    ('content', 'settings', 'found'),
+    [
+        (b'no image', {}, 'cannot be read'),
+        (tiff_bytes(pixels_of(4), 2, extra=(0,)), dict(channels=(0, 4)), '4 channels'),
+        (tiff_bytes(pixels_of(4), 2, extra=(0,)), dict(channels=(0,)), 'values of type uint16'),
+        # not the lowest of 12 bits
+        (
+            tiff_bytes(pixels_of(3, 8, dtype='uint8'), 2),
+            dict(value_range=(0, 4095)),
+            'values of 8 bits',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(tmp_path, content, settings, found):
+    (tmp_path / 'a.tif').write_bytes(content)
+    with pytest.raises(UserError, match=rf'^{tmp_path}/a\.tif: {found}'):
+        load_channels(**settings)(dict(img_path=str(tmp_path / 'a.tif')))
 
 
 @pytest.mark.parametrize('value', [np.nan, np.inf])
