@@ -98,11 +98,6 @@ def test_a_domain_that_does_not_fit_is_an_error(parts, match):
         build(parts)
 
 
-def test_an_index_of_another_sampler_is_an_error(dataset):
-    with pytest.raises(UserError, match=r"gave 0 as index; expected .*type='MultiDomainSampler'"):
-        dataset.__getitems__([0])
-
-
 def test_a_test_set_may_take_its_pipelines_from_elsewhere():
     parts = {name: pairs()['labeled'] for name in 'ab'}
     steps = [dict(type='DrawShapesScene'), dict(type='PackSegInputs')]

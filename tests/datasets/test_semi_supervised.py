@@ -39,10 +39,17 @@ def test_a_number_of_labels_chooses_the_lists(tree):
 
 
 def test_strong_views_end_the_unlabelled_pipeline(tree):
-    views = dict(type='StrongViews', num_views=2)
+    views = dict(type='StrongViews', num_views=2, jitter_prob=1.0)
+    plain = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))[DRAW]
     pairs = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'), strong_views=views)
-    names = {'labeled', 'unlabeled', 'unlabeled_strong_0', 'unlabeled_strong_1'}
-    assert pairs[DRAW]['inputs'].keys() == names
+    item = pairs[DRAW]
+    names = ['labeled', 'unlabeled', 'unlabeled_strong_0', 'unlabeled_strong_1']
+    assert list(item['inputs']) == list(item['data_samples']) == names
+    # the views do not disturb what the other branches draw
+    assert all(_equal(item[key][name], plain[key][name]) for key in item for name in names[:2])
+    weak, *strong = [item['inputs'][name] for name in names[1:]]
+    assert not torch.equal(weak, strong[0]) and not torch.equal(*strong)
+    assert item['data_samples']['unlabeled_strong_1'].img_path == str(tree.image('u2'))
     baseline = SemiSegDataset(tree.config('labeled'), strong_views=views)
     assert 'strong_views' not in baseline[DRAW]
     with pytest.raises(UserError, match='unlabeled: built already; expected a config'):

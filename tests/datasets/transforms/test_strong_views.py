@@ -7,15 +7,10 @@ import pytest
 import torch
 from mmengine.structures import PixelData
 from mmseg.structures import SegDataSample
-from trees import UNLABELED_PIPELINE
 
-from mmseg_cct.datasets import PairDraw, SemiSegDataset
 from mmseg_cct.datasets.transforms import StrongViews
 from mmseg_cct.datasets.transforms.strong_views import Photometry, apply_photometry
 from mmseg_cct.utils.seed import seeded_random_state
-
-DRAW = PairDraw(labeled=0, unlabeled=1, labeled_seed=3, unlabeled_seed=4)
-OFF = dict(jitter_prob=0.0, gray_prob=0.0, blur_prob=0.0)
 
 
 @pytest.fixture
@@ -91,28 +86,6 @@ def test_filled_pixels_keep_their_colour(image):
         (strong,) = transform(dict(inputs=weak, data_samples=sample))['strong_views']
     assert torch.equal(strong[:, ~valid], weak[:, ~valid])
     assert (strong != weak)[:, valid].float().mean() > 0.5
-
-
-def with_views(tree, **kwargs):
-    views = dict(type='StrongViews', num_views=2, **kwargs)
-    return tree.config('unlabeled', pipeline=[*UNLABELED_PIPELINE, views])
-
-
-def test_branches_are_the_same_crop_in_other_colours(tree):
-    plain = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))[DRAW]
-    item = SemiSegDataset(tree.config('labeled'), with_views(tree, **OFF))[DRAW]
-    names = ['labeled', 'unlabeled', 'unlabeled_strong_0', 'unlabeled_strong_1']
-    assert list(item['inputs']) == list(item['data_samples']) == names
-    for name in names:
-        # the views do not disturb what the other branches draw
-        base = 'unlabeled' if 'strong' in name else name
-        assert torch.equal(item['inputs'][name], plain['inputs'][base])
-        assert item['data_samples'][name].metainfo == plain['data_samples'][base].metainfo
-
-    item = SemiSegDataset(tree.config('labeled'), with_views(tree, jitter_prob=1.0))[DRAW]
-    weak, *strong = [item['inputs'][name] for name in names[1:]]
-    assert torch.equal(weak, plain['inputs']['unlabeled'])
-    assert not torch.equal(weak, strong[0]) and not torch.equal(*strong)
 
 
 def test_operations_on_five_channels():

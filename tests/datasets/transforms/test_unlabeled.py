@@ -65,20 +65,6 @@ def test_filled_pixels_are_not_valid(bright, steps):
         assert valid.all() == (not steps)
 
 
-def test_pseudo_labels_travel_beside_the_map(bright):
-    for name in bright.unlabeled_names:
-        labels = np.repeat(np.uint8([1, 255]), 8)[:, None].repeat(24, 1)
-        save(bright.root / f'pseudo/{name}.png', labels)
-    load = loading(bright)
-    for steps in ([load], [MARK, load], [load, MARK]):
-        image, sample = unlabeled(build(bright, *steps, PAD, PACK_LABELS))
-        assert torch.equal(sample.valid_mask.data, image.amin(0, keepdim=True) > 50)
-        # rows 0 to 7 of the image have labels
-        expected = torch.full((1, *image.shape[-2:]), 255)
-        expected[:, :8, :24] = 1
-        assert torch.equal(sample.pseudo_sem_seg.data, expected)
-
-
 def test_what_is_not_marked_has_no_map(bright):
     assert 'valid_mask' not in unlabeled(build(bright, PACK))[1]
 
@@ -95,22 +81,23 @@ def labels(tree):
 
 
 @pytest.mark.parametrize(
-    'steps',
+    ('steps', 'valid'),
     [
-        [CROP, FLIP],
-        [DOUBLE, CROP, dict(FLIP, direction=['horizontal', 'vertical'])],
+        ([CROP, FLIP], 7 * 9),
+        ([DOUBLE, CROP, dict(FLIP, direction=['horizontal', 'vertical'])], 7 * 9),
         # a pixel of the padding is image 180, label 255
-        [dict(type='Pad', size=(20, 40), pad_val=dict(img=180, seg=255))],
+        ([dict(type='Pad', size=(20, 40), pad_val=dict(img=180, seg=255))], 16 * 24),
+        ([MARK, dict(type='Pad', size=(20, 40), pad_val=dict(img=180, seg=255))], 16 * 24),
     ],
 )
 @pytest.mark.usefixtures('labels')
-def test_labels_move_with_the_image(tree, steps):
+def test_labels_move_with_the_image(tree, steps, valid):
     dataset = build(tree, loading(tree), *steps, PACK_LABELS)
     seen = set()
     for seed in range(12):
         image, sample = unlabeled(dataset, seed)
         pseudo = sample.pseudo_sem_seg.data
-        assert pseudo.dtype == torch.int64
+        assert pseudo.dtype == torch.int64 and sample.valid_mask.data.sum() == valid
         ids = (image[:1].long() + 30) // 60
         assert torch.equal(pseudo, torch.where(ids == 3, 255, ids))
         seen.add(image.numpy().tobytes())
