@@ -4,6 +4,7 @@ from mmengine.config import Config
 from mmengine.dist import get_rank
 
 from mmseg_cct.datasets.leaves import data_folders
+from mmseg_cct.engine.visualization.label_maps import full_palette
 from mmseg_cct.errors import raise_problems
 from mmseg_cct.preflight.classes import order_problems, output_problems
 from mmseg_cct.utils.log import say
@@ -39,6 +40,7 @@ def make_pseudo_labels(
         require_pydensecrf()
     settings = read_settings(config)
     model = load_classifier(config, checkpoint, device)
+    # By name: the classifier counts without the background, the labels with it.
     meta = dict(classes=[settings.classes[label_id] for label_id in settings.label_ids])
     raise_problems(output_problems(model, meta, 'pseudo_labels.images'))
     raise_problems(order_problems(meta, model.dataset_meta, checkpoint))
@@ -50,7 +52,9 @@ def make_pseudo_labels(
         todo = [image for image in settings.images if image.name in names]
         share = SharedImages(todo, len(settings.images) - len(todo))
         crf = settings.crf if with_crf else None
-        writer = LabelWriter(settings.background, settings.thresholds, crf, settings.colours, out)
+        # White beyond the ids: a shorter palette makes a PNG of fewer bits, which cannot hold 255.
+        colours = full_palette(settings.palette)
+        writer = LabelWriter(settings.background, settings.thresholds, crf, colours, out)
         write_pseudo_labels(model, settings, share, writer, workers, batch_size)
         counts = share.total()
         if get_rank() == 0:

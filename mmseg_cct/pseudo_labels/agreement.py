@@ -41,6 +41,7 @@ def agreement_table(settings: PseudoLabelSettings, out: str, folders: Sequence[s
                 labels = torch.from_numpy(read_mask(file))
                 counts = IoUMetric.intersect_and_union(labels, truth, areas.shape[1], IGNORE_INDEX)
                 areas += torch.stack(counts)
+        # MMSeg leaves 255 out of its histograms, so a pixel without a label is only in the truth
         intersection, union, labelled, _ = areas
         for name, total in (('IoU', union), ('precision', labelled)):
             values = 100 * intersection / total  # NaN where a class is nowhere

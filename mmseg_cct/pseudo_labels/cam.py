@@ -47,8 +47,8 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     registry = mmpretrain_registry()
     init_default_scope(config.get('default_scope') or 'mmpretrain')
     model_config = config.model.copy()
-    if 'backbone' in model_config:
-        model_config.backbone.pop('init_cfg', None)  # the checkpoint replaces them
+    # The checkpoint replaces the weights of ImageNet, which need not be there
+    model_config.get('backbone', {}).pop('init_cfg', None)
     model = registry.MODELS.build(model_config)
     if not isinstance(getattr(getattr(model, 'head', None), 'fc', None), nn.Linear):
         expected = 'an ImageClassifier with GlobalAveragePooling and MultiLabelLinearClsHead'
@@ -81,11 +81,13 @@ def class_activation_maps(
     those of the classes in each, `sizes` H, W of its maps. Returns N tensors `(C_i, H, W)` in
     [0, 1].
     """
+    # Mean pooling and a linear layer commute: as a 1×1 convolution, the layer scores each place.
     weight = model.head.fc.weight[:, :, None, None]
     totals = [images.new_zeros(len(ids), *size) for ids, size in zip(class_ids, sizes)]
     for scale in scales:
         scaled = resize(images, [max(round(side * scale), 1) for side in images.shape[-2:]])
         features = model.extract_feat(torch.cat([scaled, scaled.flip(-1)]), stage='backbone')[-1]
+        # Without the bias, which belongs to the image: it would lift all of a map.
         plain, mirrored = F.conv2d(features, weight).relu().chunk(2)
         for total, maps, ids in zip(totals, plain + mirrored.flip(-1), class_ids):
             if len(ids):

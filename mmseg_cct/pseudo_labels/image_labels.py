@@ -28,14 +28,14 @@ def labels_from_table(
 ) -> ImageLabels:
     """Reads image-level labels from a CSV file: ascending class ids by image name.
 
-    The header is ``image,labels``; a line such as ``a/b.jpg,person;dog`` has an image, with or
+    Below the header ``image,labels``, a line such as ``a/b.jpg,person;dog`` has an image, with or
     without its extension, and its classes, possibly none. `images` are paths by name without
     extension, `classes` are in the order of the classifier's outputs.
 
     Raises:
-        UserError: If the file is missing or not UTF-8, has other columns or a row of another
-            length, or names an image that is unknown or there twice, or an unknown class.
+        UserError: If the file cannot be read, or a row has no known image and classes.
     """
+    # With or without a byte order mark, which Excel writes
     rows = csv.DictReader(io.StringIO(read_utf8(table, _EXPECTED), newline=''))
     if not {'image', 'labels'} <= set(rows.fieldnames or ()):
         raise UserError(table, f'columns {one_line(rows.fieldnames, 120)}', 'image,labels')
@@ -69,8 +69,7 @@ def labels_from_masks(
 
     `masks` is a folder of ``NAME.png``, one channel of ids of `mask_classes`; 255 is ignored.
     `classes` are those of the masks without the background, in the order of the classifier's
-    outputs. `label_map` gives the class id, or 255, by id in the file; missing ids stay as they
-    are. With `reduce_zero_label`, 0 in the file is ignored and the classes start at 1.
+    outputs. `label_map` and `reduce_zero_label` are those of MMSeg's data sets.
 
     Raises:
         UserError: If a mask is missing or unreadable, or has an unknown id.
@@ -80,6 +79,7 @@ def labels_from_masks(
         path = Path(masks, f'{name}.png')
         ids = read_mask(path)
         number, zero = len(mask_classes), reduce_zero_label
+        # Ids as MMSeg would load them, so that image-level labels and masks mean the same classes
         label_of = check_mask(path, ids, number, label_map=label_map, reduce_zero_label=zero)
         pixels: Counter[int] = Counter()  # by class: a label map may merge ids
         for raw, count in zip(*(a.tolist() for a in np.unique(ids, return_counts=True))):
@@ -95,11 +95,7 @@ def write_annotations(
     image_dir: str | os.PathLike,
     classes: Sequence[str],
 ) -> None:
-    """Writes the annotation file of mmpretrain's `MultiLabelDataset`, in JSON.
-
-    Image paths are relative to `image_dir`, the ``data_prefix`` of the data set; `classes` are in
-    the order of their ids.
-    """
+    """Writes the JSON of mmpretrain's `MultiLabelDataset`, whose ``data_prefix`` is `image_dir`."""
     annotations = dict(
         metainfo=dict(classes=list(classes)),
         data_list=[

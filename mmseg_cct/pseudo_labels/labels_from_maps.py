@@ -20,16 +20,6 @@ class Thresholds(NamedTuple):
     background: float = 0.05  # θ_bg; a pixel with all scores below it is background
     foreground: float = 0.30  # θ_fg; one with a score above it gets the class of its highest score
 
-    def check(self) -> 'Thresholds':
-        """Returns the thresholds, unless they are out of [0, 1] or in the wrong order."""
-        if not 0 <= self.background <= self.foreground <= 1:
-            raise UserError(
-                'pseudo_labels.thresholds',
-                f'background={self.background}, foreground={self.foreground}',
-                '0 <= background <= foreground <= 1',
-            )
-        return self
-
 
 def labels_from_maps(
     maps: np.ndarray, class_ids: Sequence[int], background: int | None, thresholds: Thresholds
@@ -72,11 +62,13 @@ class DenseCRF:
         """Refines labels `(H, W)` in [0, num_labels) of an image `(H, W, 3)` uint8, RGB."""
         if num_labels < 2:
             return labels
+        # Here, since the package is optional and slow to build
         from pydensecrf.densecrf import DenseCRF2D
         from pydensecrf.utils import unary_from_labels
 
         height, width = labels.shape
         crf = DenseCRF2D(width, height, num_labels)
+        # 0 is the rest, a label like others, and not pydensecrf's "unsure"
         crf.setUnaryEnergy(unary_from_labels(labels, num_labels, self.gt_prob, zero_unsure=False))
         crf.addPairwiseGaussian(sxy=self.gaussian_sxy, compat=self.gaussian_compat)
         crf.addPairwiseBilateral(
@@ -108,6 +100,7 @@ def refined_labels(
     """
     first, score = strongest(maps)
 
+    # One CRF for each threshold: ignored pixels are no label that a CRF could spread.
     def cut(threshold: float) -> np.ndarray:
         return crf(image, np.where(score > threshold, first, 0), len(maps) + 1)
 
@@ -121,8 +114,6 @@ def refined_labels(
 def require_pydensecrf() -> None:
     """Raises an error that says how to install pydensecrf, unless it is there."""
     if importlib.util.find_spec('pydensecrf') is None:
-        raise UserError(
-            'pydensecrf is not installed, which the dense CRF needs; run',
-            'pip install pydensecrf2 (it needs a C++ compiler and Python 3.12 or older), or '
-            'pass --no-crf',
-        )
+        how = 'pip install pydensecrf2 (with a C++ compiler and Python 3.12 or older)'
+        missing = 'pydensecrf is not installed, which the dense CRF needs; run'
+        raise UserError(missing, f'{how}, or pass --no-crf')

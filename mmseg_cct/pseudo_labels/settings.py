@@ -15,7 +15,6 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets.files.palette import class_colours
 from mmseg_cct.engine.checkpoints import checkpoint_bytes
-from mmseg_cct.engine.visualization.label_maps import full_palette
 from mmseg_cct.errors import UserError
 
 from .cam import mmpretrain_registry
@@ -48,19 +47,12 @@ class PseudoLabelSettings:
     scales: tuple[float, ...]  # of the input
     thresholds: Thresholds
     crf: DenseCRF
-    segmentation: Any  # a set whose existing masks are the ground truth of the report
-
-    @property
-    def colours(self) -> np.ndarray:
-        """`(256, 3)` uint8, RGB: the palette of a PNG, white beyond the label ids.
-
-        A shorter palette would give a PNG of fewer bits per pixel, which cannot hold 255.
-        """
-        return full_palette(self.palette)
+    segmentation: Any  # a set whose existing masks are compared with the labels
 
     def origin(self, weights: Mapping[str, Any], with_crf: bool) -> dict[str, Any]:
         """Describes the origin of labels, so that a folder never holds two kinds."""
         return dict(
+            # of the weights themselves: a copied or published file is the same classifier
             weights=hashlib.sha256(checkpoint_bytes(dict(weights))).hexdigest()[:16],
             classes=self.classes,
             background=self.background,
@@ -72,24 +64,25 @@ class PseudoLabelSettings:
 
 
 def read_settings(config: Config) -> PseudoLabelSettings:
-    """Reads the section `pseudo_labels` of a classifier's config, and the data sets in it.
-
-    Raises:
-        UserError: If a key is missing or unknown, or a value does not fit.
-    """
+    """Reads the section `pseudo_labels` of a classifier's config, and the data sets in it."""
     section = config.get('pseudo_labels')
     if section is None:
         raise UserError(config.filename, 'no pseudo_labels', 'a config like configs/weak')
     wrong = [f'no {key}' for key in REQUIRED if section.get(key) is None]
+    # A key that nobody reads would be a default in silence.
     wrong += [f'unknown {key}' for key in sorted(set(section) - {*REQUIRED, *OPTIONAL})]
     if wrong:
         expected = f'{", ".join(REQUIRED)}, and possibly {", ".join(OPTIONAL)}'
         raise UserError(config.filename, f'pseudo_labels: {wrong[0]}', expected)
+    # Data sets of two libraries, whose types have the same names: each is built in its own scope.
     with DefaultScope.overwrite_default_scope('mmseg'):
         segmentation = DATASETS.build(copy.deepcopy(section.segmentation))
     classes = tuple(segmentation.metainfo.get('classes') or ())
     palette = segmentation.metainfo.get('palette') or class_colours(classes)
     images, names = _read_images(section.images, config)
+    limits = Thresholds(**(section.get('thresholds') or {}))
+    if not 0 <= limits.background <= limits.foreground <= 1:
+        raise UserError('pseudo_labels.thresholds', limits, '0 <= background <= foreground <= 1')
     size, background = section.get('input_size'), section.get('background')
     return PseudoLabelSettings(
         images=images,
@@ -99,8 +92,8 @@ def read_settings(config: Config) -> PseudoLabelSettings:
         background=background and _label_id(background, classes, 'background'),
         input_size=None if size is None else tuple(size),
         scales=tuple(section.get('scales', (1.0,))),
-        thresholds=_make(Thresholds, section.get('thresholds') or {}, 'thresholds').check(),
-        crf=_make(DenseCRF, section.get('crf') or {}, 'crf'),
+        thresholds=limits,
+        crf=DenseCRF(**(section.get('crf') or {})),
         segmentation=segmentation,
     )
 
@@ -133,10 +126,3 @@ def _label_id(name: str, classes: tuple[str, ...], key: str) -> int:
         found = f'{name!r} is not a class of pseudo_labels.segmentation'
         raise UserError(f'pseudo_labels.{key}', found, f'one of {", ".join(classes)}')
     return classes.index(name)
-
-
-def _make(kind: Any, values: Mapping[str, Any], key: str) -> Any:
-    known = list(kind.__annotations__)
-    for name in values.keys() - known:
-        raise UserError(f'pseudo_labels.{key}.{name}', 'unknown', ', '.join(known))
-    return kind(**values)

@@ -70,7 +70,10 @@ def write_pseudo_labels(
     batch_size: int,
 ) -> None:
     """Labels a share of images with a progress bar; the last two as in `make_pseudo_labels`."""
-    pool = _start_workers(workers)
+    pool: Executor = ThreadPoolExecutor(1)
+    if workers:  # `fork` is unsafe with threads and a CUDA context
+        context = multiprocessing.get_context('spawn')
+        pool = ProcessPoolExecutor(workers, context, _prepare_worker)
     pending: deque[Future] = deque()
 
     def collect(limit: int) -> None:
@@ -84,9 +87,11 @@ def write_pseudo_labels(
                 for (image, pixels), maps in zip(batch, maps_of(model, settings, batch)):
                     ids = [settings.label_ids[index] for index in image.class_ids]
                     rgb = pixels[..., ::-1]
+                    # The CRF takes far longer than the maps; the device goes on meanwhile.
                     pending.append(pool.submit(writer.write, image.name, rgb, maps, ids))
                     collect(QUEUED_PER_WORKER * workers)
             collect(0)
+    # Its own message names neither the option nor what to do.
     except BrokenProcessPool:
         found = 'a worker process was killed, perhaps for memory; run again with fewer (finished '
         raise UserError(f'--workers {workers}', f'{found}images are kept)') from None
@@ -112,6 +117,7 @@ def batches(
         waiting.setdefault(group, []).append((image, pixels))
         if len(waiting[group]) >= batch_size:
             yield waiting.pop(group)
+        # Folders of many sizes would fill the memory with groups that never get full.
         elif sum(map(len, waiting.values())) >= WAITING_IMAGES:
             yield waiting.pop(max(waiting, key=lambda size: len(waiting[size])))
     yield from waiting.values()
@@ -132,13 +138,6 @@ def maps_of(model: Any, settings: PseudoLabelSettings, batch: Batch) -> list[np.
         settings.scales,
     )
     return [of_image.cpu().numpy() for of_image in maps]
-
-
-def _start_workers(workers: int) -> Executor:
-    if workers == 0:
-        return ThreadPoolExecutor(1)
-    # `fork` is unsafe with threads and a CUDA context.
-    return ProcessPoolExecutor(workers, multiprocessing.get_context('spawn'), _prepare_worker)
 
 
 def _prepare_worker() -> None:
