@@ -17,11 +17,6 @@ def error_line(error: BaseException, max_length: int | None = None) -> str:
     return one_line(f'{type(error).__name__}: {error}'.removesuffix(': '), max_length)
 
 
-def is_unicode(text: str) -> bool:
-    """Whether a name is text; Python turns undecodable bytes of file names into surrogates."""
-    return not any('\ud800' <= letter <= '\udfff' for letter in text)
-
-
 def signed(points: float) -> str:
     """Writes a difference in points to one digit, without the minus of -0.0."""
     return f'{round(points, 1) + 0.0:+.1f}'.replace('-', '−')

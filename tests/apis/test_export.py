@@ -114,14 +114,6 @@ def test_a_network_whose_graph_freezes_the_size_needs_one(tmp_path):
     assert export_onnx(frozen, tmp_path / 'model.onnx', (48, 32)) < 1e-5
 
 
-@pytest.mark.usefixtures('runtime')
-def test_other_channels_are_exported(tmp_path):
-    config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
-    config.backbone = dict(type='MultiChannelBackbone', in_channels=4, backbone=config.backbone)
-    config.data_preprocessor.update(mean=[0.0] * 4, std=[1.0] * 4, bgr_to_rgb=False)
-    assert export_onnx(loaded(MODELS.build(config)), tmp_path / 'four.onnx', SIZE) < 1e-5
-
-
 def test_a_missing_package_and_a_head_with_one_output_are_named(model, tmp_path, monkeypatch):
     config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
     config.decode_head.update(type='FCNHead', channels=4, num_classes=2, out_channels=1)

@@ -14,26 +14,6 @@ from mmseg_cct.utils.processes import end_with_parent, locked_folder
 FORK = multiprocessing.get_context('fork')  # quick: everything is imported
 
 
-def count_up(folder, number):
-    """Adds to a number in a file; two at once would lose some."""
-    for _ in range(number):
-        while True:
-            with suppress(UserError), locked_folder(folder / 'x', 'a run'):
-                (folder / 'count').write_text(str(int((folder / 'count').read_text()) + 1))
-                break
-
-
-@pytest.mark.slow
-def test_a_removed_lock_lets_nobody_in_beside_its_next_holder(tmp_path):
-    (tmp_path / 'count').write_text('0')
-    counting = [FORK.Process(target=count_up, args=(tmp_path, 100)) for _ in range(3)]
-    for process in counting:
-        process.start()
-    for process in counting:
-        process.join(60)
-    assert (tmp_path / 'count').read_text() == '300'
-
-
 def test_a_file_system_without_locks_is_written_all_the_same(tmp_path, monkeypatch):
     errors = [NotImplementedError(), OSError(errno.ENOLCK, 'no locks'), OSError(28, 'full')]
 

@@ -10,8 +10,6 @@ from mmseg_cct.utils import shares
 from mmseg_cct.utils.shares import (
     SharedImages,
     ahead,
-    connected,
-    gather,
     on_first_process,
 )
 
@@ -22,15 +20,6 @@ def fail():
 
 def fill_the_disk():
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), 'out')
-
-
-def test_a_single_process_does_everything():
-    with connected('none') as rank:
-        assert rank == 0
-        assert on_first_process(lambda: 3) == 3
-        assert gather('all') == ['all']
-    with pytest.raises(UserError, match='wrong'):
-        on_first_process(fail)
 
 
 @without_cuda
@@ -70,7 +59,7 @@ def test_images_are_shared_and_counted_and_the_first_process_shows_its_part(
     assert counts.describe('out') == '9 written to out, 3 there already, 1 unreadable'
 
 
-def test_results_come_in_order_and_a_few_items_are_taken_ahead():
+def test_results_and_errors_come_in_order_and_a_few_items_are_taken_ahead():
     taken, main = [], threading.get_ident()
 
     def items():
@@ -79,23 +68,14 @@ def test_results_come_in_order_and_a_few_items_are_taken_ahead():
             taken.append(item)
             yield item
 
-    results = ahead(lambda item: (item, threading.get_ident() != main), items())
+    def work(item):
+        if item == 15:
+            raise ValueError('its turn')
+        return item, threading.get_ident() != main
+
+    results = ahead(work, items())
     assert next(results) == (0, True)
     assert 1 < len(taken) < 10
-    assert list(results) == [(item, True) for item in range(1, 20)]
-
-
-def test_an_error_is_raised_in_its_turn_and_what_was_begun_is_finished():
-    done = []
-
-    def work(item):
-        if item == 1:
-            raise ValueError('second')
-        done.append(item)
-        return item
-
-    results = ahead(work, range(3))
-    assert next(results) == 0
-    with pytest.raises(ValueError, match='second'):
+    assert [next(results) for _ in range(14)] == [(item, True) for item in range(1, 15)]
+    with pytest.raises(ValueError, match='its turn'):
         next(results)
-    assert done == [0, 2]
