@@ -43,9 +43,11 @@ def enable_amp(config: Config) -> None:
     """Enables mixed precision in a config for training, in place, or raises a `UserError`."""
     kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
     if kind == 'OptimWrapper':
-        device, has_bfloat16 = get_device(), True  # CPUs have it too, if slow
-        if device == 'cuda' and torch.version.hip is None:
-            has_bfloat16 = torch.cuda.get_device_capability() >= (8, 0)  # from Ampere on
+        device = get_device()
+        has_bfloat16 = device == 'cpu'  # slow, but there
+        if device == 'cuda':  # NVIDIA's from Ampere on, AMD's all
+            is_amd = torch.version.hip is not None
+            has_bfloat16 = is_amd or torch.cuda.get_device_capability() >= (8, 0)
         # float16 needs a loss scaler, for which the host waits in every step
         scaled = dict(type='AmpOptimWrapper', loss_scale='dynamic')
         config.optim_wrapper.update(dict(type=_BFLOAT16) if has_bfloat16 else scaled)
@@ -57,7 +59,7 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     """Fits a config that is written for GPUs to the device at hand and a launcher, in place.
 
     Raises:
-        UserError: The launcher needs GPUs, or settings exclude each other on several processes.
+        UserError: A setting is not supported on this device, or on several processes.
     """
     config.launcher = launcher
     if kind := config.get('runner_type'):

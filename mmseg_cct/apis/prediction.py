@@ -1,7 +1,6 @@
 """Resumable prediction for folders of images."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -69,14 +68,21 @@ def predict_images(
     require_domain(run.config, domain)
     made_with = dict(opacity=opacity, domain=domain, palette=palette)
     origin = run.origin(**{key: value for key, value in made_with.items() if value is not None})
-    found = on_first_process(lambda: _find_images(images))
+    others: list[str] = []  # files that are no images, on the first process
+    found = on_first_process(lambda: _find_images(images, others))
+    if others:
+        warn(describe_left_out(images, others))
     stamps = {name: file_stamp(path) for name, path in found.items()}
     with OutputFolder(out, RECORD, {images, *data_folders(run.config)}, origin) as folder:
         # The overlay is written last, so it stands for both files.
         todo = folder.remaining(stamps, OVERLAYS)
         skipped = len(found) - len(todo)
-        if get_rank() == 0:
-            _warn_of_others(images, out, folder.others(stamps, OVERLAYS))
+        if get_rank() == 0 and (gone := folder.others(stamps, OVERLAYS)):
+            warn(
+                f'{out}: {counted(len(gone), "prediction")} of images that are not in {images}, '
+                f'the first is {MASKS}/{gone[0]}.png; expected another --out, or that you remove '
+                'them'
+            )
         if not todo and Path(out, TABLE).is_file():
             return ImageCounts(skipped=skipped)
         model = run.load_model(device, domain)
@@ -153,23 +159,8 @@ def export_predictions(
         )  # fmt: skip
 
 
-def _warn_of_others(images: str, out: str, predicted: Sequence[str]) -> None:
-    """Logs which files are left out, and which predictions are of images that are not there."""
-    others: list[str] = []
-    if os.path.isdir(images):
-        find_images(images, others=others)
-    if others:
-        warn(describe_left_out(images, others))
-    if predicted:
-        without_image = counted(len(predicted), 'prediction')
-        warn(
-            f'{out}: {without_image} of images that are not in {images}, the first is '
-            f'{MASKS}/{predicted[0]}.png; expected another --out, or that you remove them'
-        )
-
-
-def _find_images(images: str) -> dict[str, str]:
+def _find_images(images: str, others: list[str] | None = None) -> dict[str, str]:
     path = Path(images)
     if (path / 'images').is_dir() and (path / MASKS).is_dir():  # the masks are no photos
         raise UserError(images, 'holds images and masks', str(path / 'images'))
-    return {path.stem: images} if path.is_file() else find_images(path)
+    return {path.stem: images} if path.is_file() else find_images(path, others=others)

@@ -27,7 +27,7 @@ class OutputFolder:
     As a context it is locked, and rid of what a killed run left half written. Connected processes
     enter it together: the first one does the work, and its error is that of all. The folder is new,
     empty, or has the tool's `record`, which must say that all files are `made_with` the same. It is
-    none of the `inputs`, nor below one. `option` names it in messages.
+    none of the `inputs`, nor below one.
     """
 
     def __init__(
@@ -36,10 +36,9 @@ class OutputFolder:
         record: str,
         inputs: Iterable[str | Path] = (),
         made_with: Mapping[str, Any] | None = None,
-        option: str = '--out',
     ) -> None:
         self.path = Path(path)
-        self._file, self._inputs, self._option = Path(path, record), list(inputs), option
+        self._file, self._inputs = Path(path, record), list(inputs)
         # as it will be read back
         self._made_with = None if made_with is None else json.loads(json.dumps(made_with))
         self._held = ExitStack()
@@ -56,21 +55,21 @@ class OutputFolder:
         self._held.enter_context(locked_folder(self.path, 'another run'))
         remove_parts(self.path, '**/')
 
-    def remaining(self, inputs: Mapping[str, Any], kind: str, suffix: str = '.png') -> list[str]:
+    def remaining(self, inputs: Mapping[str, Any], kind: str) -> list[str]:
         """Lists the names whose file `kind/NAME.png`, which is written last, is missing.
 
         Such files that were made from another input than now are removed. `inputs` says what each
         name's files are made from, in types that JSON keeps. Those of the first process count.
         """
-        return on_first_process(lambda: self._remaining(inputs, kind, suffix))
+        return on_first_process(lambda: self._remaining(inputs, kind))
 
-    def _remaining(self, inputs: Mapping[str, Any], kind: str, suffix: str) -> list[str]:
+    def _remaining(self, inputs: Mapping[str, Any], kind: str) -> list[str]:
         record = self._read()
         for name, content in inputs.items():
             if record.inputs.get(name) != content:
-                Path(self.path, kind, f'{name}{suffix}').unlink(missing_ok=True)
+                Path(self.path, kind, f'{name}.png').unlink(missing_ok=True)
         write_record(self._file, record._replace(inputs={**record.inputs, **inputs}))
-        return [name for name in inputs if not Path(self.path, kind, f'{name}{suffix}').exists()]
+        return [name for name in inputs if not Path(self.path, kind, f'{name}.png').exists()]
 
     def others(self, inputs: Mapping[str, Any], kind: str) -> list[str]:
         """Lists the names that are no longer an input but whose file `kind/NAME.png` exists."""
@@ -82,8 +81,8 @@ class OutputFolder:
 
     def claim(self) -> None:
         """Makes the folder with its record, or checks that it is the tool's own; takes no lock."""
-        require_outside(self.path, self._inputs, self._option)
-        require_own_folder(self.path, self._file.name, self._option)
+        require_outside(self.path, self._inputs, '--out')
+        require_own_folder(self.path, self._file.name)
         for path in self.path.iterdir() if self.path.is_dir() else ():
             if path.is_symlink():
                 raise UserError(path, 'is a link', 'none in a folder that is written')
@@ -95,7 +94,7 @@ class OutputFolder:
         for key in {**here, **there}:
             if here.get(key) != there.get(key):
                 raise UserError(
-                    self._option,
+                    '--out',
                     f'{self.path} was made with {key}={there.get(key)}, now it is {here.get(key)}',
                     'the same, or another folder',
                 )
