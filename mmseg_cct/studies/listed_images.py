@@ -40,8 +40,6 @@ def images_of(run: Run, key: str) -> Listed:
     if settings is None:
         return {}
     place = f'{run.name}: {key}'
-    if not isinstance(settings, Mapping):
-        raise UserError(place, f'{settings!r}', 'the settings of a data set')
     settings = copy.deepcopy(settings)
     for _, leaf in leaf_sets(settings):
         leaf['pipeline'] = []  # images are listed, not loaded

@@ -63,14 +63,14 @@ def test_bank_and_plain_compute_one_loss():
 
 @pytest.mark.slow
 def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_path, capsys):
-    config = project_root / 'configs/cct/cct_mbv2_camvid_50.py'
+    config = project_root / 'configs/demo/cct_shapes.py'
     options = '--size 32 32 --repeats 1 --threads 1 --no-compile --variants merged+fused'
     figures = tmp_path / 'figures.json'
     run(
         *(train_step, monkeypatch, '--config', config, *options.split()),
         *('channels_last+bfloat16', '--json', figures),
     )
-    assert 'cct_mbv2_camvid_50, 2+2 images of 32×32' in capsys.readouterr().out
+    assert 'cct_shapes, 2+2 images of 32×32' in capsys.readouterr().out
     steps = json.loads(figures.read_text())['steps']
     assert list(steps) == [
         *('CCT', 'supervised', 'baseline'),
