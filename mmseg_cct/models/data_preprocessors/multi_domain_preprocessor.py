@@ -29,6 +29,7 @@ def domain_of(
             'MultiDomainConcatDataset for validation and test, SetDomain at the end of a '
             f'pipeline elsewhere (one of {expected})'
         )
+    # decoders and classes differ by domain: a mixed batch has no loss
     if len(found) > 1:
         raise UserError(
             f'a batch mixes the domains {" and ".join(sorted(found))}; expected one',

@@ -78,5 +78,6 @@ class DomainDiscriminator(BaseModule):
         maps = [self(_GradientReversal.apply(z[self.in_index], self.scale)) for z in features]
         scores = torch.cat([each.movedim(1, -1).flatten(0, 2) for each in maps])
         labels = scores.new_full((len(scores),), domain, dtype=torch.long)
+        # the loss in float32, as 16 bits round the logarithm
         accuracy = 100 * (scores.argmax(1) == labels).float().mean()
         return dict(loss=F.cross_entropy(scores.float(), labels), accuracy=accuracy)

@@ -144,6 +144,7 @@ class PerturbedDecoderBank(BaseModule):
         self.loss_pairwise = MODELS.build(loss_pairwise) if loss_pairwise else None
 
         width = widths[0][0] if widths else num_classes
+        # of all decoders at once: K small products become one
         self.proj = nn.Parameter(torch.empty(self.num_decoders, width, in_channels))
         # A separate random state: encoder and main decoder then start like those of the supervised
         # baseline with the same seed, which makes the two trainings a pair.

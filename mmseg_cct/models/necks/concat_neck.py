@@ -42,6 +42,7 @@ class ConcatNeck(BaseModule):
         self.in_channels = tuple(in_channels)
         total = sum(self.in_channels)
         norm_cfg = norm_cfg or dict(type='BN', requires_grad=True)
+        # layers differ in scale: their norm comes before they are mixed
         self.norm = build_norm_layer(norm_cfg, total)[1]
         self.project = nn.Conv2d(total, channels, 1)
 

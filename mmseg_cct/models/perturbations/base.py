@@ -116,15 +116,6 @@ class PerturbationContext:
         stride = self.seg_logits.shape[-1] // self.features.shape[-1]
         return self.objects.foreground[:, ::stride, ::stride]
 
-    def boxes(self, min_side: float) -> Tensor:
-        """Finds the bounding boxes of the detected objects, once for each least side.
-
-        `(B, 5)` int64: image, left, top, right, bottom in pixels. `min_side`, the least width and
-        height, is in feature positions.
-        """
-        stride = self.seg_logits.shape[-1] / self.features.shape[-1]
-        return self.objects.boxes(min_side * stride)
-
 
 class Perturbation(BaseModule):
     """Perturbation p of z and its projection by k decoders.

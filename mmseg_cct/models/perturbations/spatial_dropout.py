@@ -33,6 +33,7 @@ class SpatialDropout(Perturbation):
 
     def channel_factors(self, features: Tensor) -> Tensor:
         """Draws factors 0 or 1/(1 - p) of the channels `(k, N, D)`, for features `(N, D, S)`."""
+        # for each image, as `nn.Dropout2d` draws, and for each decoder
         keep = torch.rand(self.num_decoders, *features.shape[:2], device=features.device)
         return (keep >= self.drop_ratio).to(features.dtype) / (1 - self.drop_ratio)
 

@@ -84,10 +84,12 @@ class GuidedCutout(SpatialMask):
     def mask(self, context: PerturbationContext) -> Tensor:
         n, _, h, w = context.features.shape
         stride = context.seg_logits.shape[-1] // w
-        image, left, top, right, bottom = context.boxes(self.min_box_side).unbind(1)
+        boxes = context.objects.boxes(self.min_box_side * stride)
+        image, left, top, right, bottom = boxes.unbind(1)
         inside = []  # (k, B, w) and (k, B, h): positions whose first pixel is in a box's crop
         for low, high, size in ((left, right, w), (top, bottom, h)):
             start, end = random_crops(low, high, self.side_ratio, self.num_decoders)
+            # as nearest resizing of the whole mask, which is never made
             pixel = torch.arange(size, device=low.device) * stride
             inside.append((pixel >= start.unsqueeze(2)) & (pixel < end.unsqueeze(2)))
         crops = inside[1].unsqueeze(3) & inside[0].unsqueeze(2)  # (k, B, h, w)

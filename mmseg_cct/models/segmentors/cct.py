@@ -225,5 +225,6 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
                     others.append(f'{prefix}auxiliary_head.{name}')
                 for other in others:
                     if own not in state_dict and other in state_dict:
+                        # popped, or a strict load would call it unexpected
                         state_dict[own] = state_dict.pop(other)
         super()._load_from_state_dict(state_dict, prefix, *args)

@@ -169,6 +169,7 @@ def adversarial_noise(
     Images x are normalised, `(N, 3, H, W)`; `predict` maps them to logits `(N, C, s·h, s·w)`, and p
     is the softmax of `predict(x)`. ε and ξ are the L2 norms of one image's r_adv and probing noise.
     """
+    # one step of the power iteration starts from a random direction
     direction = _unit_length(torch.randn_like(images)).requires_grad_()
     with torch.enable_grad():
         log_q = predict(images + xi * direction).log_softmax(1)

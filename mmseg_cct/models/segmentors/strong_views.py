@@ -76,6 +76,7 @@ class StrongViewSegmentor(CCTSegmentor):
         if learns or self.teacher is None:
             with torch.set_grad_enabled(learns):
                 features = self.extract_feat(images)
+        # at the size of the images, as CutMix's boxes are in pixels
         size = (images.shape[-2], images.shape[-1])
         target = self.resized(self.predict_target(images, features), size)
         samples = data_samples['unlabeled']
@@ -99,6 +100,7 @@ class StrongViewSegmentor(CCTSegmentor):
 
     def encode_strong(self, views: Sequence[Tensor]) -> list[Sequence[Tensor]]:
         """Encodes all strong views as one batch into the neck's outputs for each."""
+        # one batch, as in UniMatch's code: BatchNorm normalises all views alike
         maps = [z.chunk(len(views)) for z in self.extract_feat(cat(list(views)))]
         return list(zip(*maps))
 

@@ -57,6 +57,7 @@ class UniMatchV2Segmentor(FixMatchSegmentor):
         # weak views: the target ŷ, a constant; strong views, each with one half of the channels
         weak = self.predict_weak(inputs, data_samples)
         views, boxes = self.mix_strong(inputs)
+        # together the two halves have each channel once
         halves = self.channel_dropout(*self.encode_strong(views))
         pseudo = self.loss_strong.targets(weak.seg_logits, weak.valid)
         losses.update(self.strong_loss(halves, boxes, pseudo))

@@ -1,6 +1,7 @@
 """Masks of positions: F-Drop, then G-Cutout, then Con-Msk and Obj-Msk."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 import tiny
@@ -67,7 +68,7 @@ def with_boxes(boxes, num_images=1, size=(12, 16), stride=1):
     seg_logits = torch.zeros(num_images, 2, size[0] * stride, size[1] * stride)
     shared = PerturbationContext(z, seg_logits, [0])
     found = torch.tensor(boxes, dtype=torch.int64).reshape(-1, 5)
-    shared.boxes = lambda min_side: found
+    shared.objects = SimpleNamespace(boxes=lambda min_side: found)
     return shared
 
 
@@ -108,7 +109,7 @@ def test_mask_is_the_nearest_resized_mask_of_the_drawn_crops(stride):
     actual = kept(shared, k)
 
     torch.manual_seed(5)
-    image, left, top, right, bottom = shared.boxes(1.0).T
+    image, left, top, right, bottom = shared.objects.boxes(4.0).T
     left, right = random_crops(left, right, 0.4, k)
     top, bottom = random_crops(top, bottom, 0.4, k)
     expected = torch.ones(k, 3, size[0] * stride, size[1] * stride)
@@ -130,7 +131,7 @@ def test_boxes_come_from_the_prediction():
     seg_logits[:, 0] = 1
     seg_logits[0, 2, 8:28, 16:40] = 2
     shared = PerturbationContext(torch.ones(2, 1, 10, 12), seg_logits, [0])
-    assert shared.boxes(1.0).tolist() == [[0, 16, 8, 40, 28]]
+    assert shared.objects.boxes(4.0).tolist() == [[0, 16, 8, 40, 28]]
     masks = kept(shared, 5)
     inside = torch.zeros(10, 12, dtype=torch.bool)
     inside[2:7, 4:10] = True
