@@ -31,7 +31,7 @@ def wins_trial(
     """
     if key in _results:
         return _results[key]
-    won, verdict = False, ''
+    won, verdict = False, 'as runs have to repeat'
     try:
         small, large = chunks()
         with torch.autocast(small[0].device.type, enabled=False):
@@ -48,11 +48,9 @@ def wins_trial(
     except Exception as problem:
         verdict = error_line(problem)
     _results[key] = won
-    found = 'run by the Triton kernel' if won else 'do not run by the Triton kernel'
-    print_log(
-        f'PerturbedDecoderBank: the auxiliary decoders {found}' + f' ({verdict})' * bool(verdict),
-        logger='current',
-    )
+    found = 'run' if won else 'do not run'
+    line = f'PerturbedDecoderBank: the auxiliary decoders {found} by the Triton kernel ({verdict})'
+    print_log(line, logger='current')
     return won
 
 

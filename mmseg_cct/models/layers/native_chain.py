@@ -99,9 +99,7 @@ class NativeChain:
             (ctypes.c_float * 2)(*map(float, factors)),
         )
         self._library.native_losses(
-            min(torch.get_num_threads(), size // self.tile),
-            decoders,
-            size,
+            *(min(torch.get_num_threads(), size // self.tile), decoders, size),
             grad.data_ptr(),
             _pointers(parameters),
             _pointers(grads),
@@ -113,19 +111,15 @@ class NativeChain:
 
     def fisher_product(self, features: Tensor, tangent: Tensor, chain: Chain) -> Tensor:
         """Hessian of KL(decode(x) ‖ decode(x + r)) at r = 0, times a tangent; all `(K, B, P)`."""
-        decoders, _, num_positions = features.shape
+        num_positions = features.shape[-1]
         features, product = (
             _as_read(F.pad(maps, (0, -num_positions % self.tile))) for maps in (features, tangent)
         )
+        decoders, _, size = features.shape
         parameters = [_as_read(parameter) for parameter in (*chain.weights, *chain.biases)]
-        self._library.native_fisher(
-            min(torch.get_num_threads(), features.shape[-1] // self.tile),
-            decoders,
-            features.shape[-1],
-            features.data_ptr(),
-            _pointers(parameters),
-            product.data_ptr(),
-        )
+        threads = min(torch.get_num_threads(), size // self.tile)
+        inputs = features.data_ptr(), _pointers(parameters)
+        self._library.native_fisher(threads, decoders, size, *inputs, product.data_ptr())
         return product[..., :num_positions]
 
 

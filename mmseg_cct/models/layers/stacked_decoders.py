@@ -136,8 +136,7 @@ class DecoderGroup:
         """Casts 16-bit parameters to float32."""
         if self.projection.dtype not in (torch.float16, torch.bfloat16):
             return self
-        chain = self.chain.map(Tensor.float)
-        return replace(self, projection=self.projection.float(), chain=chain)
+        return replace(self, projection=self.projection.float(), chain=self.chain.map(Tensor.float))
 
     def project(self, features: Tensor) -> Tensor:
         """Applies the k projections to the same features: `(N, D, S)` to `(k, N, B, S)`."""

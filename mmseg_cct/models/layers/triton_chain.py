@@ -156,7 +156,6 @@ class TritonChain:
             m if m is None else m.to(d).contiguous()
             for m, d in zip(maps, (torch.float32, torch.float32, torch.int32))
         )
-        unused = probabilities
         columns = x.shape[-1]
         cores = 1  # multiprocessors
         if x.is_cuda:
@@ -179,7 +178,7 @@ class TritonChain:
             launch[decoders, parts](
                 *(x, weight.contiguous(), bias.contiguous(), probabilities),
                 main_logits.argmax(0).int(),
-                *(unused if m is None else m for m in (soft, hard, labels)),
+                *(probabilities if m is None else m for m in (soft, hard, labels)),
                 torch.stack([factor.float() for factor in factors]),
                 *(grad, weights, biases, values, agreeing, columns),
                 B=width,

@@ -165,8 +165,7 @@ def choose_way(
 
     shapes = tuple(weight.shape for weight in chain.weights)
     key = (step, projected.device, projected.dtype, shapes, together, size)
-    sizes = (min(size, TRIAL_POSITIONS), size)
-    if wins_trial(key, fast, run, step, lambda: map(chunk, sizes)):
+    if wins_trial(key, fast, run, step, lambda: map(chunk, (min(size, TRIAL_POSITIONS), size))):
         # it writes no logits: its largest temporary is what the last level reads
         values_per_position = chain.weights[-1].shape[-1] * stride**2 // 4
         return fast, *chunking.shape(projected, values_per_position, divisible)

@@ -91,13 +91,14 @@ class _LossFromChunks(torch.autograd.Function):
         """Scales the gradients of the forward pass in place."""
         if torch.is_grad_enabled():
             raise RuntimeError(
-                'the loss of the auxiliary decoders cannot be differentiated twice: its gradients '
-                'are computed in the forward pass; call backward() without create_graph=True'
+                'the loss of the auxiliary decoders cannot be differentiated twice; '
+                'call backward() without create_graph=True'
             )
         if ctx.gradients is None:
+            # handed over, not kept: they are the largest tensors of the branch
             raise RuntimeError(
-                'backward() was called a second time on the loss of the auxiliary decoders, whose '
-                'gradients are handed over, not kept; compute the loss again'
+                'backward() was called a second time on the loss of the auxiliary decoders; '
+                'compute the loss again'
             )
         factor = grad_total * ctx.scale
         gradients = [gradient.mul_(factor) for gradient in ctx.gradients]

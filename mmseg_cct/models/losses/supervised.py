@@ -137,27 +137,24 @@ class BootstrappedCrossEntropy(nn.Module):
         if weight is not None:
             found = 'picks hard pixels, as BootstrappedCrossEntropy does'
             raise UserError('model.decode_head.sampler', found, 'None')
-        loss = F.cross_entropy(cls_score, label, ignore_index=ignore_index, reduction='none')
+        loss, hard = self._hard(cls_score, label, ignore_index)
         # hard or not is a matter of probability: class weights come afterwards
-        hard = self._is_hard(loss.detach(), cls_score.shape[1]) & (label != ignore_index)
         if self.class_weight is not None:
             class_weight = torch.tensor(self.class_weight, dtype=cls_score.dtype)
             loss = loss * to_device(class_weight, loss.device)[label.masked_fill(~hard, 0)]
         return self.loss_weight * ((loss * hard).sum() / hard.sum().clamp(min=1))
 
     @torch.no_grad()
-    def share_of_hard_pixels(
-        self, cls_score: Tensor, label: Tensor, ignore_index: int = 255
-    ) -> Tensor:
+    def share_of_hard_pixels(self, cls_score: Tensor, label: Tensor, ignore_index: int) -> Tensor:
         """Share of the labelled pixels that the loss counts, in [0, 1]: a figure for the log."""
-        loss = F.cross_entropy(cls_score, label, ignore_index=ignore_index, reduction='none')
-        labeled = label != ignore_index
-        hard = self._is_hard(loss, cls_score.shape[1]) & labeled
-        return hard.sum() / labeled.sum().clamp(min=1)
 
-    def _is_hard(self, cross_entropy: Tensor, num_classes: int) -> Tensor:
-        """Whether the true class of each pixel has a probability below η: -log p > -log η."""
-        chance = 1 / num_classes
+        _, hard = self._hard(cls_score, label, ignore_index)
+        return hard.sum() / (label != ignore_index).sum().clamp(min=1)
+
+    def _hard(self, cls_score: Tensor, label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
+        """Cross-entropy of each pixel, and whether its true class has p < η: -log p > -log η."""
+        loss = F.cross_entropy(cls_score, label, ignore_index=ignore_index, reduction='none')
+        chance = 1 / cls_score.shape[1]
         threshold = chance + (self.threshold - chance) * self.progress
         easiest = -math.log(threshold) if threshold > 0 else math.inf
-        return cross_entropy > easiest
+        return loss, (label != ignore_index) & (loss.detach() > easiest)

@@ -190,11 +190,11 @@ def test_a_library_is_built_once(tmp_path, builds, fresh):
 @pytest.mark.parametrize(
     ('mode', 'user', 'used'),
     [
-        (0o755, 1000, True),
-        (0o775, 1000, False),
-        (0o700, 1001, False),  # another user's
-        (0o700, 0, True),  # root, in a cache that a user mounted
-        (0o700, None, True),  # Windows
+        (0o755, 'own', True),
+        (0o775, 'own', False),
+        (0o700, 'another', False),
+        (0o700, 'root', True),  # in a cache that a user mounted
+        (0o700, 'Windows', True),
     ],
 )
 def test_libraries_are_kept_where_nobody_else_writes(
@@ -203,14 +203,10 @@ def test_libraries_are_kept_where_nobody_else_writes(
     folder = tmp_path / 'mmseg_cct'
     folder.mkdir()
     folder.chmod(mode)
-    if os.geteuid() == 0:
-        os.chown(folder, 1000, -1)
-    else:
-        user = user and user - 1000 + os.geteuid()
-    if user is None:
+    ids = dict(own=os.geteuid(), another=os.geteuid() + 1, root=0)
+    monkeypatch.setattr(os, 'geteuid', lambda: ids[user])
+    if user == 'Windows':
         monkeypatch.delattr(os, 'geteuid')
-    else:
-        monkeypatch.setattr(os, 'geteuid', lambda: user)
     assert (ask() is not None) == used != ('set XDG_CACHE_HOME' in fresh[-1])
     assert folder.stat().st_mode & 0o777 == mode
 

@@ -75,13 +75,6 @@ def test_a_term_is_its_equation_at_the_valid_pixels(name, padded):
     torch.testing.assert_close(value_of(term, auxiliary, main), expected)
 
 
-def test_a_confidence_at_the_threshold_does_not_count():
-    loss = MODELS.build(dict(type='MSEConsistency', confidence_threshold=0.5))
-    assert loss.loss_weight == 30.0  # the paper's
-    main = torch.tensor([0.5, 0.5, 0, 0]).log().view(1, C, 1, 1)
-    assert loss.term(PixelTargets(main, None, K, stride=1)).pixel_weight.sum() == 0
-
-
 @pytest.mark.parametrize('kind', ['MSEConsistency', 'KLConsistency', 'JSConsistency'])
 def test_certain_targets_and_underflowing_predictions_stay_finite(kind):
     # p is 0 in all classes but one; q underflows to 0 in some

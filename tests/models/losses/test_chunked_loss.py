@@ -16,7 +16,6 @@ from banks import (
     N,
     W,
     assert_close_relative,
-    assert_same_results,
     gradients,
     loss_and_gradients,
     make_bank,
@@ -46,6 +45,8 @@ def consistency_of(kind, threshold=None):
     'settings',
     [
         *(dict(channels=channels) for channels in (None, 4, 9)),
+        dict(memory_budget=500_000),  # chunks of 32 of 48 positions, so one is filled up
+        dict(memory_budget=100_000, loss_pairwise=None),  # and of some of the decoders
         dict(stride=1),
         dict(stride=4, channels=9, final_activation=True, loss_consistency=consistency_of('KL')),
         # the main prediction is kept in float32
@@ -172,21 +173,6 @@ def test_a_term_of_weight_0_adds_nothing(weights):
     assert all((g.abs().max() > 0) == (weights[1] > 0) for g in grads)
 
 
-def test_results_do_not_depend_on_the_memory_budget():
-    memory_budget, chunk_size = 500_000, 32  # of 48 positions: a chunk is filled up
-    bank = make_bank(memory_budget=memory_budget, **ALL_TERMS)
-    # L_pw compares decoders, so a chunk has all of them
-    projected = bank.proj[..., :1].expand(-1, -1, N * H * W)
-    shape = bank.chunking.shape(projected, bank.chain.values_per_position)
-    assert shape == (bank.num_decoders, chunk_size)
-    assert_same_results(loss_and_gradients(bank), loss_and_gradients(make_bank(**ALL_TERMS)))
-    terms = {**ALL_TERMS, 'loss_pairwise': None}  # else it takes some
-    some, expected = make_bank(memory_budget=memory_budget // 4 + 1, **terms), make_bank(**terms)
-    together, _ = some.chunking.shape(some.proj, some.chain.values_per_position, divisible=True)
-    assert together < bank.num_decoders and bank.num_decoders % together == 0
-    assert_same_results(loss_and_gradients(some), loss_and_gradients(expected))
-
-
 def test_two_losses_in_one_backward_pass_add_up():
     bank = make_bank()
     z, *rest = make_batch()
@@ -239,12 +225,11 @@ def test_the_mean_over_all_parts_of_the_positions_is_the_whole(monkeypatch):
 
 def test_a_tiny_position_fraction_keeps_one_position():
     noise = dict(noise=PERTURBATIONS['feature_noise'])
-    touched = set()
+    places = set()
     for seed in range(4):  # drawn anew
         _, grads = loss_and_gradients(make_bank(noise, position_fraction=1e-6), seed=seed)
-        (place,) = grads[0].abs().sum((0, 1)).nonzero().tolist()
-        touched.add(tuple(place))
-    assert len(touched) > 1
+        places |= {tuple(*grads[0].abs().sum((0, 1)).nonzero().tolist())}
+    assert len(places) > 1
 
 
 def count(decoders_each, num_chunks, names=PERTURBATIONS, num_images=2, **kwargs):
@@ -285,6 +270,9 @@ init_default_scope('mmseg')
 from banks import *
 from mmseg_cct.models.layers.chunking import _compiled
 device, results, stats = sys.argv[1], [], torch._dynamo.utils.counters['stats']
+# what is captured, and as what; on a CPU the code that is made of it is the compiler's own matter
+backend = 'inductor' if device == 'cuda' else 'aot_eager'
+torch.compile = functools.partial(torch.compile, backend=backend)
 perturbations = {name: PERTURBATIONS[name] for name in ('vat', 'dropout')}
 def batch(num_images):
     z, seg_logits, samples = make_batch(stride=2, num_images=num_images)
@@ -297,7 +285,6 @@ for eager, compiled in zip(*results):
 # one graph for the losses and one for I-VAT, at both batch sizes
 assert stats['unique_graphs'] == 2, stats
 # more shapes than torch.compile keeps of one code object
-torch.compile = functools.partial(torch.compile, backend='eager')
 double = _compiled(lambda x: 2 * x, fall_back=False)
 for size in [*range(2, 14)] * 2:
     assert torch.equal(double(torch.ones(size)), 2 * torch.ones(size))
@@ -306,7 +293,6 @@ assert stats['unique_graphs'] == 2 + 12, stats
 
 
 @pytest.mark.slow
-@needs_compiler
 @pytest.mark.parametrize('device', ['cpu', pytest.param('cuda', marks=pytest.mark.gpu)])
 def test_compiled_results_are_the_eager_ones(device):
     run_compiling(COMPILED, device)
@@ -320,8 +306,13 @@ def test_a_target_without_a_number_gives_no_loss_of_zero(compile):
     assert run_loss(bank, (z, seg_logits * torch.nan, samples))['loss'].isnan()
 
 
-def test_what_is_logged_is_unweighted_and_of_the_real_pixels():
-    bank = make_bank(loss_consistency=MASKED, **ALL_TERMS)
+@pytest.mark.parametrize(
+    ('compile', 'loss_pairwise'),
+    [(False, ALL_TERMS['loss_pairwise']), pytest.param('auto', None, marks=needs_compiler)],
+)
+def test_what_is_logged_is_unweighted_and_of_the_real_pixels(compile, loss_pairwise):
+    terms = {**ALL_TERMS, 'loss_pairwise': loss_pairwise}
+    bank = make_bank(loss_consistency=MASKED, compile=compile, **terms)
     z, seg_logits, samples = batch = make_batch()
     seg_logits.requires_grad_()
     valid = torch.zeros(N, 1, 8 * H, 8 * W, dtype=torch.bool)
@@ -329,7 +320,8 @@ def test_what_is_logged_is_unweighted_and_of_the_real_pixels():
     with_masks(samples, valid)
     losses = run_loss(bank, batch)
     assert [key for key, value in losses.items() if value.requires_grad] == ['loss']
-    total = 30 * losses['consistency'] + 0.4 * losses['weak_ce'] + 2 * losses['pairwise']
+    pairwise = 2 * losses.pop('pairwise') if loss_pairwise else 0
+    total = 30 * losses['consistency'] + 0.4 * losses['weak_ce'] + pairwise
     torch.testing.assert_close(losses['loss'].detach(), total, check_dtype=False)
     losses['loss'].backward()
     assert seg_logits.grad is None  # the target is a constant
@@ -351,7 +343,7 @@ def test_what_is_logged_is_unweighted_and_of_the_real_pixels():
     )
     for name, own in bank.slices.items():
         expected[f'{name}.consistency'] = consistency_mse(predictions[own], p, confident)
-    assert losses.keys() == {'loss', 'weak_ce', 'pairwise', *expected}
+    assert losses.keys() == {'loss', 'weak_ce', *expected}
     for name, value in expected.items():
         torch.testing.assert_close(losses[name], value)
 
