@@ -51,6 +51,7 @@ TESTED_ELSEWHERE = {
     '__init__': 'test_package',
     '__main__': 'test_package runs the command line',
     'version': 'test_package',
+    'preflight/components': 'preflight/test_values',
     'writer/choices': 'writer/test_new_config',
     'writer/method_parts': 'writer/test_new_config',
     'writer/pipeline_lines': 'writer/test_new_config loads what is written',

@@ -47,13 +47,9 @@ def test_a_method_has_a_name_or_is_a_file_that_may_build_on_a_shipped_one(own, t
     assert read_method(str(tmp_path / 'mine.py')) == read_method('supervised')
 
 
-@pytest.mark.parametrize(
-    ('method', 'message'),
-    [('unimach', 'did you mean unimatch'), ('none.py', 'expected one of cct, ')],
-)
-def test_a_method_that_there_is_not(method, message):
-    with pytest.raises(UserError, match=f'^method {method}: no such method; {message}'):
-        read_method(method)
+def test_a_method_that_there_is_not():
+    with pytest.raises(UserError, match=r'^method unimach: .* did you mean unimatch'):
+        read_method('unimach')
 
 
 def test_dicts_are_merged_and_all_else_is_replaced_or_comes_back():
@@ -119,23 +115,19 @@ def test_several_domains_keep_their_segmentor_and_name_their_ramps():
 
 
 @pytest.mark.parametrize(
-    ('model', 'overlay', 'message'),
+    ('model', 'overlay'),
     [
-        (dict(auxiliary_head=FCN), {}, 'auxiliary_head has no PerturbedDecoderBank, so'),
-        ({}, dict(discriminator=dict(type='D')), 'trains one domain; expected a config of several'),
-        (
-            dict(domains=dict(a={})),
-            dict(type='CCTPlusSegmentor'),
-            'trains several domains, which the method .*; expected one of cct, ',
-        ),
-        (dict(domains=dict(a={})), dict(loss_consistency={}), 'several domains, which the method'),
+        (dict(auxiliary_head=FCN), {}),  # no auxiliary decoders
+        ({}, dict(discriminator=dict(type='D'))),  # of several domains
+        (dict(domains=dict(a={})), dict(type='CCTPlusSegmentor')),  # of one
     ],
 )
-def test_a_method_that_does_not_fit_is_refused(model, overlay, message):
+def test_a_method_that_does_not_fit_is_refused(model, overlay):
     config = setting()
     config.model.update(model)
-    with pytest.raises(UserError, match=f'^the config: .*{message}'):
+    with pytest.raises(UserError) as caught:
         merge(config, model=overlay)
+    assert caught.value.problems[0].key == 'the config'
 
 
 def test_labels_are_set_in_each_domain_with_a_folder_of_lists():

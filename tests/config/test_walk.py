@@ -1,7 +1,6 @@
-import pytest
 from mmengine.config import Config
 
-from mmseg_cct.config.walk import as_list, changed_settings, forget_initial_weights, settings_of
+from mmseg_cct.config.walk import changed_settings, forget_initial_weights, settings_of
 
 PART = dict(a=1, b=[dict(c=2), 'text'], d=dict(e=None))
 
@@ -41,12 +40,3 @@ def test_no_module_keeps_the_weights_that_it_would_start_from():
         neck=dict(init_cfg=None),
         heads=[dict(init_cfg=None, pretrained=None, channels=8)],
     )
-
-
-@pytest.mark.parametrize(
-    ('part', 'parts'),
-    [(None, []), (PART, [PART]), ([], []), ([PART, None], [PART, None]), ((1,), [1])],
-)
-def test_one_part_several_or_none_are_listed_without_a_copy(part, parts):
-    assert as_list(part) == parts
-    assert all(own is given for own, given in zip(as_list(part), parts))

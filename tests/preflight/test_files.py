@@ -1,9 +1,7 @@
 """What is said of images, masks and labels before a training reads them."""
 
-import re
 from contextlib import nullcontext
 
-import cv2
 import numpy as np
 import pytest
 from mmseg.registry import DATASETS
@@ -13,13 +11,7 @@ from trees import LABELED_PIPELINE
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.files.images import ORIENTATION
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.files import (
-    build_evaluation_set,
-    check_pairs,
-    look_at_evaluation_data,
-)
-
-VOID = 'expected 0 to 2, or 255 where ignored'
+from mmseg_cct.preflight.files import build_evaluation_set, check_pairs, look_at_evaluation_data
 
 
 def check(labeled, unlabeled=None):
@@ -45,36 +37,22 @@ def cut(path, length):
     path.write_bytes(path.read_bytes()[:length])
 
 
-def every_id(tree):
-    write_mask(tree, np.arange(16 * 24).reshape(16, 24).astype(np.uint8))
-
-
-# what is done to the data, the file that is named, and what is said
+# what is done to the data, and the file that is named
 TABLE = {
-    'ids': (every_id, 'mask', f'label id 3, 4, 5, 6, 7 and more outside the classes; {VOID}'),
-    '16 bits that wrap to a class': (
-        lambda tree: fill(tree, 257, dtype=np.uint16), 'mask', 'label id 257 outside the classes',
-    ),
-    'no mask': (lambda tree: tree.mask('l1').unlink(), 'image', 'no mask for this labelled image;'),
-    'another size': (
-        lambda tree: write_mask(tree, np.zeros((24, 16), np.uint8)),
-        'mask', '16×24 pixels; expected 24×16, the size of its image',
-    ),
-    'colours': (
-        lambda tree: write_mask(tree, np.zeros((16, 24, 3), np.uint8)),
-        'mask', 'a mask of Pillow mode RGB; expected',
-    ),
-    'a damaged image': (lambda tree: cut(tree.image('l1'), 300), 'image', r'cannot be read \('),
-    'a damaged mask': (lambda tree: cut(tree.mask('l1'), 60), 'mask', r'cannot be read \('),
-}  # fmt: skip
+    'an unknown id': (lambda tree: fill(tree, 3), 'mask'),
+    '16 bits that wrap to a class': (lambda tree: fill(tree, 257, dtype=np.uint16), 'mask'),
+    'no mask': (lambda tree: tree.mask('l1').unlink(), 'image'),
+    'another size': (lambda tree: write_mask(tree, np.zeros((24, 16), np.uint8)), 'mask'),
+    'colours': (lambda tree: write_mask(tree, np.zeros((16, 24, 3), np.uint8)), 'mask'),
+    'a damaged image': (lambda tree: cut(tree.image('l1'), 300), 'image'),
+}
 
 
 @pytest.mark.parametrize('name', TABLE)
 def test_a_labelled_pair_that_cannot_be_trained_on(tree, name):
-    spoil, kind, expected = TABLE[name]
+    spoil, kind = TABLE[name]
     spoil(tree)
-    place = re.escape(str(getattr(tree, kind)('l1')))
-    assert re.match(f'{place}:? ?{expected}', error_of(tree))
+    assert error_of(tree).startswith(str(getattr(tree, kind)('l1')))
 
 
 def test_all_bad_files_are_named_in_their_order(tree):
@@ -92,51 +70,20 @@ def test_ids_are_mapped_first(tree):
     fill(tree, 3)
     check(tree.config('labeled', reduce_zero_label=True))
     fill(tree, 4)
-    assert error_of(tree, reduce_zero_label=True).endswith(
-        f'{VOID}, after label_map or reduce_zero_label'
-    )
+    assert error_of(tree, reduce_zero_label=True).endswith('after label_map or reduce_zero_label')
 
 
-def test_a_mask_is_read_as_the_pipeline_reads_it(tree):
-    fill(tree, 0, dtype=bool)
-    fill(tree, 1, 'l2', dtype=bool)
-    check(tree.config('labeled'))
-    load = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations', imdecode_backend='cv2')]
-    expected = f"{tree.mask('l2')}: imdecode_backend='cv2' reads other ids"
-    assert error_of(tree, pipeline=load).startswith(expected)
-
-
-def turn(tree, name, tag, size=None):
+@pytest.mark.parametrize(('tag', 'is_told'), [(1, False), (6, True)])
+def test_images_that_loading_may_turn_away_from_their_masks(tree, messages, tag, is_told):
     exif = Image.Exif()
     exif[ORIENTATION] = tag
-    with Image.open(tree.image(name)) as image:
-        image.resize(size or image.size).save(tree.image(name), exif=exif)
-
-
-def test_an_image_is_turned_by_its_exif_tag(tree):
-    turn(tree, 'l1', 6)
-    assert cv2.imread(str(tree.image('l1'))).shape == (24, 16, 3)
-    assert 'pixels; expected 16×24, the size of its image' in error_of(tree)
-    write_mask(tree, np.zeros((24, 16), np.uint8))
+    with Image.open(tree.image('l1')) as image:
+        image.resize((16, 16)).save(tree.image('l1'), exif=exif)
+    write_mask(tree, np.resize(np.uint8([0, 1, 2]), (16, 16)))
     check(tree.config('labeled'))
-
-
-@pytest.mark.parametrize('tag', [1, 3, 6])
-def test_images_that_loading_may_turn_away_from_their_masks(tree, messages, tag):
-    for name in ('l1', 'l2'):
-        turn(tree, name, tag, (16, 16))
-        write_mask(tree, np.resize(np.uint8([0, 1, 2]), (16, 16)), name)
-    line = (
-        f'2 images are turned by their EXIF tags, and their sizes do not tell whether their '
-        f'masks are; the first is {tree.image("l1")}; expected masks of the turned images'
-    )
-    check(tree.config('labeled'))
-    assert messages == ([] if tag == 1 else [f'labeled: {line}'])
-    as_it_is = dict(type='LoadImageFromFile', color_type='color_ignore_orientation')
-    for load in (dict(type='LoadImageFromFile'), as_it_is):
-        config = tree.config('labeled', pipeline=[load, *LABELED_PIPELINE[1:]])
-        look_at_evaluation_data(DATASETS.build(config), 'val')
-    assert messages[1:] == ([] if tag == 1 else [f'val: {line}'])
+    look_at_evaluation_data(DATASETS.build(tree.config('labeled')), 'val')
+    said = [line.partition(' images are turned by their EXIF tags')[0] for line in messages]
+    assert said == ['labeled: 1', 'val: 1'] * is_told
 
 
 def test_a_mask_that_is_loaded_after_its_image_moved(tree):
@@ -188,8 +135,6 @@ def test_all_void(tree):
     build_evaluation_set(tree.config('labeled'), 'test_dataloader.dataset')
     with pytest.raises(UserError, match=f'^{KEY}: all 3 masks hold only ignored pixels'):
         build_evaluation_set(tree.config('labeled'), KEY)
-    write_masks(tree, [255, 0])
-    assert len(build_evaluation_set(tree.config('labeled'), KEY)) == 3
 
 
 def test_a_crop_before_the_mask(tree):

@@ -27,10 +27,6 @@ def check(tree):
     [
         (dict(type='LoadAnnotations'), r'unlabeled\.pipeline: LoadAnnotations reads masks'),
         (
-            dict(type='RandomApply', transforms=[dict(type='LoadAnnotations')]),
-            'LoadAnnotations reads masks',
-        ),
-        (
             dict(type='RandomCrop', crop_size=(12, 12), cat_max_ratio=0.75),
             r'RandomCrop\(cat_max_ratio=0.75\) looks at the mask',
         ),

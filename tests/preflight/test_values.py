@@ -22,7 +22,6 @@ PLAIN, EPOCHS = 'SegDataPreProcessor', 'EpochBasedTrainLoop'
         ({f'{DATA}.labeled_per_unlabeled': 9}, f'{DATA}.labeled_per_unlabeled=9'),
         ({CHECKPOINT: dict(_delete_=True, type='CheckpointHook', save_best='mIoU')}, None),
         ({CHECKPOINT: dict(_delete_=True, type='DurableCheckpointHook')}, f'{CHECKPOINT}.by_epoch'),
-        ({f'{CHECKPOINT}.by_epoch': True}, f'{CHECKPOINT}.by_epoch'),
         ({'train_cfg.type': EPOCHS, 'train_dataloader.sampler.type': 'X'}, None),
         ({'train_cfg.type': EPOCHS}, 'train_cfg'),
         ({'param_scheduler.0.by_epoch': True}, 'param_scheduler.0.by_epoch'),

@@ -59,14 +59,8 @@ def test_weights_of_timm_are_tried_before_a_config_is_written(data, tmp_path):
     timm = pytest.importorskip('timm')
     other = timm.create_model('vit_tiny_patch16_224')
     torch.save(other.state_dict(), tmp_path / 'other.pth')
-    (tmp_path / 'text.pth').write_text('no checkpoint')
-    for name, file, message in (
-        ('dinov3-s', 'other', r'overlay\.file: .*other\.pth does not fit vit_small_patch16_dinov3'),
-        ('regnety', 'other', r'other\.pth has 0 of the \d+ weights of regnety_032'),
-        ('regnety', 'text', r'text\.pth does not fit regnety_032'),
-    ):
-        with pytest.raises(UserError, match=message):
-            write(data, backbone=name, weights=str(tmp_path / f'{file}.pth'))
+    with pytest.raises(UserError, match=r'other\.pth has 0 of the \d+ weights of regnety_032'):
+        write(data, backbone='regnety', weights=str(tmp_path / 'other.pth'))
     own = timm.create_model('regnety_032')
     torch.save(own.state_dict(), tmp_path / 'own.pth')
     written = write(data, backbone='regnety', weights=str(tmp_path / 'own.pth'))

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from folders import CLASSES, load, save, write
 from mmengine.registry import DefaultScope
-from mmseg.registry import DATASETS, MODELS
+from mmseg.registry import DATASETS
 from PIL import Image
 from world import run_tool
 
@@ -31,13 +30,17 @@ def test_any_name_of_a_folder_will_do(data):
 
 
 def test_the_config_is_that_of_the_folder(data):
-    written = write(data, size=(64, 32), iters=40, batch_size=2)
+    for path in data.rglob('masks/*.png'):
+        path.rename(path.with_name(f'{path.stem}_mask.png'))
+    written = write(data, size=(64, 32), iters=40, batch_size=2, mask_suffix='_mask.png')
     config = load_config(str(written.file), {})
     labeled, unlabeled = (config.train_dataloader.dataset[x] for x in ('labeled', 'unlabeled'))
     assert labeled.classes == config.test_dataloader.dataset.classes == CLASSES
     assert labeled.image_dir == unlabeled.image_dir == f'{data}/images'
     assert (labeled.subset, unlabeled.subset) == ('labeled', 'unlabeled')
     assert config.val_dataloader.dataset.mask_dir == f'{data}/val/masks'
+    for part in (labeled, unlabeled, config.val_dataloader.dataset):
+        assert part.mask_suffix == '_mask.png'
     assert config.model.decode_head.num_classes == 3
     assert config.model.auxiliary_head.context_classes == ('background',)
     assert config.model.data_preprocessor.size == labeled.pipeline[3].crop_size == (32, 64)
@@ -106,17 +109,13 @@ def test_without_a_folder_to_validate_on_a_fifth_of_the_masks_is_held_out(data):
     ('options', 'key'),
     [
         (dict(context=('crak',)), '--context'),
-        (dict(crop=(30, 32), backbone='mit-b0'), '--crop 30x32'),
         (dict(weights='nowhere.pth'), '--weights'),
         (dict(backbone='dinov2-s-frozen', from_scratch=True, size=(64, 32)), '--from-scratch'),
         (dict(classes=('a', 'b', 'c')), '--classes a b c'),
-        (dict(classes=['void', *CLASSES[1:]]), 'class void'),
     ],
 )
 def test_options_that_do_not_fit_are_refused(data, options, key):
     (data / 'classes.json').write_text('{"classes": ["background", "crack", "rust"]}')
-    if 'void' in options.get('classes', ()):
-        (data / 'classes.json').unlink()
     with pytest.raises(UserError) as caught:
         write(data, **options)
     assert caught.value.problems[0].key == key
@@ -132,32 +131,18 @@ def test_an_existing_config_is_kept(data):
     assert load(data, iters=3, force=True).train_cfg.max_iters == 3
 
 
-def test_masks_may_have_a_suffix(data):
-    for path in data.rglob('masks/*.png'):
-        path.rename(path.with_name(f'{path.stem}_mask.png'))
-    config = load(data, mask_suffix='_mask.png')
-    halves = config.train_dataloader.dataset
-    for dataset in (halves.labeled, halves.unlabeled, config.val_dataloader.dataset):
-        assert dataset.mask_suffix == '_mask.png'
-
-
 @pytest.mark.parametrize(('pixels', 'is_rare'), [(40, True), (60, False)])
-def test_a_rare_class_gets_a_loss_that_counts_classes(data, tmp_path, pixels, is_rare):
+def test_a_rare_class_gets_a_loss_that_counts_classes(data, pixels, is_rare):
     """Of 2560 pixels 40 are below two per cent."""
     for path in (data / 'masks').iterdir():
         mask = np.arange(40 * 64) % 2
         mask[:pixels] = 2
         save(path, mask.reshape(40, 64).astype(np.uint8))
-    weights = tmp_path / 'weights.pth'
-    torch.save(MODELS.build(load(data).model.backbone).state_dict(), weights)
-    written = write(data, weights=str(weights), force=True)
+    written = write(data)
     assert any(line.startswith('rare: rust;') for line in written.notes) == is_rare
-    for method in ('cct-strong', 'supervised'):
-        model = load_config(str(written.file), {'method': method}).model
-        assert model.backbone.init_cfg.checkpoint == str(weights)
-        losses = model.decode_head.loss_decode
-        kinds = [loss.type for loss in losses] if is_rare else [losses.type]
-        assert kinds == ['MeanCrossEntropy', 'BatchLovasz'][: len(kinds)]
+    losses = load_config(str(written.file), {'method': 'supervised'}).model.decode_head.loss_decode
+    kinds = [loss.type for loss in losses] if is_rare else [losses.type]
+    assert kinds == ['MeanCrossEntropy', 'BatchLovasz'][: len(kinds)]
 
 
 def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
@@ -179,20 +164,11 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
     ]
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'said'),
-    [
-        (('data/mine', '--classes', *CLASSES, '--size', '50x40'), '--size 50x40: expected mult'),
-        (('data/mine',), '--classes: missing; expected'),
-        (('data/nowhere', '--classes', *CLASSES), 'data/nowhere: no such folder'),
-    ],
-)
-def test_mistakes_in_a_command_need_no_torch(data, arguments, said, monkeypatch, capsys):
+def test_mistakes_in_a_command_need_no_torch(data, monkeypatch, refused):
     monkeypatch.chdir(data.parents[1])
     monkeypatch.setattr('mmseg_cct.cli.start.running', None)  # would import it
-    with pytest.raises(SystemExit):
-        run_tool('new_config', *arguments)
-    assert said in capsys.readouterr().err
+    assert '--classes: missing; expected' in refused('new_config', 'data/mine')
+    assert 'data/nowhere: no such folder' in refused('new_config', 'data/nowhere')
 
 
 def test_objects_that_would_vanish_get_crops_at_full_size_and_windows(tmp_path):
