@@ -23,7 +23,7 @@ class ClassTable(NamedTuple):
     colours: Mapping[str, Colour] = {}  # RGB by name, in the order of the ids
     # what pixels that no shape covers became in the first import: `background` or `ignore`
     rest: str | None = None
-    renamed: Mapping[str, str | None] = {}  # as `Annotations.renamed` takes them
+    renamed: Mapping[str, str | None] = {}  # names in exports; None ignores
 
     @property
     def ids(self) -> dict[str, int]:
@@ -96,6 +96,7 @@ def write_table(data: str | Path, table: ClassTable) -> None:
         dict(id=index, name=name, color=list(colour))
         for index, (name, colour) in enumerate(table.colours.items())
     ]
+    # A class in each line, for people who look at it or edit it
     lines = ',\n'.join(f'  {json.dumps(each, ensure_ascii=False)}' for each in classes)
     rest: dict[str, object] = dict(ignored=255, rest=table.rest)
     if table.renamed:

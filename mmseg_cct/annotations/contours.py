@@ -111,6 +111,7 @@ def _without_specks(labels: np.ndarray, min_area: int) -> np.ndarray:
 def _regions(labels: np.ndarray, class_id: int) -> Iterator[_Region]:
     # In a picture of twice the size, the corners of a pixel are points of its outline.
     doubled = (labels == class_id).astype(np.uint8).repeat(2, 0).repeat(2, 1)
+    # Two levels: outlines, and the holes of each
     contours, tree = cv2.findContours(doubled, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
     for contour, (_, _, hole, parent) in zip(contours, tree[0]):
         if parent >= 0:
@@ -134,4 +135,5 @@ def _simplified(ring: np.ndarray, tolerance: float) -> np.ndarray:
     if tolerance > 0:  # the middles of edges make slanting lines in place of stairs
         points = (ring + np.roll(ring, -1, axis=0)) / 2
     simple = cv2.approxPolyDP(points.astype(np.float32)[:, None], tolerance, True)[:, 0]
+    # A thin ring would become a line
     return simple if len(simple) > 2 else ring

@@ -53,6 +53,7 @@ class Drawer(NamedTuple):
         parts = self._read(annotated)
         shapes = [part for part in parts if not part.left_out]
         left_out = [part for part in parts if part.left_out]
+        # In an image with masks, the background would be wrong where something lies.
         fate = 'ignored within its extent' if shapes else 'unlabelled'
         for part in left_out:
             more = '; --boxes fill draws it' if part.is_box else ''

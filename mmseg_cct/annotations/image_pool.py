@@ -40,7 +40,8 @@ class ImagePool:
         # by path below the folder, without the extension; text is a name in a ZIP
         self.files: dict[str, Path | str] = {}
         self._export = export
-        self._is_new = True
+        # where they come to lie; none if they lie there already
+        self._targets: dict[str, Path] = {}
         there: dict[str, Path] = {}
         if self.folder.is_dir():
             files = find_files(self.folder)
@@ -58,9 +59,10 @@ class ImagePool:
             self.files |= {name: export.file(file) or file for name, file in exported.items()}
         else:
             self.files |= there
-            self._is_new = False
-        if self._is_new:
-            raise_problems(self._conflicts())
+            return
+        for name, path in self.files.items():
+            self._targets[name] = self.folder / f'{name}{PurePosixPath(str(path)).suffix}'
+        raise_problems(self._conflicts())
 
     def _found(self, folder: str | Path, without: Collection[Path] = ()) -> dict[str, Path]:
         others: list[str] = []
@@ -76,8 +78,7 @@ class ImagePool:
     def link(self, copy: bool) -> int:
         """Links or copies all images into the data folder; returns how many were new there."""
         linked = 0
-        for name in self.files if self._is_new else ():
-            target = self._target(name)
+        for name, target in self._targets.items():
             if target.exists():
                 continue
             linked += 1
@@ -89,21 +90,20 @@ class ImagePool:
                 with part_of(target) as part:
                     shutil.copy2(content, part)
             else:
+                # of the file itself: a link to a link breaks when that is moved
                 target.symlink_to(content.resolve())
         return linked
 
-    def _target(self, name: str) -> Path:
-        return self.folder / f'{name}{PurePosixPath(str(self.files[name])).suffix}'
-
     def _conflicts(self) -> Iterable[Problem]:
-        for name, file in self.files.items():
+        for name, target in self._targets.items():
+            file = self.files[name]
+            # Only a ZIP can name a file outside its folder
             path = PurePosixPath(str(file))
             if isinstance(file, str) and (
                 path.is_absolute() or '..' in path.parts or '\\' in file or '\0' in file
             ):
                 yield Problem(repr(file), 'leads out of the folder', 'the name of an image')
                 continue
-            target = self._target(name)
             if not os.path.lexists(target):
                 continue
             image, is_same = self[name], False

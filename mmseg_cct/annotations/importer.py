@@ -180,6 +180,7 @@ def import_masks(
     drawn = _drawn(progress(annotations.images), pool, drawer, out / 'masks', done)
     if first := next(drawn, None):
         with locked_folder(home, 'another import'):
+            # The ids were chosen before there was a lock, since a failed import makes no folder.
             if (read_table(home) or ClassTable()) != table:
                 found = 'another import changed it meanwhile'
                 raise UserError(str(home / TABLE), found, 'the same command again')
@@ -188,6 +189,7 @@ def import_masks(
             write_table(home, done.table)
             for name, mask in chain([first], drawn):
                 _write(out / 'masks' / f'{name}.png', name, mask, done, overwrite)
+            # Last: images whose masks are still missing would count as unlabelled ones
             done.images = pool.link(copy) if done.masks else 0
     for name in done.missing:
         done.told['annotated images without a file'][name] += 1
@@ -212,7 +214,7 @@ def _drawn(
     for annotated in images:
         try:
             if isinstance(annotated, UserError):
-                raise annotated
+                raise annotated  # told below, like those that drawing finds
             with reading(annotated.place):
                 name = names.find(annotated.name)
                 if name is None and next(iter(annotated.parts), None):

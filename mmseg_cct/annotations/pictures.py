@@ -15,6 +15,7 @@ from mmseg_cct.utils.text import one_line
 
 from .shapes import MAX_PIXELS, Colour
 
+# None of which starts a program, as PostScript does
 _FORMATS = ('BMP', 'GIF', 'JPEG', 'PNG', 'TIFF', 'WEBP')
 TRANSPARENT = -1  # among packed colours: a pixel that is not shown
 
@@ -25,6 +26,7 @@ def open_picture(data: bytes) -> Image.Image:
         image = Image.open(io.BytesIO(data), formats=_FORMATS)
     except (UnidentifiedImageError, Image.DecompressionBombError) as error:
         raise UserError('picture', f'no image ({one_line(error, 80)})') from None
+    # Pillow's own limit is a warning, and in a process that has set it another
     if image.width * image.height > MAX_PIXELS:
         found = f'{image.width}×{image.height} pixels'
         raise UserError('picture', found, f'at most {MAX_PIXELS}')

@@ -82,6 +82,7 @@ def draw_whole(shape: Shape, size: tuple[int, int]) -> np.ndarray:
 def _area(shape: Shape) -> float:
     if shape.mask is not None:
         return float(np.count_nonzero(shape.mask))
+    # From the first point on: 32 bits are too coarse for small shapes far from the corner
     return sum(cv2.contourArea((ring - ring[0]).astype(np.float32)) for ring in shape.polygons)
 
 

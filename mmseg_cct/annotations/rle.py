@@ -31,9 +31,11 @@ def mask_of_runs(
     """
     width, height = size
     runs = np.asarray(counts)
-    _require_size(width, height)
+    if min(width, height) < 1 or width * height > MAX_PIXELS:
+        raise UserError('size', f'{width}×{height}', f'pixels, at most {MAX_PIXELS} in all')
     if runs.ndim != 1 or runs.dtype.kind not in 'iu' or (runs < 0).any():
         raise UserError('RLE', 'runs that are no numbers', 'lengths')
+    # Python's integers: a damaged run may pass those of NumPy, and then the sum may be right
     if (total := sum(runs.tolist())) != width * height:
         raise UserError('RLE', f'{total} pixels', f'{width}×{height}')
     values = np.arange(len(runs)) % 2 == 1
@@ -49,6 +51,7 @@ def coco_counts(text: str) -> list[int]:
     value = shift = 0
     for code in text.encode():
         bits = code - 48
+        # Without an end, a number would take any length
         if not 0 <= bits < 64 or shift > 60:
             raise UserError('RLE', f'character {chr(code)!r}', "COCO's alphabet")
         value |= (bits & 31) << shift
@@ -71,7 +74,7 @@ def brush_of_mask(mask: np.ndarray) -> list[int]:
         values = 4 * run
         while values:
             choice = next((i for i, width in enumerate(_LENGTHS) if values <= 1 << width), 3)
-            length = min(values, 1 << _LENGTHS[choice])
+            length = min(values, 1 << _LENGTHS[choice])  # the rest becomes another run
             bits.append(f'1{choice:02b}{length - 1:0{_LENGTHS[choice]}b}{255 * (index % 2):08b}')
             values -= length
     text = ''.join(bits)
@@ -86,7 +89,6 @@ def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
     its length, the length, and the values.
     """
     width, height = size
-    _require_size(width, height)
     bits = np.unpackbits(np.asarray(packed, np.uint8))
     position = 0
 
@@ -98,7 +100,7 @@ def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
         return int(''.join(map(str, bits[position - number : position].tolist())), 2)
 
     total, word = read(32), read(5) + 1
-    if total != 4 * width * height or word != 8:
+    if total != 4 * width * height or word != 8 or total > 4 * MAX_PIXELS:
         found = f'{total} values of {word} bits'
         raise UserError('brush', found, f'{width}×{height}, four of 8 bits a pixel')
     lengths = [read(4) + 1 for _ in range(4)]
@@ -116,9 +118,3 @@ def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
             values[done:until], position = words, end
         done = until
     return values.reshape(height, width, 4)[..., 3] > 0
-
-
-def _require_size(width: object, height: object) -> None:
-    sides = (width, height)
-    if not all(type(side) is int and side > 0 for side in sides) or width * height > MAX_PIXELS:  # type: ignore[operator]
-        raise UserError('size', f'{width}×{height}', f'pixels, at most {MAX_PIXELS} in all')

@@ -46,6 +46,7 @@ class Source:
         else:
             names = [self.path.name]
         hidden = ('.', '__MACOSX')
+        # The order of a folder differs between machines, and with it would the ids of classes
         self.names = sorted(
             name
             for name in names
@@ -66,6 +67,7 @@ class Source:
         """Reads a file."""
         with reading(self.place(name)):
             if self._zip:
+                # Before it is unpacked: a small ZIP may hold terabytes
                 if (size := self._zip.getinfo(name).file_size) > _LARGEST:
                     raise UserError('unpacked', f'{size} bytes', f'at most {_LARGEST}')
                 return self._zip.read(name)
@@ -84,10 +86,6 @@ class Source:
     def ending(self, *ends: str) -> list[str]:
         """Lists the files whose names have one of these ends, in any case."""
         return [name for name in self.names if name.lower().endswith(ends)]
-
-    def named(self, file: str) -> str:
-        """Returns the first file with this name in any folder; empty if there is none."""
-        return next((name for name in self.names if name.split('/')[-1] == file), '')
 
     @cached_property
     def json_keys(self) -> dict[str, tuple[type, set[str]]]:

@@ -22,6 +22,7 @@ def find_reader(source: Source) -> ModuleType | None:
         raise UserError(str(source.path), f'two formats, {files}', 'one of them as the export')
     if found:
         return found[0][0]
+    # Last, since pictures are in the exports of other tools, too
     return plain_masks if plain_masks.files(source) else None
 
 

@@ -66,6 +66,7 @@ def _image(task: dict, place: str) -> AnnotatedImage:
         for each in results
         if each['type'] not in _NOT_DRAWN
     }
+    # Results of several images, of which one mask can hold only one
     if len(sizes) > 1:
         raise UserError('original_width, original_height', f'{sizes}', 'one size')
     size = sizes.pop() if sizes else None

@@ -64,6 +64,7 @@ def read_colours(
     if not names:
         raise UserError(str(source.path), 'no mask of that name', f'NAME{suffix}')
     source.masks |= set(names)
+    # VOC's border between objects, unless it is named
     labels = {code_of(VOID): None, **{code_of(colour): name for name, colour in colours.items()}}
 
     def make(name: str) -> AnnotatedImage:

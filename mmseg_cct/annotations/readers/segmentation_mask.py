@@ -28,12 +28,12 @@ def files(source: Source) -> list[str]:
     """Finds class masks, if there is a table of their colours."""
     is_in = source.path.name == _FOLDER
     masks = [name for name in source.ending('.png') if is_in or _FOLDER in name.split('/')[:-1]]
-    return masks if source.named(_TABLE) else []
+    return masks if source.ending(_TABLE) else []
 
 
 def read(source: Source) -> Annotations:
     """Reads the masks; black background counts as not drawn: the tool writes both the same."""
-    name = source.named(_TABLE)
+    name = source.ending(_TABLE)[0]
     with reading(source.place(name)):
         colours = _colours(source.read(name).decode('utf-8-sig'))
     require_distinct(colours)

@@ -30,7 +30,7 @@ def write(export: Export) -> None:
                     id=number,
                     image_id=listed[-1]['id'],
                     category_id=ids[str(shape.label)],
-                    iscrowd=0,
+                    iscrowd=0,  # also for RLE: tools leave out crowds
                     **_region(shape, image.size),
                 )
                 json.dump(content, file)

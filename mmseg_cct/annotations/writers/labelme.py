@@ -45,6 +45,7 @@ def _shape(shape: Shape) -> dict[str, Any]:
         buffer = io.BytesIO()
         Image.fromarray(shape.mask).save(buffer, format='PNG')
         first = np.array(shape.offset)
+        # labelme counts both corner pixels, as the first and last of a range
         last = first + shape.mask.shape[::-1] - 1
         drawn = dict(
             points=[first.tolist(), last.tolist()],
