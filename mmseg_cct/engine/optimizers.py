@@ -69,10 +69,8 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         lines = []
         for group in params:
             numbers = {k: v for k, v in group.items() if isinstance(v, (int, float))}
-            options = [f'{k}={v:g}' for k, v in numbers.items() if not k.endswith('_mult')]
-            lines.append(
-                f'{len(group["params"])} with {", ".join(options) or "the default options"}'
-            )
+            shown = [f'{k}={v:g}' for k, v in numbers.items() if not k.endswith('_mult')]
+            lines.append(f'{len(group["params"])} with {", ".join(shown) or "the default options"}')
         say(f'Parameters by options of the optimizer: {"; ".join(lines)}')
 
 

@@ -1,11 +1,6 @@
 import pytest
 
-from mmseg_cct.engine.findings import (
-    detection_scores,
-    findings,
-    foreground_of,
-    validation_findings,
-)
+from mmseg_cct.engine.findings import findings, validation_findings
 
 
 def test_classes_at_zero_are_named_and_counted():
@@ -39,21 +34,3 @@ def test_a_small_validation_set_and_one_that_is_the_test_set_are_told():
     assert not list(validation_findings(20, is_test_set=False))
     few, same = validation_findings(19, is_test_set=True)
     assert few.startswith('only 19 validation images') and 'test set' in same
-
-
-@pytest.mark.parametrize(
-    ('classes', 'expected'),
-    [
-        (('background', 'crack'), 1),
-        (('crack', 'background'), 0),
-        (('road', 'other'), 1),
-        (('a', 'b', 'c'), None),
-    ],
-)
-def test_the_foreground_of_two_classes(classes, expected):
-    assert foreground_of(classes) == expected
-
-
-def test_scores_of_a_class_by_hand():
-    assert detection_scores(3, 4, 6) == pytest.approx({'F1': 60, 'precision': 75, 'recall': 50})
-    assert set(detection_scores(0, 0, 0).values()) == {0}

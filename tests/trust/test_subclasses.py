@@ -2,10 +2,8 @@
 
 import pytest
 from mmengine.registry import HOOKS
-from mmseg.datasets.transforms import LoadAnnotations
-from mmseg.registry import DATA_SAMPLERS, DATASETS, MODELS, TRANSFORMS
+from mmseg.registry import DATA_SAMPLERS, DATASETS, MODELS
 
-from mmseg_cct.apis.predictor import without_annotations
 from mmseg_cct.config.walk import get_by_key
 from mmseg_cct.datasets import FolderDataset, PairSampler, SemiSegDataset
 from mmseg_cct.engine.hooks import RampUpHook
@@ -59,9 +57,3 @@ def test_subclasses_train_the_same(cct):
         get_by_key(cct.config, key)['type'] = registered(registry, component)
     cct.write()
     assert logged(cct, 'mine') == expected
-
-
-def test_a_prediction_knows_a_subclass(cct):
-    load, pack = dict(type='LoadImageFromFile'), dict(type='PackSegInputs')
-    masks = dict(type=registered(TRANSFORMS, LoadAnnotations))
-    assert without_annotations([load, masks, pack]) == [load, pack]
