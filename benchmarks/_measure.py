@@ -1,13 +1,10 @@
-"""The harness of all benchmarks: command line, quiet cores, timing, memory, tables.
+"""The harness of all benchmarks: command line, timing, memory, tables.
 
 Time: the steps take turns, so that a disturbance affects all of them. A step is timed by CUDA
 events on a GPU and by the wall clock on a CPU. The process's CPU time (all threads) is measured as
 well: if other jobs run, it is the steadier of the two, especially with one thread (several threads
 spin while they wait for each other). Ratios are taken within each turn; tables give their median
 and, in brackets, their quartiles.
-
-Quiet: the load of the last minute has to leave a core for each thread, or a benchmark refuses
-to start.
 
 Peak memory of a step: what it needs on top of what exists when it begins (inputs and parameters).
 On a GPU it is the allocator's own count. On a CPU it is counted in resident pages: freed heap is
@@ -44,15 +41,11 @@ PROJECT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 MIN_TURNS = 3
 
-TOLERANCE = 0.5  # cores that the system itself and this process's start may have used
-ADVICE = 'expected a quiet machine, fewer --threads, or --allow-busy, which marks the figures'
 
-
-# ---------------------------------------------------------------------------------- command line
 def benchmark_parser(doc: str | None, steps: bool = True) -> argparse.ArgumentParser:
     """Makes a parser with the options that benchmarks share.
 
-    If it times no `steps`, it has only `--json` and `--allow-busy`, and uses one thread of a CPU.
+    If it times no `steps`, it has only `--json`, and uses one thread of a CPU.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -72,16 +65,11 @@ def benchmark_parser(doc: str | None, steps: bool = True) -> argparse.ArgumentPa
             '--reference', metavar='DIR', help="your clone of the authors' public code"
         )
     parser.add_argument('--json', metavar='FILE', help='where to write all figures')
-    parser.add_argument(
-        '--allow-busy',
-        action='store_true',
-        help='measure even if other processes run, and mark each figure with ~',
-    )
     return parser
 
 
 def begin(options: argparse.Namespace) -> dict[str, Any]:
-    """Prepares the process, checks that the machine is quiet, and describes it: first results."""
+    """Prepares the process and describes the machine: the first results."""
     torch.set_num_threads(options.threads)
     # torch's own default, which trainings keep: TF32 for convolutions, not for matrix products
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -89,7 +77,6 @@ def begin(options: argparse.Namespace) -> dict[str, Any]:
     torch.backends.cudnn.benchmark = options.device == 'cuda'  # as in trainings (env_cfg)
     init_default_scope('mmseg')
     torch.manual_seed(0)
-    require_quiet(options.threads, options.allow_busy)
     about = machine(options.device)
     say(markdown_table(['machine', ''], [[key, value] for key, value in about.items()]))
     return dict(machine=about, dtype=options.dtype, device=options.device)
@@ -126,23 +113,6 @@ def machine(device: str) -> dict[str, str]:
     return found
 
 
-# ---------------------------------------------------------------------------------- quiet cores
-_noisy = False  # whether every figure gets a mark
-
-
-def require_quiet(threads: int, allow_busy: bool) -> None:
-    """Ends the program if others leave too few cores; with `allow_busy` it marks the figures."""
-    global _noisy
-    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
-    _noisy = load > max(cores - threads, 0) + TOLERANCE
-    if _noisy:
-        why = f'a load of {load:.1f} on {cores} cores, and it needs {threads}'
-        if not allow_busy:
-            raise SystemExit(f'error: {why}; {ADVICE}')
-        say(f'{why}: every figure is marked with ~')
-
-
-# ---------------------------------------------------------------------------------- tables
 def say(message: str) -> None:
     """Prints a line of progress at once."""
     print(message, flush=True)
@@ -156,10 +126,10 @@ def say_table(heading: str, rows: Sequence[Sequence[Cell]]) -> None:
 
 
 def seconds(value: float | None) -> str:
-    """Formats a time as '123 ms' or '1.23 s', with ~ before it on a busy machine; None as –."""
+    """Formats a time as '123 ms' or '1.23 s'; None as –."""
     if value is None:
         return '–'
-    return _marked(f'{value:.2f} s' if value >= 1 else f'{value * 1e3:.3g} ms')
+    return f'{value:.2f} s' if value >= 1 else f'{value * 1e3:.3g} ms'
 
 
 def mebibytes(value: float | None) -> str:
@@ -180,7 +150,7 @@ def paired_ratio(above: Times, below: Times, key: str = 'times') -> str:
     if above is below:
         return '1×'
     first, median, third = np.quantile(np.divide(above[key], below[key]), (0.25, 0.5, 0.75))
-    return _marked(f'{median:.3g}× ({first:.3g}–{third:.3g})')
+    return f'{median:.3g}× ({first:.3g}–{third:.3g})'
 
 
 def time_cells(title: str, times: Times, base: Times, over: str) -> list[Cell]:
@@ -193,11 +163,6 @@ def time_cells(title: str, times: Times, base: Times, over: str) -> list[Cell]:
     ]
 
 
-def _marked(figure: str) -> str:
-    return f'~{figure}' if _noisy else figure
-
-
-# ---------------------------------------------------------------------------------- time
 def measure(steps: dict[str, Step], options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Times steps in turns, then takes the peak memory of each: `time` and `memory`."""
     times = alternate(steps, options.repeats, options.device)
@@ -261,7 +226,6 @@ def _reading(step: Step, device: str) -> tuple[float, float]:
     return wall, time.process_time() - cpu_begin
 
 
-# ---------------------------------------------------------------------------------- memory
 def step_peak(step: Step, device: str) -> float | None:
     """Bytes of a warm step's peak on top of what exists when it begins; None if nothing tells."""
     gc.collect()
@@ -290,7 +254,6 @@ def resident(key: str = 'VmRSS') -> int:
     raise OSError(f'/proc/self/status has no {key}')
 
 
-# ---------------------------------------------------------------------------------- GPU
 def count_kernels(step: Step) -> dict[str, int]:
     """Counts the kernels, and the copies and fills, that a warm step launches on a GPU."""
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]

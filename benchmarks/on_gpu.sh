@@ -48,7 +48,7 @@ step() {  # step NAME COMMAND...: runs it unless it is done, with a log
     fi
 }
 
-common=(--device "$device" --allow-busy --threads 1)
+common=(--device "$device" --threads 1)
 branch=(python benchmarks/auxiliary_branch.py "${common[@]}")
 whole=(python benchmarks/train_step.py "${common[@]}")
 kernel=(python benchmarks/triton_kernel.py)  # registers, time of each configuration, correctness

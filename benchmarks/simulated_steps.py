@@ -1,9 +1,8 @@
 #!/usr/bin/env python
 """Training steps on a simulated GPU: what the host waits for, and how many operations a step has.
 
-The tensors of this GPU have shape, type and device but no values (PyTorch's fake tensors). Runner,
-hooks, preprocessor, optimizer, scaler and teacher are real; the images are the demo's scenes. A
-step fails where tensors of two devices meet. The decoders run uncompiled. Needs a C compiler.
+The tensors of this GPU have shape, type and device but no values (PyTorch's fake tensors); the rest
+is real. A step fails where tensors of two devices meet. Needs a C compiler.
 
     python benchmarks/simulated_steps.py [CONFIG[:METHOD[:TYPE]] ...]
 """
@@ -117,7 +116,7 @@ mmengine.runner.runner.collect_env = dict
 
 def train(name: str, method: str = '', dtype: str = '', steps: int = 2, **options) -> None:
     """Takes some steps; `GPU` keeps what the last one did."""
-    options.update(dict(method=method) if method else {})
+    options |= dict(method=method) if method else {}
     config, own = load_config(DEMO, options), load_config(name, options)
     config.model, config.optim_wrapper = own.model, own.optim_wrapper
     config.model.data_preprocessor.size = config.crop_size

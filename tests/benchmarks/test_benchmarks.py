@@ -21,11 +21,9 @@ TINY = [
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """Stops benchmarks from watching the machine for a second, and from setting threads."""
+    """Stops benchmarks from setting threads."""
     monkeypatch.setattr(torch, 'set_num_threads', lambda _: None)
     monkeypatch.setattr(cv2, 'setNumThreads', lambda _: None)
-    monkeypatch.setattr('os.getloadavg', lambda: (0.0, 0.0, 0.0))
-    monkeypatch.setattr(_measure, '_noisy', False)
 
 
 def run(module, monkeypatch, *arguments):
