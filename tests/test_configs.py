@@ -179,10 +179,6 @@ def without_unlabeled(config):
     config = config.to_dict()
     for name in ('ramp_up', 'weak_ramp_up', 'teacher', 'bootstrap'):
         config['default_hooks'].pop(name, None)
-    wrapper = config['optim_wrapper']
-    wrapper.pop('constructor', None)  # auxiliary-lr has its own for the auxiliary decoders' rate
-    wrapper.get('paramwise_cfg', {}).pop('auxiliary_lr_mult', None)
-    wrapper['paramwise_cfg'] = wrapper.get('paramwise_cfg') or None
     model = config['model']
     for name in [name for name in model if name not in ('backbone', 'neck', 'data_preprocessor')]:
         if name != 'domains':

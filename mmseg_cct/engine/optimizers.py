@@ -28,9 +28,8 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     The optimizer then steps all parameters of a group at once, and schedules set a handful of
     rates; torch's Adam and AdamW step in one fused pass unless the config sets `fused`, `foreach`
     or `differentiable`. The log lists the groups in one line instead of every option of every
-    parameter. The updates are those of mmengine's constructor, whose arguments it takes;
-    `paramwise_cfg` may also hold `auxiliary_lr_mult`, a factor for the learning rate of the
-    auxiliary decoders. The shipped schedules name it.
+    parameter. The updates are those of mmengine's constructor, whose arguments it takes. The
+    shipped schedules name it.
     """
 
     def __init__(self, optim_wrapper_cfg: dict, paramwise_cfg: dict | None = None) -> None:
@@ -38,7 +37,7 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         settled = {'fused', 'foreach', 'differentiable'} & optimizer.keys()
         if optimizer.get('type') in FUSED and not settled and _CPU_HAS_FUSED:
             optim_wrapper_cfg = {**optim_wrapper_cfg, 'optimizer': {**optimizer, 'fused': True}}
-        super().__init__(optim_wrapper_cfg, _with_auxiliary_rate(paramwise_cfg))
+        super().__init__(optim_wrapper_cfg, paramwise_cfg)
 
     def add_params(
         self,
@@ -72,19 +71,6 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             shown = [f'{k}={v:g}' for k, v in numbers.items() if not k.endswith('_mult')]
             lines.append(f'{len(group["params"])} with {", ".join(shown) or "the default options"}')
         say(f'Parameters by options of the optimizer: {"; ".join(lines)}')
-
-
-def _with_auxiliary_rate(paramwise_cfg: dict | None) -> dict | None:
-    """Turns `auxiliary_lr_mult` into a custom key, on top of the one that these decoders have."""
-    if not paramwise_cfg or 'auxiliary_lr_mult' not in paramwise_cfg:
-        return paramwise_cfg
-    paramwise_cfg = dict(paramwise_cfg)
-    factor, rules = paramwise_cfg.pop('auxiliary_lr_mult'), paramwise_cfg.get('custom_keys') or {}
-    # mmengine applies only the longest matching key, and the first of equally long ones
-    own = max((key for key in sorted(rules) if key in 'auxiliary_head.'), key=len, default='')
-    rule = dict(rules.get(own, {}))
-    rule['lr_mult'] = factor * rule.get('lr_mult', 1.0)
-    return {**paramwise_cfg, 'custom_keys': {**rules, 'auxiliary_head.': rule}}
 
 
 @OPTIM_WRAPPERS.register_module()

@@ -60,12 +60,12 @@ def test_dicts_are_merged_and_all_else_is_replaced_or_comes_back():
         config,
         model=dict(type='B', decode_head=dict(losses=[3], norm=dict(c=4))),
         default_hooks=dict(teacher=dict(decay=0.5)),
-        optim_wrapper=dict(paramwise_cfg=dict(auxiliary_lr_mult=10.0)),
+        optim_wrapper=dict(paramwise_cfg=dict(norm_decay_mult=0.0)),
     )
     assert config.model.type == 'B'
     assert config.model.decode_head == dict(type='A', losses=[3], norm=dict(b=2, c=4))
     assert config.default_hooks == dict(teacher=dict(decay=0.5), timer=None)
-    assert config.optim_wrapper.paramwise_cfg == dict(auxiliary_lr_mult=10.0)
+    assert config.optim_wrapper.paramwise_cfg == dict(norm_decay_mult=0.0)
 
 
 @pytest.mark.parametrize('beside', [[], [FCN, FCN]])

@@ -72,27 +72,6 @@ def test_the_log_has_a_line_in_place_of_one_for_each_option():
     assert line.startswith('Parameters by options of the optimizer: 2 with lr=0.01, weight_d')
 
 
-@pytest.mark.parametrize(
-    ('rules', 'rates'),
-    [
-        (None, (0.1, 1.0)),
-        ({'head': dict(lr_mult=0.5)}, (0.05, 0.5)),
-        ({'auxiliary_head': dict(lr_mult=0.2)}, (0.1, 0.2)),
-    ],
-)
-def test_the_factor_of_the_auxiliary_decoders_is_on_top_of_their_rule(rules, rates):
-    heads = nn.ModuleDict(dict(decode_head=nn.Linear(2, 2), auxiliary_head=nn.Linear(2, 2)))
-    cfg = dict(
-        type='OptimWrapper',
-        optimizer=dict(type='SGD', lr=0.1),
-        paramwise_cfg=dict(auxiliary_lr_mult=10.0, custom_keys=rules),
-        constructor=MERGED,
-    )
-    groups = build_optim_wrapper(heads, cfg).optimizer.param_groups
-    found = {id(parameter): group['lr'] for group in groups for parameter in group['params']}
-    assert [found[id(head.weight)] for head in heads.values()] == pytest.approx(rates)
-
-
 def test_autocast_covers_the_forward_pass_only():
     model = torch.nn.Linear(4, 4)
     wrapper = BFloat16OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1))

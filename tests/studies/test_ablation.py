@@ -33,7 +33,6 @@ CHANGES = {
     'final-relu': {BANK + 'final_activation': True, 'model.decode_head.final_activation': True},
     'vat-floor': {BANK + 'perturbations.vat.norm_floor': 1e-8},
     'positions': {BANK + 'position_fraction': 0.25},
-    'auxiliary-lr': {'optim_wrapper.paramwise_cfg.auxiliary_lr_mult': 10.0},
 }
 
 
