@@ -126,7 +126,7 @@ setup(
         ],
         'tiff': TIFF,
         # other projects' code in tests/annotations/test_clients.py
-        'clients': ['datumaro', 'label-studio-sdk', 'labelme', 'pycocotools', 'supervision'],
+        'clients': ['datumaro', 'label-studio-sdk', 'labelme', 'pycocotools'],
         # tools/ablation.py --slurm
         'cluster': ['submitit>=1.5'],
         # tools/publish_model.py --onnx

@@ -70,19 +70,6 @@ def test_pycocotools(scene):
     assert agreement(scene.read(scene.root / 'y.json')) == 1
 
 
-def test_supervision(scene):
-    supervision = pytest.importorskip('supervision')
-    photos, file = scene.root / 'photos', scene.write('coco') / 'coco.json'
-    read = supervision.DetectionDataset.from_coco(str(photos), str(file), force_masks=True)
-    ((_, _, found),) = list(read)
-    mask = np.zeros_like(MASK)
-    for region, index in sorted(zip(found.mask, found.class_id), key=lambda each: -each[0].sum()):
-        mask[region] = NAMES.index(read.classes[index])
-    assert agreement(mask) > 0.9  # its polygons hold the pixels that an outline touches
-    read.as_coco(annotations_path=str(scene.root / 'y.json'))
-    assert agreement(scene.read(scene.root / 'y.json')) > 0.85
-
-
 @pytest.mark.parametrize('form', ['coco', 'cvat'])
 def test_datumaro(scene, form):
     datumaro, tools = map(pytest.importorskip, ('datumaro', 'pycocotools.mask'))

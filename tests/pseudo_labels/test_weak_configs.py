@@ -110,33 +110,14 @@ def test_the_classifier_reads_its_layout_and_makes_a_step(name, write, tmp_path,
     assert settings.label_ids == tuple(range(len(background), len(settings.classes)))
 
 
-@pytest.mark.parametrize(
-    ('name', 'base'),
-    [
-        ('cct_r50_voc_1464-weak9k.py', 'cct_r50_voc_1464.py'),
-        ('cct_mbv2_camvid_50-weak.py', 'cct_mbv2_camvid_50.py'),
-    ],
-)
-def test_a_weak_config_adds_the_pseudo_labels_and_nothing_else(name, base):
-    weak, plain = (load_config(each, {}).to_dict() for each in (f'weak/{name}', f'cct/{base}'))
-    head = weak['model']['auxiliary_head']
-    assert head.pop('loss_weak') == dict(type='WeakCrossEntropy', loss_weight=0.4)
-    init = weak['model']['backbone']['init_cfg']
-    assert init.pop('prefix') == 'backbone.'
-    assert init.pop('checkpoint').startswith('work_dirs/cam_')
-    del plain['model']['backbone']['init_cfg']['checkpoint']
-    assert weak['default_hooks'].pop('weak_ramp_up') == WEAK_RAMP
-
-    steps = weak['train_dataloader']['dataset']['unlabeled']['pipeline']
-    load, pack = steps.pop(1), steps.pop()
-    assert load['type'] == 'LoadPseudoLabels' and load['label_dir'].endswith('/labels')
-    assert pack == dict(type='PackPseudoLabels')
-    base_steps = plain['train_dataloader']['dataset']['unlabeled']['pipeline']
-    assert base_steps.pop() == dict(type='PackSegInputs')
-    for config in (weak, plain):
-        for key in ('image_dir', 'label_dir', 'unlabeled_pipeline'):
-            config.pop(key, None)
-    assert weak == plain
+def test_a_weak_config_ramps_up_the_loss_of_the_pseudo_labels_that_it_loads():
+    for name in ('cct_r50_voc_1464-weak9k.py', 'cct_mbv2_camvid_50-weak.py'):
+        config = parse(f'weak/{name}')
+        loss = config.model.auxiliary_head.loss_weak
+        assert loss.to_dict() == dict(type='WeakCrossEntropy', loss_weight=0.4)
+        assert config.default_hooks.weak_ramp_up.to_dict() == WEAK_RAMP
+        steps = [s.type for s in config.train_dataloader.dataset.unlabeled.pipeline]
+        assert (steps[1], steps[-1]) == ('LoadPseudoLabels', 'PackPseudoLabels')
 
 
 def test_the_classifiers_weights_go_on_into_the_segmentor():
