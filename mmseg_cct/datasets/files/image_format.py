@@ -14,7 +14,9 @@ ORIENTATION = int(Base.Orientation)  # the EXIF tag
 # What Pillow may open, whatever a file is named: by default it runs Ghostscript on PostScript.
 _FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'PNG', 'PPM', 'TIFF', 'WEBP')
 # The mark of the last bytes, after which some programs append a little.
-_ENDS, _TAIL = {'JPEG': b'\xff\xd9', 'PNG': b'IEND'}, 64
+# MPO is a JPEG with a second one behind it, as phones write it.
+_ENDS = {'JPEG': b'\xff\xd9', 'MPO': b'\xff\xd9', 'PNG': b'IEND'}
+_TAIL = 64  # bytes
 
 _TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')  # the last two are BigTIFF
 _PNG = b'\x89PNG\r\n\x1a\n'
