@@ -56,27 +56,12 @@ def test_a_header_has_size_and_orientation_and_says_if_the_end_is_there(kind, ta
     assert read_header(io.BytesIO(content[:12])) is None
 
 
-def test_no_pixel_of_a_whole_file_is_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr(cv2, 'imdecode', None)
-    monkeypatch.setattr('PIL.ImageFile.ImageFile.load', None)
-    for kind in ('png', 'jpeg'):
-        path = tmp_path / f'a.{kind}'
-        path.write_bytes(encoded(kind))
-        assert image_size(str(path), None, decode=False) == (30, 20)
-
-
 FILES = {
     'grey of 16 bits': (tiff_bytes(pixels_of(1)), '1 channel of 16 bits'),
     'png of 16 bits': (png(pixels_of(3)), '3 channels of 16 bits'),
     'fourth channel': (tiff_bytes(byte(4), 2, extra=(0,)), '4 channels of 8 bits'),
     'five planes': (tiff_bytes(pixels_of(5), separate=True), '5 channels of 16 bits'),
     'floats': (tiff_bytes(byte(3).astype('float32'), 2), '3 channels of 32 bits, floats'),
-}
-PLAIN = {
-    'rgb.tif': tiff_bytes(byte(3), 2),
-    'grey.png': png(byte(1)),
-    'opacity.png': png(byte(4)),
-    'rgb.jpg': cv2.imencode('.jpg', byte(3))[1].tobytes(),
 }
 
 
@@ -91,17 +76,6 @@ def test_what_the_loader_would_change_is_refused_at_every_door(name, tmp_path):
     for decode in (True, False):
         with pytest.raises(UserError, match=rf'^{path}: {words}, .*; expected 8-bit RGB or grey'):
             image_size(str(path), None, decode)
-
-
-@pytest.mark.parametrize('name', PLAIN)
-def test_images_of_8_bits_are_read_as_before(name, tmp_path):
-    path = tmp_path / name
-    path.write_bytes(PLAIN[name])
-    np.testing.assert_array_equal(read_image(path), cv2.imread(str(path), cv2.IMREAD_COLOR))
-    assert image_size(str(path), None, False) == (8, 6)
-    path.write_bytes(PLAIN[name][:20])
-    with pytest.raises(UserError, match=rf'^{path}: cannot be read'):
-        image_size(str(path), None, False)
 
 
 @pytest.mark.parametrize(

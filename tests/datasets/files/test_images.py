@@ -10,7 +10,6 @@ from PIL import Image
 from mmseg_cct.datasets.files.image_format import ORIENTATION
 from mmseg_cct.datasets.files.images import (
     decode_image,
-    explain_unreadable,
     image_size,
     is_turned,
     read_image,
@@ -65,11 +64,6 @@ class TestReadMask:
         line = rf"imdecode_backend='cv2' reads other ids .* \(Pillow mode {mode}\); expected Load"
         with pytest.raises(UserError, match=line):
             read_mask(tmp_path / 'a.png', backend='cv2')
-
-
-def test_an_unreadable_file_is_explained_in_one_line_that_names_it_once():
-    line = explain_unreadable('a.jpg', 'image', OSError('a.jpg is\nbroken'))
-    assert line == 'a.jpg: cannot be read (is broken); expected a readable image'
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 from mmseg.datasets.transforms import LoadAnnotations
 
-from mmseg_cct.datasets.files.labels import check_classes, check_mask, is_background
+from mmseg_cct.datasets.files.labels import check_classes, check_mask
 from mmseg_cct.errors import UserError
-
-
-def test_the_background_has_several_spellings():
-    assert all(map(is_background, ('background', '_background_', 'Background')))
-    assert not is_background('ground')
 
 
 @pytest.mark.parametrize(
