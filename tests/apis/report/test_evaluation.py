@@ -33,6 +33,8 @@ def test_the_iou_of_an_image_is_that_of_its_picture(trained):
             for c in np.unique(picture.truth)
         ]
         assert evaluation.image_miou[index] == pytest.approx(np.mean(by_class))
+        shown = np.bincount(picture.truth.ravel(), minlength=3)
+        assert evaluation.confusion[index].sum(1).tolist() == shown.tolist()
 
 
 def test_classes_in_another_order_than_the_checkpoints_are_refused(trained):
