@@ -28,29 +28,15 @@ class Child(Own):
         super().__init__(number, **kwargs)
 
 
-@pytest.mark.parametrize(
-    ('value', 'message'),
-    [
-        (dict(number=1), 'number=1: expected a whole number from 2'),
-        (dict(number=True), 'number=True: expected a whole number'),
-        (dict(share=1.5), r'share=1\.5: expected a number in \[0, 1\], or None'),
-        (dict(limits=(1, 0)), r'limits=\(1, 0\): expected two values in order, each a number'),
-        (dict(kind='c'), "kind='c': expected one of a, b"),
-    ],
-)
-def test_values_out_of_range_are_refused(value, message):
-    with pytest.raises(UserError, match=f'^Own.{message}'):
-        Own(**value)
-
-
 def test_all_are_told_at_once_and_a_subclass_keeps_them():
     assert Own(3, share=1, limits=(0, 1), kind='b').number == 3
     with pytest.raises(UserError) as error:
-        Child(9, share=2, kind='c')
-    assert str(error.value).splitlines() == [
-        'Child.share=2: expected a number in [0, 1], or None',
-        "Child.kind='c': expected one of a, b",
-    ]
+        Child(9, share=2, limits=(1, 0), kind='c')
+    assert [problem.key for problem in error.value.problems] == [
+        'Child.share=2', 'Child.limits=(1, 0)', "Child.kind='c'",
+    ]  # fmt: skip
+    with pytest.raises(UserError, match='Own.number=True: expected a whole number from 2'):
+        Own(True)
 
 
 class Parent:
