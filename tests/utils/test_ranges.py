@@ -35,7 +35,7 @@ def test_all_are_told_at_once_and_a_subclass_keeps_them():
     assert [problem.key for problem in error.value.problems] == [
         'Child.share=2', 'Child.limits=(1, 0)', "Child.kind='c'",
     ]  # fmt: skip
-    with pytest.raises(UserError, match='Own.number=True: expected a whole number from 2'):
+    with pytest.raises(UserError, match=r'^Own\.number=True'):
         Own(True)
 
 
