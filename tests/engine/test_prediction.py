@@ -1,5 +1,6 @@
 """Predictions in less memory and time are the model's."""
 
+import math
 from types import MethodType
 
 import pytest
@@ -34,10 +35,12 @@ def build(divisor=None, out_channels=3, **test_cfg):
     config.test_cfg = dict(mode='whole') | test_cfg
     config.data_preprocessor.test_cfg = dict(size_divisor=divisor) if divisor else None
     head = dict(type='FCNHead', channels=4, num_convs=1, out_channels=out_channels)
-    config.decode_head.update(head, num_classes=max(out_channels, 2), threshold=0.5)
+    config.decode_head.update(head, num_classes=max(out_channels, 2), threshold=0.3)
     model = MODELS.build(config).eval()
     logits = model._forward(torch.randn(2, 3, 40, 56))
     model.decode_head.conv_seg.bias -= logits.mean((0, 2, 3))  # else one class wins everywhere
+    if out_channels == 1:
+        model.decode_head.conv_seg.bias += math.log(0.3 / 0.7)  # the threshold's logit
     return model
 
 
