@@ -95,6 +95,7 @@ def mapping_problems(trained: Any, other: Any, key: str) -> Iterator[Problem]:
     """Checks that two sets of the same type read the ids of their masks the same way."""
     ours = {type(leaf): leaf for leaf in leaf_datasets(getattr(trained, 'labeled', trained))}
     for leaf in leaf_datasets(other):
+        # masks of another data set may well begin at another id
         if (twin := ours.get(type(leaf))) is None:
             continue
         expected, found = (getattr(each, 'reduce_zero_label', False) for each in (twin, leaf))

@@ -132,6 +132,7 @@ def _problems_of_files(
     for leaf in leaf_datasets(dataset):
         look = functools.partial(outcomes, leaf=leaf)
         files = (info for info in infos_of(leaf) if info.get('img_path') is not None)
+        # a small set keeps all threads busy only with a file each
         size = _LOT if len(leaf) > _FILES_AT_ONCE else 1
         with ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4)) as pool:
             while some := list(itertools.islice(files, _FILES_AT_ONCE)):

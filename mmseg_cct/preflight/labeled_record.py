@@ -60,6 +60,7 @@ def below_folder(paths: Sequence[str]) -> list[str]:
     """Returns paths from their common folder on, which may have moved with its data."""
     here = os.path.join(os.getcwd(), '')
     absolute = [path if os.path.isabs(path) else here + path for path in paths]
+    # a folder's name may begin like another's: only whole names are cut off
     start = os.path.commonprefix(absolute)  # noqa: RUF071 (of characters)
     first = len(os.path.join(os.path.dirname(start), ''))
     return [path[first:] for path in absolute]

@@ -89,6 +89,7 @@ def _names_of(
 
 
 def _draw(hook: SegVisualizationHook, runner: Runner, batch: Any, outputs: Sequence[Any]) -> None:
+    # not deep: the visualizer holds a figure and open files
     rehearsed = copy.copy(hook)
     rehearsed.interval, rehearsed.show = 1, False
     visualizer = hook._visualizer

@@ -28,7 +28,7 @@ def installed_bases(*names: str) -> Code:
 
 
 def assignment(name: str, value: Any) -> str:
-    """Writes `name = value` on one line if it fits, else one item per line.
+    """Writes `name = value` on one line if it fits, else one item per line, or names that fill it.
 
     The value consists of dicts, lists and tuples of literals and `Code`.
     """
@@ -44,6 +44,14 @@ def _text(value: Any, prefix: str, indent: int) -> str:
         return line
     margin = ' ' * indent
     lines = [f'{margin}    {each},' for each in inner]
+    if all(isinstance(item, str) for _, item in items):  # names fill their lines
+        filled = lines[:1]
+        for line in lines[1:]:
+            if len(filled[-1]) + len(line.lstrip()) < _WIDTH:
+                filled[-1] += f' {line.lstrip()}'
+            else:
+                filled.append(line)
+        lines = filled
     return '\n'.join([f'{prefix}{opening}', *lines, f'{margin}{closing}'])
 
 

@@ -46,6 +46,7 @@ def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Merges key by key; None removes a part."""
     result = dict(base)
     for key, value in own.items():
+        # a written config has no base that a None would have to undo
         if value is None:
             result.pop(key, None)
         elif isinstance(value, Mapping) and isinstance(result.get(key), Mapping):

@@ -170,9 +170,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
 
     # 6. What the user should know, and run next
     rare_note = [f'rare: {", ".join(rare)}; the config adds the Lovász loss'] if rare else []
-    left_out = [describe_left_out(Path(data, 'images'), others)] if others else []
     warnings = (
-        *left_out,
+        *([describe_left_out(Path(data, 'images'), others)] if others else ()),
         *judge_labels(Counter(summary.labels.values()), classes, 'masks'),
         *_one_sided(summary, classes, held),
     )

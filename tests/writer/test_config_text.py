@@ -9,6 +9,7 @@ from mmseg_cct.writer.config_text import Code, assignment
     'value',
     [
         ('one',),
+        tuple(f'a {index}' * 9 for index in range(12)),  # names fill their lines
         {'a.b': {'lr_mult': 10}, 'c': None},
         {'deep': [{'long': f'{index}' * 30} for index in range(4)], 'empty': {}},
         'it\'s "so"',
