@@ -17,10 +17,11 @@ SHORT = {
 
 
 @pytest.mark.slow
-def test_unlabelled_scenes_bring_a_point_of_miou(tmp_path, project_root):
-    """With seeds 0 to 2 it was +7.6, +5.9 and +6.2 of 60.5, 61.5 and 59.0.
+def test_unlabelled_scenes_bring_points_of_miou(tmp_path, project_root):
+    """With seeds 0 to 4 it was +7.6, +5.9, +6.2, +9.2 and +5.1 of 57 to 62.
 
-    In 250 iterations it was +1.3 for one seed, and scenes of 32 pixels gained nothing in 300.
+    The floor leaves out what pairs gain with a weight of 0 for L_u. Shorter is too short: in 250
+    iterations it was +1.3 for one seed, and scenes of 32 pixels gained nothing in 300.
     """
     miou = {}
     for method in ('supervised', 'cct'):
@@ -30,4 +31,4 @@ def test_unlabelled_scenes_bring_a_point_of_miou(tmp_path, project_root):
         train(prepared)
         (log,) = (tmp_path / method).glob('*/vis_data/scalars.json')
         (miou[method],) = [line['mIoU'] for line in map(json.loads, log.open()) if 'mIoU' in line]
-    assert miou['cct'] > miou['supervised'] + 1, miou
+    assert miou['cct'] > miou['supervised'] + 4, miou
