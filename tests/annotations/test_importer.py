@@ -100,6 +100,8 @@ def test_a_later_import_adds_classes_and_leaves_the_rest_as_told(tmp_path, photo
     import_masks(second, out / 'val', images=photos)
     assert list(read_table(out).ids) == ['background', 'car', 'bike', 'bus']
     assert (ids(out / 'val', 'a/1') == 3).sum() == 64
+    kept = import_masks(second, out)
+    assert kept.changed == 1 and (ids(out, 'a/1') == 1).sum() == 64
     done = import_masks(second, out, overwrite=True)
     assert 'pixels unlike those of earlier masks, replaced: 64 in 1 image' in done.describe()
 
