@@ -9,7 +9,9 @@ import yaml
 
 
 def test_the_files_of_a_release_and_their_entry(trained, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(subprocess, 'check_output', lambda *_, **__: 'abc\n')  # git may be missing
+    # git may be missing; mmengine asks for the compiler's version, as bytes
+    answer = lambda *_, text=False, **__: 'abc\n' if text else b'abc\n'  # noqa: E731
+    monkeypatch.setattr(subprocess, 'check_output', answer)
     arguments = [
         trained.work_dir,
         '--config',
