@@ -31,4 +31,4 @@ def test_unlabelled_scenes_bring_points_of_miou(tmp_path, project_root):
         train(prepared)
         (log,) = (tmp_path / method).glob('*/vis_data/scalars.json')
         (miou[method],) = [line['mIoU'] for line in map(json.loads, log.open()) if 'mIoU' in line]
-    assert miou['cct'] > miou['supervised'] + 4, miou
+    assert miou['cct'] > miou['supervised'] + 3, miou
