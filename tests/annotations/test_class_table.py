@@ -17,48 +17,34 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
     assert table.colours['Straße'] == RED and len(set(table.colours.values())) == 2
 
 
-@pytest.mark.parametrize(
-    ('found', 'rest', 'expected'),
-    [
-        ({'car': None}, 'background', ['background', 'car']),
-        ({'car': None}, 'ignore', ['car']),
-        ({'car': None, '_background_': None}, 'background', ['car', '_background_']),
-    ],
-)
-def test_the_background_is_there_once(found, rest, expected):
-    table = extended(None, found, rest)
-    assert list(table.ids) == expected
-    more = extended(table, {'Background': None, 'bus': None}, rest)
-    added = ['bus'] if rest == 'background' else ['Background', 'bus']
-    assert list(more.ids) == [*expected, *added]
+def test_the_background_is_there_once():
+    table = extended(None, {'car': None, '_background_': None}, 'background')
+    assert list(table.ids) == ['car', '_background_']
+    for rest, first, added in (
+        ('background', ['background', 'car'], ['bus']),
+        ('ignore', ['car'], ['Background', 'bus']),
+    ):
+        table = extended(None, {'car': None}, rest)
+        assert list(table.ids) == first
+        table = extended(table, {'Background': None, 'bus': None}, rest)
+        assert list(table.ids) == [*first, *added]
 
 
-@pytest.mark.parametrize(
-    ('found', 'message'),
-    [
+def test_a_class_is_a_line_of_text_with_a_colour_and_one_of_255():
+    for found, message in (
         ({'a\nb': None}, 'class .*: expected a name in one'),
         (dict.fromkeys(map(str, range(256))), '256 names; expected at most 255'),
-        ({'car': (999, 0, 0)}, r"class 'car': colour .*; expected three numbers from 0 to 255"),
-    ],
-)
-def test_a_class_is_a_line_of_text_with_a_colour_and_one_of_255(found, message):
-    with pytest.raises(UserError, match=message):
-        extended(None, found, 'ignore')
+        ({'car': (999, 0, 0)}, "class 'car': colour .*; expected three numbers from 0 to 255"),
+    ):
+        with pytest.raises(UserError, match=message):
+            extended(None, found, 'ignore')
 
 
-@pytest.mark.parametrize(
-    'content',
-    [
-        [],
-        dict(classes=[dict(name='a', id=1)]),
-        dict(classes=[dict(name='a', color=[1, 2])]),
-        dict(classes=['a', 'a']),
-    ],
-)
-def test_a_damaged_table_is_told(tmp_path, content):
-    write(tmp_path / 'classes.json', content)
-    with pytest.raises(UserError, match=r'classes\.json: damaged \(.*\); expected the classes, as'):
-        read_table(tmp_path)
+def test_a_damaged_table_is_told(tmp_path):
+    for content in [], dict(classes=[dict(name='a', color=[1, 2])]), dict(classes=['a', 'a']):
+        write(tmp_path / 'classes.json', content)
+        with pytest.raises(UserError, match=r'classes\.json: damaged \(.*\); expected the classes'):
+            read_table(tmp_path)
 
 
 def test_validation_images_share_the_table_of_their_folder(tmp_path):

@@ -78,18 +78,6 @@ def test_specks_go_to_their_surroundings():
     assert len(alone) == 1  # there is nothing around it
 
 
-def test_holes_are_filled_by_what_lies_on_top_or_cut_out_of_a_mask():
-    labels = np.zeros((30, 30), np.uint8)
-    labels[2:28, 2:28] = 1
-    labels[5:10, 5:10] = 2
-    (outer, inner) = trace_shapes(labels, NAMES, rest=0)
-    assert len(outer.polygons) == 1 and inner.z > outer.z
-    labels[15:20, 15:20] = 0  # not drawn, so the hole stays one
-    holed = trace_shapes(labels, NAMES, rest=0)[0]
-    assert holed.mask.sum() == (labels == 1).sum() and holed.offset == (2, 2)
-    assert trace_shapes(labels, NAMES, rest=0, stacked=False)[0].mask is not None
-
-
 def test_ids_without_a_name_are_not_drawn():
     labels = np.array([[0, 255, 255], [0, 255, 1]], np.uint8)
     shapes = trace_shapes(labels, NAMES[:1])

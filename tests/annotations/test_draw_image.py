@@ -6,7 +6,6 @@ import formats
 import numpy as np
 import pytest
 from exports import png, save, write
-from PIL import Image
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
@@ -102,13 +101,6 @@ def test_the_extent_of_what_is_no_region_is_ignored_amid_background(done, form, 
     assert names is None and told.bare == 1
 
 
-def test_a_point_is_a_pixel_and_what_is_drawn_over_it_stays(done):
-    points = [labelme_shape('car', [place], 'point') for place in ([2.5, 1], [9, 9])]
-    _, names = done(labelme(done.root, labelme_shape('road', A), *points))
-    assert np.array_equal(names == 'road', region(A))
-    assert np.argwhere(names == '').tolist() == [[1, 2]]
-
-
 def test_shapes_without_a_pixel_are_told_and_alone_an_error(done):
     outside = coco_ring('road', np.add(A, [0, 100]))
     told, names = done(coco(done.root, CAR[coco], outside))
@@ -153,32 +145,13 @@ def test_what_lies_on_top_covers(done, form, parts, top):
     assert ('car' in names) == (top == 'car')
 
 
-def test_coco_of_label_studio_is_refused_where_its_shares_are_of_the_turned_photo(done):
-    """It multiplies shares of the photo as shown by its sides as stored."""
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.new('RGB', SIZE).save(done.root / 'photos/1.png', exif=exif)
-    of_label_studio = dict(info=dict(contributor='Label Studio'))
-    failed, names = done(coco(done.root, CAR[coco], **of_label_studio))
-    assert names is None and 'needs the JSON of Label Studio' in failed.failed[0]
-    _, names = done(coco(done.root, CAR[coco], **of_label_studio, size=SIZE[::-1]))
-    assert names.shape == (60, 40) and np.array_equal(names[:40, :40] == 'car', region(A)[:, :40])
-
-
 TRIANGLE = [[4, 4], [24, 4], [4, 14]]
 
 
-@pytest.mark.parametrize(
-    ('form', 'parts'),
-    [
-        (cvat, ['<box label="car" xtl="4" ytl="4" xbr="24" ybr="14"/>']),
-        (labelme, [labelme_shape('car', A[::2], 'rectangle')]),
-    ],
-)
-def test_boxes_beside_other_shapes_of_their_class_need_a_decision(done, form, parts):
+def test_boxes_beside_other_shapes_of_their_class_need_a_decision(done):
     """Files of instances have a box around each region."""
-    shape = dict(zip((cvat, labelme), (cvat_polygon, labelme_shape)))[form]
-    source = form(done.root, *parts, shape('car', TRIANGLE))
+    box = '<box label="car" xtl="4" ytl="4" xbr="24" ybr="14"/>'
+    source = cvat(done.root, box, cvat_polygon('car', TRIANGLE))
     told, _ = done(source)
     assert 'boxes: and other shapes of class car; expected --boxes fill if' in told.failed[0]
     _, names = done(source, boxes='fill')
@@ -186,9 +159,8 @@ def test_boxes_beside_other_shapes_of_their_class_need_a_decision(done, form, pa
     _, names = done(source, boxes='ignore')
     assert 90 <= (names == 'car').sum() <= 110
     assert np.array_equal(names != 'background', region(A))  # what else is in the box is ignored
-    for others in ([], [shape('road', B)]):
-        _, names = done(form(done.root, *parts, *others))
-        assert np.array_equal(names == 'car', region(A))
+    _, names = done(cvat(done.root, box, cvat_polygon('road', B)))
+    assert np.array_equal(names == 'car', region(A))
 
 
 def test_boxes_of_coco_that_come_without_a_polygon_are_filled_if_asked(done):

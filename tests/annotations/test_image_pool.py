@@ -14,20 +14,15 @@ from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
 
 
-@pytest.mark.parametrize(
-    ('export', 'image'),
-    [(exports.labelme, '{}/1.jpg'), (exports.segmentation_mask, 'JPEGImages/{}/1.jpg')],
-)
-def test_images_beside_their_annotations_are_found(tmp_path, photos, export, image):
-    folder = export(tmp_path)
-    for part in 'ab':
-        save(folder / image.format(part), (photos / part / '1.jpg').read_bytes())
+def test_images_beside_their_annotations_are_found(tmp_path, photos):
+    folder = exports.segmentation_mask(tmp_path)
+    shutil.copytree(photos, folder / 'JPEGImages')
     done = import_masks(folder, tmp_path / 'out', rest='background')
-    assert (done.failed, done.new, done.images) == ([], 2, 2)
-    assert (tmp_path / 'out/images' / image.format('b')).is_symlink()
+    assert (done.failed, done.new, done.images) == ([], 2, 3)
+    assert (tmp_path / 'out/images/JPEGImages/b/1.jpg').is_symlink()
     with pytest.raises(UserError, match='--out'):
         import_masks(folder, folder / 'out', rest='background')
-    save(folder / image.format('a').replace('jpg', 'png'), b'')
+    save(folder / 'JPEGImages/a/1.png', b'')
     with pytest.raises(UserError, match=r'1\.png: differs from 1\.jpg in its extension only'):
         import_masks(folder, tmp_path / 'other', rest='background')
 

@@ -115,58 +115,7 @@ def segmentation_mask(root):
     return root / 'x'
 
 
-def label_studio(root):
-    size = dict(original_width=WIDTH, original_height=HEIGHT, image_rotation=0)
-    percent = (np.array(corners('road')) / [WIDTH, HEIGHT] * 100).tolist()
-    result = [
-        dict(id='p', type='polygonlabels', value=dict(points=percent, polygonlabels=['road'])),
-        dict(id='b', type='brushlabels', value=dict(rle=brush(region('car')), brushlabels=['car'])),
-    ]
-    result = [dict(**size, **each) for each in result]
-    tasks = [
-        dict(
-            id=n,
-            data=dict(text='x', image=f'/data/local-files/?d=photos%2F{name}.jpg'),
-            annotations=[
-                dict(was_cancelled=True, result=result[:1]),
-                dict(was_cancelled=False, updated_at='2026-01-02', result=result),
-                dict(was_cancelled=False, updated_at='2026-01-01', result=result[1:]),
-            ],
-        )
-        for n, name in enumerate(NAMES)
-    ]
-    empty = dict(id=2, data=dict(image='c.jpg'), annotations=[dict(result=[])])
-    write(root / 'x.json', [*tasks, empty, dict(id=3, data=dict(image='d.jpg'), annotations=[])])
-    return root / 'x.json'
-
-
-def labelme(root):
-    (left, top), _, (right, bottom), _ = corners('car')
-    shapes = [
-        dict(label='road', points=corners('road'), shape_type='polygon', group_id=None),
-        dict(
-            label='car',
-            shape_type='mask',
-            points=[[left, top], [right - 1, bottom - 1]],
-            mask=base64_of(png(np.ones((bottom - top, right - left), bool))),
-        ),
-        dict(label='car', points=[[6, 7], [7, 8]], shape_type='line'),
-    ]
-    for name in NAMES:
-        folder, stem = name.split('/')
-        content = dict(
-            version='5.4',
-            shapes=shapes,
-            imagePath=f'..\\..\\photos\\{folder}\\{stem}.jpg',
-            imageData=None,
-            imageWidth=WIDTH,
-            imageHeight=HEIGHT,
-        )
-        write(root / 'x' / f'{name}.json', content)
-    return root / 'x'
-
-
-EXPORTS = (coco, cvat, segmentation_mask, label_studio, labelme)
+EXPORTS = (coco, cvat, segmentation_mask)
 
 
 def save(path, data):

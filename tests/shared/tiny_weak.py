@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import cv2
 import numpy as np
+import pytest
 import torch
 from mmengine.config import Config
 
@@ -36,6 +37,14 @@ pseudo_labels = dict(
 # `d` has no class at all
 LABELS = {'a': [0], 'b': [1], 'more/c': [0, 1], 'd': []}
 SIZES = {'a': (24, 32), 'b': (24, 32), 'more/c': (24, 32), 'd': (20, 26)}
+
+
+@pytest.fixture
+def weak(tmp_path, monkeypatch):
+    """What `make_weak` writes, in a folder that is the working directory."""
+    pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
+    monkeypatch.chdir(tmp_path)
+    return make_weak(tmp_path)
 
 
 def make_weak(tmp_path):

@@ -14,12 +14,7 @@ from world import run_tool
 
 from mmseg_cct.pseudo_labels import labels_from_maps
 
-
-@pytest.fixture
-def weak(tmp_path, monkeypatch):
-    pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
-    monkeypatch.chdir(tmp_path)
-    return tiny_weak.make_weak(tmp_path)
+weak = tiny_weak.weak
 
 
 def arguments(weak, out, *args):
@@ -88,51 +83,31 @@ def test_workers_and_two_processes_write_what_this_one_writes(weak, tmp_path, ca
                 assert Path(out, path).read_bytes() == Path(weak.out, path).read_bytes()
 
 
-def image_labels(weak, *args):
-    """Runs the tool; gives the classes, and the ids by image, that it writes."""
-    run_tool('make_image_labels', '--images', weak.images, '--out', 'l.json', *args)
-    written = json.loads(Path('l.json').read_text())
-    ids = {item['img_path']: item['gt_label'] for item in written['data_list']}
-    return written['metainfo']['classes'], ids
+def test_image_labels_from_a_table_and_from_masks_with_a_mapping_of_their_own(weak, capsys):
+    def made(*args):
+        run_tool('make_image_labels', '--images', weak.images, '--out', 'l.json', *args)
+        written = json.loads(Path('l.json').read_text())
+        return {item['img_path']: item['gt_label'] for item in written['data_list']}
 
-
-def test_image_labels_from_a_table_and_of_its_images_those_of_a_list(weak, capsys):
     Path('table.csv').write_text('image,labels\na.jpg,other;thing\nmore/c.jpg,thing\nd.jpg,other\n')
     Path('names.txt').write_text('d\na\n')
-    table = ('--csv', 'table.csv')
-    found = {'a.jpg': [0, 1], 'more/c.jpg': [0], 'd.jpg': [1]}
-    options = ('--classes', *weak.classes, '--background', 'ground')
-    assert image_labels(weak, *table, *options) == (['thing', 'other'], found)
-    said = 'wrote l.json: 3 images; with each class: thing 2, other 2\n'
-    assert capsys.readouterr().out == said
-    options = ('--list', 'names.txt', '--classes', 'thing', 'other', '--overwrite')
-    del found['more/c.jpg']
-    assert image_labels(weak, *table, *options)[1] == found
+    options = '--list', 'names.txt', '--classes', *weak.classes, '--background', 'ground'
+    assert made('--csv', 'table.csv', *options) == {'a.jpg': [0, 1], 'd.jpg': [1]}
+    said = capsys.readouterr().out
+    assert said == 'wrote l.json: 2 images; with each class: thing 1, other 2\n'
+    for kind, mask, found in ('CamVidDataset', [8, 11], [8]), ('ADE20KDataset', [0, 1, 3], [0, 2]):
+        for name in weak.names:
+            Image.fromarray(np.array([mask], np.uint8)).save(weak.masks / f'{name}.png')
+        ids = made('--masks', weak.masks, '--dataset', kind, '--overwrite')
+        assert ids == {f'{name}.jpg': found for name in weak.names}
 
 
-@pytest.mark.parametrize(
-    ('kind', 'mask', 'found'),
-    [
-        ('CamVidDataset', [8, 11], [8]),  # 11 is void
-        ('ADE20KDataset', [0, 1, 3], [0, 2]),  # 0 is void
-    ],
-)
-def test_image_labels_from_masks_of_a_data_set_with_its_own_mapping(weak, kind, mask, found):
-    for name in weak.names:
-        Image.fromarray(np.array([mask], np.uint8)).save(weak.masks / f'{name}.png')
-    ids = image_labels(weak, '--masks', weak.masks, '--dataset', kind)[1]
-    assert ids == {f'{name}.jpg': found for name in weak.names}
-
-
-@pytest.mark.parametrize(
-    ('args', 'key'),
-    [
+def test_mistakes_in_image_labels_name_the_option(weak, refused):
+    Path('t.csv').write_text('image,labels\na.jpg,a\n')
+    tool = 'make_image_labels', '--images', 'images', '--out', 'l.json'
+    for args, key in (
         ('--masks masks --dataset NoData', '--dataset NoData'),
         ('--masks masks --classes a --background b', '--background b'),
         ('--csv t.csv --classes a --min-pixels 5', '--min-pixels 5'),
-    ],
-)
-def test_mistakes_in_image_labels_name_the_option(weak, refused, args, key):
-    Path('t.csv').write_text('image,labels\na.jpg,a\n')
-    tool = 'make_image_labels', '--images', 'images', '--out', 'l.json'
-    assert f'error: {key}: ' in refused(*tool, *args.split())
+    ):
+        assert f'error: {key}: ' in refused(*tool, *args.split())

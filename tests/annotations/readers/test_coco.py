@@ -53,11 +53,6 @@ def test_an_id_stands_for_one_thing(tmp_path, key):
         coco.read(Source(source.path))
 
 
-def test_the_name_of_a_class_is_text(tmp_path):
-    with pytest.raises(UserError, match=r'x\.json: class .*: expected a name in one line'):
-        coco.read(of_coco(tmp_path, categories=[dict(id=1, name=7)]))
-
-
 def test_files_in_several_folders_are_of_the_images_beside_them(tmp_path):
     for folder in ('train', 'valid'):
         of_coco(tmp_path / folder, file='_annotations.coco.json')

@@ -32,13 +32,6 @@ def test_colours_become_ids_in_the_order_of_the_table(tmp_path, photos):
     assert 'mask: JPEG' in blended.failed[0]
 
 
-def test_masks_beside_photos_are_no_photos(tmp_path, photos):
-    masks_of(tmp_path, PIXELS, 'photos/a/1_mask.png')
-    options = dict(images=photos, colours=TABLE, mask_suffix='_mask.png')
-    done = import_masks(photos, tmp_path / 'out', **options)
-    assert (done.new, done.images) == (1, 3)
-
-
 def test_a_colour_without_a_name_and_what_is_erased_are_an_error_or_the_rest(tmp_path, photos):
     some, right = {'car': COLOURS['car'], 'other': (0, 0, 0)}, scene(1, car=0, road=255)
     opacity = np.where(CAR, 255, 0).astype(np.uint8)

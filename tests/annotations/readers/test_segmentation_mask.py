@@ -42,10 +42,3 @@ def test_only_the_colour_of_what_is_not_drawn_is_undrawn(tmp_path):
         mask = drawn(annotations)
         assert (mask[1:, 6:] == background).all() and (mask[1:, :6] == left).all(), lines
         assert (mask[0] == 255).all() and 'void' not in annotations.classes
-
-
-def test_two_classes_of_one_colour_are_refused(tmp_path):
-    save(tmp_path / 'SegmentationClass/1.png', b'')
-    save(tmp_path / 'labelmap.txt', b'background:0,0,0::\nroad:0,0,0::')
-    with pytest.raises(UserError, match='classes background and road'):
-        segmentation_mask.read(Source(tmp_path))
