@@ -12,7 +12,6 @@ import world
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.visualization import Visualizer
-from mmseg.apis import MMSegInferencer, inference_model, init_model
 from mmseg.visualization import SegLocalVisualizer
 from PIL import Image
 
@@ -145,19 +144,3 @@ def test_costs_and_speed_are_measured(trained, folder, mmseg_tool, capsys):
     mmseg_tool('analysis_tools/benchmark', 'demo.py', trained, '--work-dir', 'speed')
     out = capsys.readouterr().out
     assert 'Flops: ' in out and 'Params: ' in out and 'Average fps of 1 evaluations' in out
-
-
-def test_notebooks_predict(folder, mmseg_tool):
-    world.write_images(folder)
-    config = world.cct_config(folder)
-    config.test_pipeline = config.test_dataloader.dataset.pipeline
-    config.dump(folder / 'folder.py')
-    mmseg_tool('train', 'folder.py', '--work-dir', 'trained')
-    files = str(folder / 'folder.py'), str(folder / 'trained' / 'iter_6.pth')
-    image = str(folder / 'val_images' / 'v0.png')
-    model = init_model(*files, device='cpu')
-    assert model.dataset_meta['classes'] == world.CLASSES
-    predicted = inference_model(model, image).pred_sem_seg.data
-    assert predicted.shape == (1, 32, 40)
-    inferencer = MMSegInferencer(*files, device='cpu')
-    assert np.array_equal(inferencer(image, show=False)['predictions'], predicted[0])

@@ -4,8 +4,7 @@ from importlib import metadata
 
 import pytest
 
-from mmseg_cct import stack
-from mmseg_cct.stack import MAINTAINED, ORIGINAL, explain_import_failure, find_problem
+from mmseg_cct.stack import explain_import_failure, find_problem
 
 ONEDL = {
     'torch': '2.15.0',
@@ -13,13 +12,7 @@ ONEDL = {
     'onedl-mmcv': '2.3.6',
     'onedl-mmsegmentation': '1.4.2',
 }
-FIRST = {
-    'torch': '2.1.2',
-    'numpy': '1.26.4',
-    'mmengine': '0.10.7',
-    'mmcv': '2.1.0',
-    'mmsegmentation': '1.2.2',
-}
+FIRST = dict(torch='2.1.2', numpy='1.26.4', mmengine='0.10.7', mmcv='2.1.0', mmsegmentation='1.2.2')
 
 
 @pytest.fixture
@@ -99,21 +92,3 @@ def test_a_tool_says_it_in_one_line(project_root):
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith('error: mmseg_cct: needs torch')
-
-
-def test_a_file_that_another_rank_has_not_filled_yet_is_read_again(monkeypatch):
-    waited, contents = [], iter([EOFError, EOFError, None])
-
-    def import_module(name):
-        if (error := next(contents)) is not None:
-            raise error(name)
-
-    monkeypatch.setattr(stack.importlib, 'import_module', import_module)
-    monkeypatch.setattr(stack.time, 'sleep', waited.append)
-    stack.import_formatter()
-    assert waited == [0.1, 1.0]
-
-
-def test_setup_declares_the_maintained_stack(project_root):
-    assert "['MAINTAINED']" in (project_root / 'setup.py').read_text()
-    assert set(MAINTAINED) & set(ORIGINAL) == {'torch'}

@@ -32,7 +32,8 @@ def test_a_file_is_converted_and_of_21_classes_the_names_are_known(tmp_path):
     assert (done.num_classes, done.num_decoders) == (C, K)
     assert 'dataset_meta' not in torch.load(ours, weights_only=False)['meta']
 
-    state = public_state(0)
+    # counters of batches may be missing
+    state = {n: v for n, v in public_state(0).items() if not n.endswith('num_batches_tracked')}
     state['module.main_decoder.upsample.0.weight'] = torch.zeros(21, D, 1, 1)
     torch.save(state, source)  # bare
     convert_file(source, ours)
@@ -146,20 +147,3 @@ def test_each_decoder_is_the_equation_in_its_place():
     for index in range(K):
         expected = plain_decoder(state, f'aux_decoders.{index}', z[0])
         torch.testing.assert_close(actual[index], expected, rtol=1e-5, atol=1e-5)
-
-
-def test_missing_and_unexpected_names_are_listed_and_nothing_is_written(tmp_path):
-    state = public_state(module=False)
-    gone = ['encoder.base.3.5.conv2.weight', 'encoder.psp.stages.2.1.weight']
-    gone.append('aux_decoders.2.upsample.3.conv.bias')
-    counters = [name for name in state if name.endswith('num_batches_tracked')]
-    assert counters
-    for name in (*gone, *counters):  # counters of batches may be missing
-        del state[name]
-    state['encoder.fc.weight'] = state['aux_decoders.1.upsample.4.conv.bias'] = torch.zeros(2)
-    torch.save(state, tmp_path / 'in.pth')
-    renamed = convert_file(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'))
-    assert not (tmp_path / 'out.pth').exists()
-    assert renamed.missing == gone
-    assert renamed.unexpected == ['encoder.fc.weight', 'aux_decoders.1.upsample.4.conv.bias']
-    assert 'auxiliary_head.up.2.bias' not in renamed.state

@@ -7,7 +7,7 @@ import torch
 from mmengine.config import Config
 
 from mmseg_cct.apis import device
-from mmseg_cct.apis.device import enable_amp, fit_to_device, fit_workers, number_the_only_gpu
+from mmseg_cct.apis.device import fit_to_device, fit_workers, number_the_only_gpu
 from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
@@ -80,7 +80,6 @@ CHECKPOINTED = {'model.backbone.with_cp': True}
 @pytest.mark.parametrize(
     ('options', 'key'),
     [
-        ({'optim_wrapper.type': 'ApexOptimWrapper'}, '--amp'),
         ({'runner_type': 'FlexibleRunner'}, 'runner_type=FlexibleRunner'),  # for FSDP
         ({**CHECKPOINTED, 'model.domains': dict(sea={}, land={})}, 'model.backbone.with_cp=True'),
     ],
@@ -89,7 +88,5 @@ def test_settings_that_exclude_each_other_on_several_processes(cct, options, key
     config = load_config(str(cct.file), {})
     config.merge_from_dict(options)
     with pytest.raises(UserError) as error:
-        if key == '--amp':
-            enable_amp(config)
         fit_to_device(config, 'pytorch')
     assert error.value.problems[0].key == key

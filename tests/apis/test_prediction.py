@@ -115,22 +115,10 @@ def test_an_image_whose_logits_are_not_finite_is_named(trained, tmp_path, refuse
     """Finite weights can do so; NaN would become class 0."""
     work_dir = shutil.copytree(trained.work_dir, tmp_path / 'work')
     content = trained.load(work_dir / 'iter_6.pth')
-    state = content['state_dict']
-    state['neck.bottleneck.bn.running_var'] = torch.full_like(
-        state['neck.bottleneck.bn.running_var'], -1.0
-    )
+    content['state_dict']['neck.bottleneck.bn.running_var'].fill_(-1)
     torch.save(content, work_dir / 'iter_6.pth')
     images = (trained.data / 'val_images', '--out', tmp_path / 'out') if tool == 'predict' else ()
     assert 'v0.png: the logits are not finite' in refused(tool, work_dir, *images)
-
-
-def test_a_batch_is_predicted_by_its_images_alone(trained, tmp_path):
-    """Its masks are no photos."""
-    for kind in ('images', 'masks'):
-        (tmp_path / 'batch' / kind).mkdir(parents=True)
-    with pytest.raises(UserError) as error:
-        predict(trained, tmp_path / 'batch', tmp_path / 'out')
-    assert error.value.problems[0].expected == str(tmp_path / 'batch/images')
 
 
 def test_masks_become_annotations_for_a_tool_and_edited_ones_stay(

@@ -7,12 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny
 import torch
 from mmengine.config import Config
-from mmengine.logging import MMLogger
-from mmengine.runner import load_checkpoint
-from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import MMSegInferencer
 from mmseg.registry import MODELS
 
@@ -132,22 +128,6 @@ def test_the_inferencer_predicts_the_same_without_a_config_and_without_complaint
     out = ''.join(capfd.readouterr())
     for complaint in ('do not match', 'missing keys', 'unexpected key', 'not safely'):
         assert complaint not in out
-
-
-def test_a_model_with_auxiliary_decoders_says_that_it_got_none_or_a_part(trained, published, capfd):
-    MMLogger.get_instance('loading', log_level='INFO')  # the current logger
-    model = MODELS.build(tiny.model_config())
-    before = model.auxiliary_head.proj.clone()
-    load_checkpoint(model, str(published))
-    out = ''.join(capfd.readouterr())
-    assert 'has no auxiliary decoders: predictions do not need them' in out
-    assert 'do not match' not in out
-    assert torch.equal(model.auxiliary_head.proj, before)
-    state = torch.load(str(trained.checkpoint), weights_only=False)['state_dict']
-    del state['auxiliary_head.proj']
-    load_state_dict(model, state)
-    assert 'missing keys in source state_dict' in (out := ''.join(capfd.readouterr()))
-    assert 'auxiliary_head.proj' in out
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from mmengine.config import Config
-from mmseg.registry import MODELS
 
 from mmseg_cct.apis.run import Run, read_scalars
 from mmseg_cct.datasets.files.palette import class_colours
@@ -101,23 +99,11 @@ def test_classes_without_names_get_some(trained, bare):
     assert np.array_equal(meta['palette'], trained.palette)
 
 
-def test_without_a_test_pipeline_it_is_that_of_the_test_set(trained):
-    config = copy.deepcopy(trained.config)
-    config.test_pipeline = []
-    model = load_model(config, str(trained.checkpoint), 'cpu')
-    assert model.cfg.test_pipeline == config.test_dataloader.dataset.pipeline
-
-
-def test_a_checkpoint_of_other_or_too_many_classes_is_refused(trained, tmp_path):
+def test_a_checkpoint_of_other_classes_is_refused(trained):
     config = copy.deepcopy(trained.config)
     config.model.decode_head.num_classes = 5
     with pytest.raises(UserError, match='trained on 3 classes'):
         load_model(config, str(trained.checkpoint), 'cpu')
-    config.model.decode_head.num_classes = config.model.auxiliary_head.num_classes = 257
-    state = MODELS.build(config.model).state_dict()
-    torch.save(dict(state_dict=state), tmp_path / 'many.pth')
-    with pytest.raises(UserError, match='257 classes'):  # masks are bytes
-        load_model(config, str(tmp_path / 'many.pth'), 'cpu')
 
 
 def test_the_weights_that_a_training_started_from_are_not_fetched(trained, bare):
@@ -127,9 +113,3 @@ def test_the_weights_that_a_training_started_from_are_not_fetched(trained, bare)
     with pytest.raises(UserError, match='backbone'):  # the checkpoint is of another model
         load_model(config, bare)
     assert config.model.backbone.pretrained is False
-
-
-def test_a_model_of_several_domains_needs_one(bare):
-    config = Config(dict(model=dict(domains=dict(sea={}, land={}))))
-    with pytest.raises(UserError, match=r'--domain is missing: expected one of sea, land'):
-        load_model(config, bare)

@@ -66,17 +66,11 @@ def test_out_reaches_the_evaluators_that_write(cct, trained):
         prepare_test(Run.open(cct.write(), trained.checkpoint), out='png')
 
 
-@pytest.mark.parametrize(
-    ('key', 'arguments'),
-    [
-        ('test_dataloader', {}),
-        ('tta_model', {'tta': True}),
-    ],
-)
-def test_a_config_that_lacks_something_is_named(cct, trained, key, arguments):
+@pytest.mark.parametrize('key', ['test_dataloader', 'tta_model'])
+def test_a_config_that_lacks_something_is_named(cct, trained, key):
     cct.config.pop(key)
     with pytest.raises(UserError, match=rf'tiny.py: no {key}; expected'):
-        prepare_test(Run.open(cct.write(), trained.checkpoint), **arguments)
+        prepare_test(Run.open(cct.write(), trained.checkpoint), tta=True)
 
 
 @without_cuda

@@ -4,7 +4,6 @@ import shutil
 
 import pytest
 from mmengine.config import Config
-from world import contents
 
 from mmseg_cct.apis.train import prepare_training, train
 from mmseg_cct.errors import UserError
@@ -57,17 +56,6 @@ def test_what_cannot_be_trained_is_named(cct, arguments, key):
     with pytest.raises(UserError) as error:
         prepare_training(cct.file.name, **arguments)
     assert error.value.problems[0].key == key
-
-
-def test_a_finished_training_is_not_overwritten(cct, finished):
-    before = contents(finished)
-    with pytest.raises(UserError) as error:
-        prepare_training(str(cct.file), work_dir='work')
-    assert str(error.value) == (
-        '--work-dir work: holds a training up to iter_6.pth; expected --resume, or another '
-        'folder, for a next round of labels --work-dir work-round2'
-    )
-    assert before == contents(finished)
 
 
 def test_the_config_is_not_overwritten(cct):

@@ -1,7 +1,4 @@
 import errno
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -75,21 +72,3 @@ def test_ctrl_c_ends_quietly(capsys):
         raise KeyboardInterrupt
     assert caught.value.code == 130
     assert capsys.readouterr() == ('', '\nstopped\n')
-
-
-TOOL = """
-from mmseg_cct.cli.errors import user_errors_as_one_line
-with user_errors_as_one_line():
-    print("\\udce9" * 99)
-"""
-
-
-@pytest.mark.slow
-def test_so_does_a_closed_pipe(project_root):
-    reader, writer = os.pipe()
-    os.close(reader)
-    process = subprocess.run(
-        [sys.executable, '-c', TOOL], cwd=project_root, stdout=writer, stderr=subprocess.PIPE
-    )
-    os.close(writer)
-    assert (process.returncode, process.stderr) == (0, b'')

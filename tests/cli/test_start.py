@@ -30,13 +30,6 @@ def test_a_setting_that_cannot_be_read_is_one_line(text, capsys):
     assert capsys.readouterr().err == line
 
 
-def test_ranks_come_before_all_else(monkeypatch, capsys):
-    monkeypatch.delenv('RANK', raising=False)
-    with pytest.raises(SystemExit):
-        start(launcher='pytorch', local_rank=0, cfg_options=['a'])
-    assert 'pytorch: RANK is not set' in capsys.readouterr().err
-
-
 def test_a_tool_starts_no_program_and_says_nothing_that_misleads(recwarn):
     start()
     assert EpsImagePlugin.gs_binary is False  # Ghostscript, for a PostScript image

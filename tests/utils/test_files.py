@@ -14,7 +14,6 @@ from mmseg_cct.utils.files import (
     require_outside,
     write_atomic,
     write_record,
-    write_text,
 )
 
 
@@ -70,10 +69,7 @@ class TestRecords:
         append_line(tmp_path / 'lines', RECORD._replace(stamp=[1])._asdict())
         assert [*read_lines(tmp_path / 'lines', Record)] == [RECORD, RECORD._replace(stamp=[1])]
 
-    @pytest.mark.parametrize(
-        'content',
-        [b'{"name": "a"', b'\xff\xfe', b'{"more": 1}'],
-    )
+    @pytest.mark.parametrize('content', [b'{"name": "a"', b'\xff\xfe', b'{"more": 1}'])
     def test_a_damaged_one_is_one_line_and_stays(self, content, tmp_path):
         file = tmp_path / 'r.json'
         file.write_bytes(content)
@@ -103,9 +99,3 @@ def test_a_file_is_replaced_on_demand_alone_and_an_input_never(tmp_path, monkeyp
     for name in ('a', 'b', './a'):
         with pytest.raises(UserError, match=r'^OUT: .* is read'):
             output_file(name, ['none', 'a'], overwrite=True, option='OUT')
-
-
-def test_text_with_the_name_of_a_latin_1_file_is_written(tmp_path):
-    name = os.fsdecode(b'caf\xe9.png')
-    write_text(tmp_path / 'a/x.md', f'{name} ä')
-    assert (tmp_path / 'a/x.md').read_text(encoding='utf-8') == r'caf\udce9.png ä'

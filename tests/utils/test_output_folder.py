@@ -4,7 +4,7 @@ import pytest
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_own_folder
-from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
+from mmseg_cct.utils.output_folder import OutputFolder
 
 RECORD = 'tool.json'
 
@@ -94,11 +94,3 @@ def test_outputs_of_changed_inputs_go(tmp_path):
     with pytest.raises(UserError, match=r'tool\.json: damaged, or of another version'):
         remaining({'b': [3, 5]})
     assert all(file.exists() for file in files.values())
-
-
-def test_a_stamp_tells_files_apart(tmp_path):
-    file = tmp_path / 'a'
-    assert file_stamp(file) is None
-    file.write_bytes(b'two')
-    os.utime(file, ns=(1, 2))
-    assert file_stamp(file) == [3, 2]

@@ -1,16 +1,10 @@
-from mmseg_cct.utils.text import close_names, counted, error_line, nearest, one_line, signed
+from mmseg_cct.utils.text import close_names, error_line, nearest, one_line
 
 
 def test_lines_become_one_which_is_cut_and_an_error_names_its_type():
     assert one_line(ValueError('a\n  b\tc ')) == 'a b c'
     assert one_line('abcdef', max_length=3) == 'abc ...'
     assert error_line(KeyError('a')) == "KeyError: 'a'"
-
-
-def test_what_rounds_to_nothing_has_no_minus_and_one_is_singular():
-    assert [signed(x) for x in (-0.04, 0.04, -0.06, 12)] == ['+0.0', '+0.0', '−0.1', '+12.0']
-    assert signed(float('nan')) == '+nan'
-    assert [counted(n, 'label') for n in (0, 1, 2)] == ['0 labels', '1 label', '2 labels']
 
 
 def test_a_misspelt_name_gets_the_nearest_and_another_all():

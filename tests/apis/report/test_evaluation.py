@@ -44,20 +44,11 @@ def test_classes_in_another_order_than_the_checkpoints_are_refused(trained):
         evaluate(run)
 
 
-@pytest.mark.parametrize(
-    ('mask', 'message'), [(255, 'no pixel with a class'), (None, 'has no masks')]
-)
-def test_a_test_set_that_gives_no_iou_is_named(trained, tmp_path, mask, message):
-    run, load = Run.open(trained.work_dir, name='CCT'), [world.LOAD_IMAGE]
-    world.write_images(tmp_path, num_labeled=0)
-    if mask is not None:
-        load.append(world.LOAD_MASK)
-        for path in tmp_path.glob('val_masks/*.png'):
-            cv2.imwrite(str(path), np.full((32, 40), mask, np.uint8))
-    run.config.test_dataloader.dataset = world.folder_set(
-        tmp_path, 'labeled', [*load, dict(type='PackSegInputs')], 'val_'
-    )
-    with pytest.raises(UserError, match=rf'CCT: test_dataloader\.dataset: {message}'):
+def test_a_test_set_that_gives_no_iou_is_named(cct, trained):
+    for path in cct.data.glob('val_masks/*.png'):
+        cv2.imwrite(str(path), np.full((32, 40), 255, np.uint8))
+    run = Run.open(cct.file, trained.checkpoint, name='CCT')
+    with pytest.raises(UserError, match=r'CCT: test_dataloader\.dataset: no pixel with a class'):
         evaluate(run)
 
 

@@ -1,9 +1,7 @@
-"""The report on finished runs: two tiny trainings, and what it says of unequal ones."""
-
 import base64
 import html
-import itertools
 import json
+import shutil
 from dataclasses import asdict
 
 import cv2
@@ -11,13 +9,11 @@ import numpy as np
 import pytest
 from mmengine.config import Config
 
-from mmseg_cct.apis.report.evaluation import Evaluation, Picture
+from mmseg_cct.apis.report.evaluation import Evaluation
 from mmseg_cct.apis.report.report import (
-    _errors,
     _settings,
     _shown,
     _unequal,
-    data_set_name,
     hardest,
     write_report,
 )
@@ -26,17 +22,18 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.labeled_record import Labels
 
 
-@pytest.mark.parametrize(
-    ('settings', 'name'),
-    [
-        (dict(image_dir='data/cracks/val/images'), 'cracks'),
-        (dict(data_root='data/camvid', image_dir='images'), 'camvid'),
-        ({}, 'ShapesDataset'),
-    ],
-)
-def test_a_data_set_is_named_by_its_folder(settings, name):
-    dataset = dict(type='ShapesDataset', **settings)
-    assert data_set_name(Config(dict(test_dataloader=dict(dataset=dataset)))) == name
+@pytest.fixture
+def changed(trained, tmp_path):
+    """Copies the trained run and changes the config in it."""
+
+    def change(edit):
+        copy = shutil.copytree(trained.work_dir, tmp_path / 'changed')
+        config = Config.fromfile(copy / 'tiny.py')
+        edit(config)
+        config.dump(copy / 'tiny.py')
+        return copy
+
+    return change
 
 
 def test_report_of_two_trainings(trained, changed, tmp_path, checkpoints_read):
@@ -82,34 +79,25 @@ def test_runs_that_cannot_be_compared_are_said_to_be_first(trained, changed, tmp
     assert page.index(start) < page.index('class="note"')
 
 
+def settings_of(disk, iterations=200, size=(32, 32), labeled='ab'):
+    run = Run(Config(dict(model=dict(data_preprocessor=dict(size=size)))), '', 'a')
+    run.content = dict(meta=dict(iter=iterations))
+    run.labels = Labels([f'/disk{disk}/{name}' for name in labeled], 5)
+    return _settings(run)
+
+
 @pytest.mark.parametrize(
-    ('key', 'change', 'said'),
+    ('other', 'said'),
     [
-        ('iter', 60, 'iterations (200, 60)'),
-        ('model', dict(data_preprocessor=dict(size=(8, 16))), 'crop (32×32, 16×8)'),
-        ('labels', ['a', 'c'], 'which images are labelled'),
-        ('labels', ['a', 'b', 'c'], 'labelled images (2, 3)'),
-        (None, None, ''),
+        (dict(iterations=60), 'iterations (200, 60)'),
+        (dict(size=(8, 16)), 'crop (32×32, 16×8)'),
+        (dict(labeled='ac'), 'which images are labelled'),
+        (dict(labeled='abc'), 'labelled images (2, 3)'),
+        ({}, ''),
     ],
 )
-def test_what_makes_a_comparison_unfair(key, change, said):
-    disks = itertools.count()
-
-    def settings_of(config, iterations, labeled):
-        run = Run(Config(config), '', 'a')
-        run.content = dict(meta=dict(iter=iterations))
-        disk = next(disks)  # each run has its own
-        paths = [f'/disk{disk}/{name}' for name in labeled]
-        run.labels = Labels(paths, 5)
-        return _settings(run)
-
-    config = dict(model=dict(data_preprocessor=dict(size=(32, 32))))
-    other = {**config, **({key: change} if key in config else {})}
-    first = settings_of(config, 200, ['a', 'b'])
-    second = settings_of(
-        other, change if key == 'iter' else 200, change if key == 'labels' else ['a', 'b']
-    )
-    assert _unequal([first, second]) == said
+def test_what_makes_a_comparison_unfair(other, said):
+    assert _unequal([settings_of(0), settings_of(1, **other)]) == said
 
 
 def test_pictures_keep_their_colours_and_hard_images_have_the_lowest_mean_over_the_runs():
@@ -119,14 +107,6 @@ def test_pictures_keep_their_colours_and_hard_images_have_the_lowest_mean_over_t
     shares = ([9, 1, 5, 2], [9, 6, 1, 2])
     a, b = (Evaluation(np.array([[[n, 10 - n], [0, 0]] for n in each])) for each in shares)
     assert hardest([a, b], 2) == [3, 2]
-
-
-def test_errors_have_the_colour_of_what_they_are_taken_for():
-    truth, predicted = np.array([[0, 1, 255]]), np.array([[0, 0, 1]])
-    picture = Picture('a', np.zeros((1, 3, 3), np.uint8), truth, predicted)
-    assert _errors(picture, [(255, 0, 0), (0, 255, 0)])[0].tolist() == [
-        [150] * 3, [255, 0, 0], [150] * 3,
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(('run', 'folder'), [('x, n = 20=empty', 'empty'), ('x=lr=0.1', 'lr=0.1')])

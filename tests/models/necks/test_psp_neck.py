@@ -1,8 +1,11 @@
+import io
+
 import pytest
 import torch
 import torch.nn.functional as F
 from mmseg.registry import MODELS
 
+from mmseg_cct.apis.export import AveragePool
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.necks.psp_neck import _interpolate
 
@@ -70,3 +73,16 @@ def test_other_channels_than_the_backbones_are_an_error():
 
 def test_the_grids_are_the_papers():
     assert [pool[0].output_size for pool in make_neck().pyramid] == [1, 2, 3, 6]
+
+
+def test_it_is_exported_by_the_tracer_at_a_size_that_the_pooling_does_not_divide(monkeypatch):
+    """With the matrices that a GPU takes, and those of `--onnx` for the pooling that ONNX lacks."""
+    session = pytest.importorskip('onnxruntime').InferenceSession
+    neck, x, file = make_neck().eval(), torch.randn(2, B, H, W), io.BytesIO()
+    expected = neck((x,))[0]
+    for pool in neck.pyramid:
+        pool[0] = AveragePool(pool[0].output_size)
+    monkeypatch.setattr(torch.Tensor, 'is_cuda', True)
+    torch.onnx.export(neck, ((x,),), file, input_names=['x'], dynamo=False)
+    (exported,) = session(file.getvalue()).run(None, {'x': x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(exported), expected)
