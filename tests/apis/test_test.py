@@ -55,13 +55,8 @@ def test_the_trainings_own_work_dir_is_never_used(trained, tmp_path):
     assert prepare_test(run, work_dir=str(tmp_path)).work_dir == str(tmp_path / 'test')
 
 
-def test_out_reaches_the_evaluators_that_write(cct, trained):
-    dump = dict(type='DumpResults', out_file_path='a.pkl')
-    cct.config.test_evaluator = [dump, cct.config.test_evaluator]
-    config = prepare_test(Run.open(cct.write(), trained.checkpoint), out='png')
-    assert config.test_evaluator[1].output_dir == 'png'
-    assert 'output_dir' not in config.test_evaluator[0]
-    cct.config.test_evaluator = dump
+def test_out_needs_an_evaluator_that_writes(cct, trained):
+    cct.config.test_evaluator = dict(type='DumpResults', out_file_path='a.pkl')
     with pytest.raises(UserError, match='--out needs a test_evaluator of type IoUMetric'):
         prepare_test(Run.open(cct.write(), trained.checkpoint), out='png')
 

@@ -16,6 +16,8 @@ def finished(cct, trained):
 
 
 def test_resume_goes_on_from_the_latest_checkpoint(cct, finished):
+    with pytest.raises(UserError, match='--work-dir work: holds a training up to iter_6'):
+        prepare_training(str(cct.file), work_dir='work')
     config = prepare_training(str(cct.file))
     assert config.work_dir == 'work_dirs/tiny' and not config.get('resume')
     options = {'train_cfg.max_iters': 7, 'experiment_name': 'resumed'}

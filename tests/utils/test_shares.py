@@ -7,11 +7,7 @@ from ranks import on_two_ranks, without_cuda
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import shares
-from mmseg_cct.utils.shares import (
-    SharedImages,
-    ahead,
-    on_first_process,
-)
+from mmseg_cct.utils.shares import SharedImages, ahead, on_first_process
 
 
 def fail():

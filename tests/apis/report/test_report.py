@@ -10,13 +10,7 @@ import pytest
 from mmengine.config import Config
 
 from mmseg_cct.apis.report.evaluation import Evaluation
-from mmseg_cct.apis.report.report import (
-    _settings,
-    _shown,
-    _unequal,
-    hardest,
-    write_report,
-)
+from mmseg_cct.apis.report.report import _settings, _shown, _unequal, hardest, write_report
 from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.labeled_record import Labels

@@ -3,12 +3,7 @@
 import numpy as np
 
 from mmseg_cct.apis.report.evaluation import Evaluation
-from mmseg_cct.apis.report.scores import (
-    Score,
-    class_scores,
-    mean_score,
-    mean_verdict,
-)
+from mmseg_cct.apis.report.scores import Score, class_scores, mean_score, mean_verdict
 
 
 def evaluation(*right, images=1000):
