@@ -16,12 +16,9 @@ def test_classes_at_zero_are_named_and_counted():
         ([10.0, 20.0, 22.5], 'mIoU rose by 2.5 points'),
         ([10, 20, 20.9], None),
         ([10, 20], None),
-        # of eight validations the last two
-        ([1, 2, 3, 4, 5, 10, 10, 11], 'mIoU rose by 1.0 points'),
-        ([1, 2, 3, 4, 5, 6, 10, 9], 'mIoU rose by 4.0 points'),
+        ([1, 2, 3, 4, 5, 6, 10, 9], 'mIoU rose by 4.0 points'),  # in the last two
         ([10.0, 20.0, 17.0], 'mIoU ended 3.0 points below its best (20.0, validation 2 of 3)'),
         ([10, 20, 17.1], None),
-        ([20, 10], None),
     ],
 )
 def test_a_curve_that_still_rises_or_fell(curve, said):

@@ -1,14 +1,11 @@
-"""A model that is unwrapped, and a block that a training does not notice."""
-
 import random
 
 import numpy as np
 import pytest
 import torch
-from mmengine.registry import MODEL_WRAPPERS
 from torch import nn
 
-from mmseg_cct.engine.models import eval_sandbox, unwrap_model
+from mmseg_cct.engine.models import eval_sandbox
 
 
 def draws():
@@ -28,17 +25,3 @@ def test_a_seed_gives_the_same_draws_and_all_is_undone_after_an_error_too():
     assert drawn[0] == drawn[1]
     assert torch.is_grad_enabled()
     assert [module.training for module in model.modules()] == [True, True, False]
-
-
-def test_a_wrapper_is_taken_off_and_a_part_called_module_is_not(monkeypatch):
-    class Wrapper(nn.Module):
-        def __init__(self, module):
-            super().__init__()
-            self.module = module
-
-    model = nn.Linear(1, 1)
-    own = Wrapper(model)
-    assert unwrap_model(own) is own
-    monkeypatch.setitem(MODEL_WRAPPERS.module_dict, 'Wrapper', Wrapper)
-    assert unwrap_model(Wrapper(model)) is model
-    assert unwrap_model(model) is model

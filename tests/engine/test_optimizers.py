@@ -1,9 +1,7 @@
 import copy
-import logging
 
 import pytest
 import torch
-from mmengine.logging import MMLogger
 from mmengine.optim import build_optim_wrapper
 from torch import nn
 
@@ -58,20 +56,6 @@ def test_the_step_is_fused_unless_the_config_says_otherwise():
     assert wrapper(network(), MERGED, 'SGD').optimizer.defaults['fused'] is None
 
 
-def test_the_log_has_a_line_in_place_of_one_for_each_option():
-    lines = []
-    logger = MMLogger.get_current_instance()
-    handler = logging.Handler()
-    handler.emit = lambda record: lines.append(record.getMessage())
-    logger.addHandler(handler)
-    try:
-        wrapper(network(), MERGED)
-    finally:
-        logger.removeHandler(handler)
-    (line,) = (line for line in lines if 'param' in line.lower())
-    assert line.startswith('Parameters by options of the optimizer: 2 with lr=0.01, weight_d')
-
-
 def test_autocast_covers_the_forward_pass_only():
     model = torch.nn.Linear(4, 4)
     wrapper = BFloat16OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1))
@@ -81,11 +65,3 @@ def test_autocast_covers_the_forward_pass_only():
     assert model(torch.ones(1, 4)).dtype is torch.float32
     wrapper.update_params(inside.float().sum())
     assert model.weight.dtype is torch.float32
-
-
-@pytest.mark.parametrize('has_bfloat16', [True, False])
-def test_a_cpu_without_bfloat16_is_told_of_the_slow_step(monkeypatch, messages, has_bfloat16):
-    operations = torch.ops.mkldnn
-    monkeypatch.setattr(operations, '_is_mkldnn_bf16_supported', lambda: has_bfloat16)
-    BFloat16OptimWrapper(torch.optim.SGD([torch.zeros(1)], lr=0.1))
-    assert len(messages) == (not has_bfloat16)

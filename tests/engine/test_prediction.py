@@ -1,5 +1,3 @@
-"""Predictions in less memory and time are the model's."""
-
 import math
 from types import MethodType
 
@@ -72,21 +70,6 @@ def test_they_are_those_of_mmseg(settings, data):
         assert len(expected.unique()) > 1
 
 
-def test_the_logits_of_windows_are_held_for_one_row_of_them(monkeypatch):
-    model, largest = build(**SLIDE), 0
-    zeros = torch.Tensor.new_zeros
-
-    def watched(self, *shape):
-        nonlocal largest
-        made = zeros(self, *shape)
-        largest = max(largest, made.numel())
-        return made
-
-    monkeypatch.setattr(torch.Tensor, 'new_zeros', watched)
-    predict_class_ids(model, batch((200, 56)))
-    assert largest == model.num_classes * SLIDE['crop_size'][0] * 56
-
-
 @pytest.mark.parametrize('test_cfg', [dict(mode='whole'), SLIDE])
 def test_a_domain_predicts_by_its_own_decoder_and_preprocessing(test_cfg):
     model = MODELS.build(tiny.multi_domain_config(test_cfg=test_cfg)).eval()
@@ -94,15 +77,6 @@ def test_a_domain_predicts_by_its_own_decoder_and_preprocessing(test_cfg):
         given = batch((32, 48), domain=name)
         (found,) = predict_class_ids(model, given)
         assert torch.equal(found.long(), model.test_step(given)[0].pred_sem_seg.data[0])
-
-
-def test_a_model_that_predicts_in_its_own_way_is_asked():
-    class Other(torch.nn.Module):
-        def test_step(self, data):
-            return [SegDataSample(pred_sem_seg=PixelData(data=data['inputs'][0][:1]))]
-
-    given = batch((4, 5))
-    assert torch.equal(predict_class_ids(Other(), given)[0], given['inputs'][0][0])
 
 
 class Normed(torch.nn.Module):

@@ -1,5 +1,3 @@
-"""Resumes of runs of any length: the rates, and the last step of the optimizer."""
-
 from types import SimpleNamespace
 
 import pytest

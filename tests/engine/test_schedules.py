@@ -13,18 +13,12 @@ VALUES = dict(
     linear=(0, 0.5, 1),
     log=(0, 1 - math.exp(-2.5), 1 - math.exp(-5)),
 )
-each_schedule = pytest.mark.parametrize('name', SCHEDULES)
 
 
-@each_schedule
-def test_values(name):  # of each schedule that there is
+@pytest.mark.parametrize('name', SCHEDULES)
+def test_each_rises_within_0_and_1_to_1(name):
     schedule = SCHEDULES[name]
     assert [schedule(t, T) for t in (0, T / 2, T)] == pytest.approx(VALUES[name], abs=1e-12)
-
-
-@each_schedule
-def test_rises_within_0_and_1_to_1(name):
-    schedule = SCHEDULES[name]
     values = [schedule(t, T) for t in range(T + 1)]
     assert values == sorted(values) and len(set(values)) == T + 1
     assert min(values) >= 0 and max(values) <= 1

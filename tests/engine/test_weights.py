@@ -1,12 +1,8 @@
-"""Which weights may start a training, and fit the network that loads them."""
-
 import pytest
-from mmseg.models import EncoderDecoder
 from torch import nn
 
-from mmseg_cct.engine.weights import is_training_only, require_initial_weights
+from mmseg_cct.engine.weights import require_initial_weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.models import CCTSegmentor
 
 
 def network(channels=2):
@@ -38,14 +34,3 @@ def test_unrelated_weights_start_none(names, fitting):
     content = {name: state.get(name, state['backbone.bias']) for name in names}
     with pytest.raises(UserError, match=rf"load_from='x\.pth': has {fitting} of the 4 weights"):
         require_initial_weights(network(), content, 'x.pth')
-
-
-def test_a_segmentor_says_which_parts_only_its_training_uses():
-    class WithMemory(CCTSegmentor):
-        training_only = (*CCTSegmentor.training_only, 'memory')
-
-    names = ['backbone.memory_bank', 'memory.keys', 'domains.sea.auxiliary_head.proj']
-    assert [is_training_only(name, WithMemory) for name in names] == [False, True, True]
-    # MMSeg's own
-    parts = ['auxiliary_head.0.conv.weight', 'memory.keys']
-    assert [is_training_only(name, EncoderDecoder) for name in parts] == [True, False]

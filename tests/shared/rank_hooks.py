@@ -31,11 +31,15 @@ class RecorderHook(Hook):
 
 
 @HOOKS.register_module()
-class PoisonRankHook(Hook):
-    """Makes a loss of the second rank's second iteration nan."""
+class PoisonHook(Hook):
+    """Makes a loss of one iteration of one rank nan, or any value."""
 
     priority = 'VERY_LOW'
 
+    def __init__(self, iteration, weight=float('nan'), rank=0):
+        self.place, self.weight = (iteration, rank), weight
+
     def before_train_iter(self, runner, batch_idx, data_batch=None):
-        if runner.iter == 1 and get_rank() == 1:
-            runner.model.module.auxiliary_head.loss_consistency.loss_weight = float('nan')
+        if (runner.iter, get_rank()) == self.place:
+            model = getattr(runner.model, 'module', runner.model)
+            model.auxiliary_head.loss_consistency.loss_weight = self.weight

@@ -52,8 +52,3 @@ def train(work_dir, hook, model=None, resume=False, kill_after=None, hooks=(), o
     config.param_scheduler = None
     world.run(config, work_dir, recorder, hooks, resume=resume)
     return recorder, recorder.runner
-
-
-def train_wide(*args, **kwargs):
-    """Like `train`, for weights that are channels last."""
-    return train(*args, model=tiny.widen(tiny.model_config()), **kwargs)

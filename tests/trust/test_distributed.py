@@ -118,7 +118,7 @@ def test_the_launcher_starts_as_many_ranks_as_it_is_told(cct):
 
 def test_a_loss_that_is_not_finite_on_one_rank_stops_both(pair):
     """One message, which names the rank and its files, and no rank that waits for ever."""
-    pair.config.custom_hooks.append(dict(type='PoisonRankHook'))
+    pair.config.custom_hooks.append(dict(type='PoisonHook', iteration=1, rank=1))
     ranks = two_ranks(pair, 'two')
     assert [code for code, *_ in ranks] == [2, -signal.SIGTERM]
     said = ''.join(error for *_, error in ranks).splitlines()

@@ -53,14 +53,3 @@ def test_a_killed_process_loses_its_current_image_alone(trained, photos, tmp_pat
     first, second = outcomes(start_tool(tmp_path, *command))
     assert (first[0], second[0]) == (0, 0)
     assert f'{NUMBER - written} written to {out}, {written} there already' in first[1]
-
-
-def test_two_processes_choose_as_one(trained, photos, tmp_path):
-    one, two = tmp_path / 'one', tmp_path / 'two'
-    command = 'next_batch', trained.checkpoint, '--images', photos, '--out'
-    first, second = outcomes(start_tool(tmp_path, *command, two))
-    assert (first[0], second[0]) == (0, 0), first[2] + second[2]
-    assert f'10 of {NUMBER} candidates' in first[1] and second[1] == ''
-    assert trained.run(*command, one) == 0
-    assert (one / 'ranking.csv').read_text() == (two / 'ranking.csv').read_text()
-    assert len(list((two / 'scores').iterdir())) == 2

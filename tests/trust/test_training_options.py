@@ -1,5 +1,3 @@
-"""Mixed precision and activation checkpointing, each stepped."""
-
 import pytest
 import torch
 

@@ -1,5 +1,3 @@
-"""A trained network of another architecture as the teacher."""
-
 import pytest
 import tiny
 import torch

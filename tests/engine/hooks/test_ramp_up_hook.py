@@ -16,7 +16,6 @@ class Model(torch.nn.Module):
         super().__init__()
         self.auxiliary_head = torch.nn.Module()
         self.auxiliary_head.loss_consistency = MSEConsistency(loss_weight=1.0)
-        self.auxiliary_head.name = 'a string'
         self.auxiliary_head.flag = True
 
 
@@ -88,7 +87,6 @@ def test_each_child_of_a_star_has_its_own_end():
     [
         'auxilary_head.x',  # a typo
         'auxiliary_head.loss_consistency.*.x',  # no children
-        'auxiliary_head.name',
         'auxiliary_head.flag',
         'auxiliary_head.loss_consistency',
     ],

@@ -8,7 +8,7 @@ import pytest
 import torch
 from mmengine.hooks import CheckpointHook
 
-from mmseg_cct.engine.hooks import IterationSeedHook, ResumeHook, TeacherHook, resume_hook
+from mmseg_cct.engine.hooks import IterationSeedHook, ResumeHook, resume_hook
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.seed import seeded_random_state
 
@@ -101,22 +101,6 @@ def test_weights_alone_are_nothing_to_resume_from(cct, trained, by_config):
     how = dict(options=dict(resume=True, load_from=file)) if by_config else dict(resume=file)
     with pytest.raises(UserError, match=r'^--resume: .*weights.pth has no meta, optim'):
         cct.train(**how)
-
-
-@pytest.mark.parametrize('evaluate', ['student', 'teacher'])
-def test_a_teacher_of_more_decoders_is_refused(evaluate):
-    def checkpoint_of(decoders):
-        model = torch.nn.Linear(1, decoders)
-        runner = SimpleNamespace(model=model, _resume=True, _load_from='x.pth')
-        hook = TeacherHook(evaluate=evaluate)
-        hook.before_run(runner)
-        checkpoint = dict(state_dict=runner.model.state_dict(), meta={})
-        hook.before_save_checkpoint(runner, checkpoint)
-        return hook, runner, checkpoint
-
-    (*_, checkpoint), (hook, runner, _) = checkpoint_of(2), checkpoint_of(1)
-    with pytest.raises(UserError, match=r'^x\.pth: its teacher does not fit'):
-        hook.after_load_checkpoint(runner, checkpoint)
 
 
 def test_the_draws_depend_on_seed_iteration_and_rank_and_nothing_before(monkeypatch):

@@ -1,5 +1,3 @@
-"""Trainings and validations that are faster and the same."""
-
 import copy
 import logging
 from pathlib import Path
@@ -12,15 +10,12 @@ from mmengine.dist import all_reduce_params
 from mmengine.hooks import Hook
 from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import OptimWrapper, PolyParamScheduler
-from mmseg.models import SegTTAModel
-from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 from ranks import on_two_ranks, without_cuda
-from teacher_training import train, train_wide
+from teacher_training import train
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from mmseg_cct.engine.hooks import ChannelsLastHook, FreezeHook, FuseConvBNHook
+from mmseg_cct.engine.hooks import ChannelsLastHook, FreezeHook
 from mmseg_cct.engine.hooks.resume_hook import match_memory_format
 from mmseg_cct.errors import UserError
 
@@ -75,7 +70,7 @@ def test_weights_are_in_the_layout_and_the_start_is_the_same(tmp_path):
     """The teacher is the student of the step before."""
     teacher = dict(type='TeacherHook', decay=1e-6)
     (recorder, runner), (other, plain) = (
-        train_wide(tmp_path / str(len(hooks)), teacher, hooks=hooks)
+        train(tmp_path / str(len(hooks)), teacher, tiny.widen(tiny.model_config()), hooks=hooks)
         for hooks in ([dict(type='ChannelsLastHook')], [])
     )
     for model in (runner.model, *runner.model._teacher):
@@ -88,10 +83,9 @@ def test_weights_are_in_the_layout_and_the_start_is_the_same(tmp_path):
     assert here == pytest.approx(there, rel=1e-5)
 
 
-@pytest.mark.parametrize('before', [torch.channels_last, torch.contiguous_format])
-def test_moments_of_another_layout_follow_their_weights(before):
+def test_moments_of_another_layout_follow_their_weights():
     """A fused step would take one weight's moments for another's, and say nothing."""
-    now = torch.contiguous_format if before is torch.channels_last else torch.channels_last
+    before, now = torch.channels_last, torch.contiguous_format
 
     def step(layout, state=None):
         torch.manual_seed(1)
@@ -196,26 +190,3 @@ def test_frozen_layers_and_merged_norms_leave_losses_weights_and_metrics_as_they
     (best,) = Path(runner.work_dir).glob('best_*')
     state = torch.load(best, weights_only=False)['state_dict']
     assert state.keys() == runner.model.state_dict().keys()
-
-
-@torch.no_grad()
-def test_views_are_averaged_with_merged_norms():
-    model = SegTTAModel(MODELS.build(tiny.model_config())).eval()
-    runner, hook = SimpleNamespace(model=model), FuseConvBNHook()
-    segmentor = model.module
-    view = [torch.randint(256, (3, 32, 32), dtype=torch.uint8)]
-    sample = SegDataSample(metainfo=dict(ori_shape=(32, 32), img_shape=(32, 32)))
-    hook.before_test_iter(runner, 0, dict(inputs=[view, view], data_samples=[[sample], [sample]]))
-    assert runner.model is model and norms(model) == 0
-    hook.before_test_iter(runner, 1, None)
-    hook.after_test_epoch(runner)
-    assert model.module is segmentor and norms(model) > 0
-
-
-def test_domains_of_which_a_batch_would_check_one_stay_as_they_are():
-    model = MODELS.build(tiny.multi_domain_config())
-    runner, hook = SimpleNamespace(model=model), FuseConvBNHook()
-    hook.before_val_iter(runner, 0, {})
-    assert runner.model is model
-    hook.after_val_epoch(runner)
-    assert runner.model is model

@@ -58,14 +58,6 @@ def test_a_class_that_no_mask_shows_counts_as_mmseg_counts_it():
     assert metrics['mIoU'] == pytest.approx((90 + 100 + 0) / 3, abs=0.01)
 
 
-def test_what_is_never_predicted_counts_as_nothing_found():
-    # 'b' is 10 of 100 pixels, and all are predicted as 'a'
-    areas = [tuple(torch.tensor([[90.0, 0], [100, 10], [100, 0], [90, 10]]))]
-    metrics = metrics_of(areas=areas, classes=('a', 'b'), iou_metrics=['mDice', 'mFscore'])
-    assert metrics['mFscore'] == pytest.approx(metrics['mDice'], abs=0.01)
-    assert (metrics['mPrecision'], metrics['mRecall'], metrics['F1.b']) == (45, 50, 0)
-
-
 def test_the_names_are_known_before_the_first_validation():
     metric = ClassIoUMetric()
     metric.dataset_meta = dict(classes=('background', 'crack'))
