@@ -1,14 +1,10 @@
-"""A run of a setting, a method and labels; what is merged is tested on configs of a few dicts."""
-
-import copy
-
 import pytest
 import world
 from mmengine.config import Config
 
-from mmseg_cct.config.compose import find_bank, merge_method, read_method, set_labels
+from mmseg_cct.config.compose import merge_method, read_method, set_labels
 from mmseg_cct.config.load import default_work_dir, load_config
-from mmseg_cct.config.shipped import PLAIN, method_names
+from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.errors import UserError
 
 BANK = dict(type='PerturbedDecoderBank', in_channels=6, loss_consistency=dict(type='MSE', w=30.0))
@@ -45,11 +41,6 @@ def test_a_method_has_a_name_or_is_a_file_that_may_build_on_a_shipped_one(own, t
     # mmengine marks what comes from there with its scope, in which no component is found
     (tmp_path / 'mine.py').write_text("_base_ = 'mmseg_cct::methods/supervised.py'\n")
     assert read_method(str(tmp_path / 'mine.py')) == read_method('supervised')
-
-
-def test_a_method_that_there_is_not():
-    with pytest.raises(UserError, match=r'^method unimach: .* did you mean unimatch'):
-        read_method('unimach')
 
 
 def test_dicts_are_merged_and_all_else_is_replaced_or_comes_back():
@@ -140,19 +131,6 @@ def test_labels_are_set_in_each_domain_with_a_folder_of_lists():
     assert [part.num_labeled for part in config.train_dataloader.dataset.domains.values()] == [5, 5]
 
 
-# cct-adv is of several domains
-@pytest.mark.parametrize('method', [name for name in method_names() if name != 'cct-adv'])
-def test_a_method_that_keeps_the_decoders_may_be_put_on_twice(own, method):
-    once = load_config(own[0], {'method': method})
-    if method == PLAIN:
-        assert once.to_dict() == load_config(own[0], {}).to_dict()
-    if find_bank(once) is None:
-        return
-    twice = copy.deepcopy(once)
-    merge_method(twice, method)
-    assert twice.to_dict() == once.to_dict()
-
-
 def test_another_number_of_labels_keeps_the_length(own):
     file, fast = own
     config = load_config(file, {'labels': 7})
@@ -175,10 +153,3 @@ def test_a_method_takes_the_place_of_the_one_that_a_config_holds(own, method, tm
     merge_method(plain, {'default_hooks': dict(teacher=dict(type='TeacherHook', decay=0.99))})
     merge_method(plain, method)
     assert config.to_dict() == plain.to_dict()
-
-
-@pytest.mark.parametrize('method', ['supervised', 'unimatch-v2'])
-def test_a_dumped_run_is_a_config_that_loads_as_it_is(own, method, tmp_path):
-    config = load_config(own[0], {'method': method, 'labels': 4})
-    config.dump(tmp_path / 'dump.py')
-    assert load_config(str(tmp_path / 'dump.py'), {}).to_dict() == config.to_dict()

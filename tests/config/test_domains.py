@@ -1,15 +1,9 @@
-"""Which domain of a config is meant, and its settings."""
-
 import copy
 
 import pytest
 from mmengine.config import Config
 
-from mmseg_cct.config.domains import (
-    merge_settings,
-    pipeline_for_tests,
-    require_one_domain,
-)
+from mmseg_cct.config.domains import merge_settings, pipeline_for_tests, require_one_domain
 from mmseg_cct.errors import UserError
 
 ONE = Config(dict(model=dict(), test_dataloader=dict(dataset=dict(pipeline=[1]))))
@@ -29,18 +23,14 @@ def test_the_pipeline_is_that_of_the_domain():
         pipeline_for_tests(TWO, 'land')
 
 
-@pytest.mark.parametrize(
-    ('config', 'domain', 'key'),
-    [
+def test_a_domain_is_named_where_there_are_several():
+    for config, domain, key in (
         (ONE, 'sea', '--domain sea'),
         (TWO, None, '--domain is missing'),
         (TWO, 'air', '--domain air'),
-    ],
-)
-def test_a_domain_is_named_where_there_are_several(config, domain, key):
-    with pytest.raises(UserError) as caught:
-        pipeline_for_tests(config, domain)
-    assert caught.value.problems[0].key == key
+    ):
+        with pytest.raises(UserError, match=f'^{key}'):
+            pipeline_for_tests(config, domain)
 
 
 def test_some_tools_take_one_data_set():

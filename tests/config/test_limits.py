@@ -1,5 +1,3 @@
-"""Which values a config may have."""
-
 import pytest
 from mmengine.config import Config
 

@@ -1,5 +1,3 @@
-"""What a folder of images and masks holds, and what is wrong with it."""
-
 import numpy as np
 import pytest
 from folders import save
@@ -32,16 +30,7 @@ def test_images_masks_and_pixels_are_counted(root):
     assert (summary.unlabeled, summary.validation, summary.size) == (1, {}, (4, 1))
     assert summary.pixels.tolist() == [3, 0, 4] and summary.ignored == 1
     assert summary.labels == {'a': {0, 2, 255}, 'more/b': {0, 2}}
-    lines = describe_folder(summary, CLASSES).splitlines()
-    assert lines[0] == ('2 labelled and 1 unlabelled images of 4x1 pixels (median), no folder val')
-    held = describe_folder(summary, CLASSES, held_out=('a',)).splitlines()
-    assert held[0] == f'{lines[0]}, so 1 labelled images train and 1 validate'
-    assert lines[4:] == [
-        '| x | 42.9 % | 2 | 0 |',
-        '| y | 0.0 % | 0 | 0 |',
-        '| z | 57.1 % | 2 | 0 |',
-        '| ignored | 12.5 % of all |  |  |',
-    ]
+    assert '| z | 57.1 % | 2 | 0 |' in describe_folder(summary, CLASSES).splitlines()
 
 
 def test_validation_images_are_counted(root):

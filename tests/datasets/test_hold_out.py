@@ -1,5 +1,3 @@
-"""Held-out images: each class on both sides where possible, neighbouring names together."""
-
 import re
 
 import pytest
@@ -51,9 +49,3 @@ def test_scenes_are_not_mixed_and_the_choice_is_the_same_in_any_order():
     labels = {f'{scene}/{n}': frozenset({0}) for scene in 'abcde' for n in range(4)}
     assert hold_out(labels) == ['a/0', 'a/1', 'a/2', 'a/3']
     assert hold_out(dict(reversed(labels.items()))) == hold_out(labels)
-
-
-@pytest.mark.parametrize('count', [2, 5, 6, 11])
-def test_few_images_are_divided_too(count):
-    labels = {str(n): frozenset({0, 255}) for n in range(count)}
-    assert len(hold_out(labels)) == -(-count // 5)

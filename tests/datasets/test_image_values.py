@@ -1,5 +1,3 @@
-"""How images that are not 8-bit RGB are loaded, by what they hold."""
-
 import numpy as np
 import pytest
 from tiff import pixels_of, tiff_bytes

@@ -1,5 +1,3 @@
-"""Settings that do not fit are named by their key."""
-
 import pytest
 
 from mmseg_cct.datasets import (

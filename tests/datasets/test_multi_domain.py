@@ -1,14 +1,9 @@
-from itertools import chain
-
 import pytest
 import torch
 from mmengine.registry import init_default_scope
-from mmengine.runner import Runner
 from mmseg.registry import DATASETS
-from mmseg.structures import SegDataSample
-from workers import closing_workers
 
-from mmseg_cct.datasets import MultiDomainDraw, PairDraw, SetDomain
+from mmseg_cct.datasets import MultiDomainDraw, PairDraw
 from mmseg_cct.errors import UserError
 
 DRAW = PairDraw(labeled=1, unlabeled=2, labeled_seed=11, unlabeled_seed=12)
@@ -60,19 +55,6 @@ def test_by_index_come_all_images_of_one_domain_after_the_other(dataset):
     assert dataset.metainfo['domains']['a']['classes'][1] == 'disc'
 
 
-def test_loader_gives_batches_of_one_domain_in_turn(dataset):
-    sampler = dict(type='MultiDomainSampler', batch_size=2, weights=dict(b=2))
-    settings = dict(batch_size=2, num_workers=2, sampler=sampler, dataset=dataset)
-    seen = []
-    with closing_workers(Runner.build_dataloader(settings, seed=0)) as batches:
-        for batch, _ in zip(batches, range(6)):
-            samples = chain(*batch['data_samples'].values())
-            (name,) = {sample.domain for sample in samples}
-            assert [len(images) for images in batch['inputs'].values()] == [2, 2]
-            seen.append(name)
-    assert ''.join(seen) == 'babbab'
-
-
 def test_domains_of_a_test_set_may_differ_in_their_classes(tree):
     classes = dict(classes=('x', 'y'), palette=[[1, 1, 1], [2, 2, 2]])
     parts = dict(a=scenes((40, 24), 0, 2), b=tree.config('labeled', metainfo=classes))
@@ -96,19 +78,3 @@ def test_domains_of_a_test_set_may_differ_in_their_classes(tree):
 def test_a_domain_that_does_not_fit_is_an_error(parts, match):
     with pytest.raises(UserError, match=rf'dataset\.domains{match}'):
         build(parts)
-
-
-def test_a_test_set_may_take_its_pipelines_from_elsewhere():
-    parts = {name: pairs()['labeled'] for name in 'ab'}
-    steps = [dict(type='DrawShapesScene'), dict(type='PackSegInputs')]
-    settings = dict(type='MultiDomainConcatDataset', domains=parts)
-    both = DATASETS.build(dict(settings, pipeline=dict(a=steps, b=steps)))
-    assert both[0]['data_samples'].domain == 'a' and both[3]['inputs'].shape == (3, 64, 64)
-
-
-def test_set_domain_marks_samples_in_every_shape():
-    one, views = SegDataSample(), [SegDataSample(), SegDataSample()]
-    branches = dict(labeled=SegDataSample(), unlabeled=SegDataSample())
-    for samples in (one, views, branches):
-        assert SetDomain('x')(dict(data_samples=samples))['data_samples'] is samples
-    assert {each.domain for each in (one, *views, *branches.values())} == {'x'}

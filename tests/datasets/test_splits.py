@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from mmseg_cct.datasets.files.image_files import read_list, write_list
+from mmseg_cct.datasets.files.image_files import write_list
 from mmseg_cct.datasets.splits import (
     draw_split,
     read_public_splits,
@@ -30,14 +30,6 @@ class TestDrawSplit:
     def test_smaller_is_part_of_larger(self):
         splits = [set(draw_split(NAMES, number).labeled) for number in range(1, 21)]
         assert all(smaller < larger for smaller, larger in pairwise(splits))
-
-
-@pytest.mark.parametrize('number', [5, 100])
-def test_the_lists_of_camvid_are_splits(number, project_root):
-    folder = project_root / 'configs' / '_base_' / 'splits' / 'camvid'
-    lists = [read_list(folder / f'{number}_{part}.txt') for part in ('labeled', 'unlabeled')]
-    assert len(lists[0]) == number
-    assert len(set(lists[0]) | set(lists[1])) == 367
 
 
 class TestVoc:

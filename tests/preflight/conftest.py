@@ -1,3 +1,1 @@
-"""Tiny data sets on disk."""
-
-from trees import make_tree, tree  # noqa: F401
+from trees import tree  # noqa: F401

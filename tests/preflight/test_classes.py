@@ -1,5 +1,3 @@
-"""The order of the classes is in tests/preflight/test_preflight_hook.py."""
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,5 +1,3 @@
-"""What is said of images, masks and labels before a training reads them."""
-
 from contextlib import nullcontext
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""What the pipelines of a training must not do."""
-
 import pytest
 
 from mmseg_cct.datasets import SemiSegDataset

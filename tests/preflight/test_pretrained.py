@@ -1,5 +1,3 @@
-"""Pretrained weights are fetched first, and fit the module that loads them."""
-
 import pytest
 import torch
 from mmengine.runner.checkpoint import CheckpointLoader
@@ -52,20 +50,6 @@ def test_weights_of_another_network_are_refused(weights):
             check_pretrained_weights(network(weights(change, **settings)))
 
 
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    """An empty cache for torch's downloads."""
-    monkeypatch.setattr(torch.hub, '_hub_dir', str(tmp_path / 'hub'))
-    return tmp_path / 'hub' / 'checkpoints'
-
-
-@pytest.fixture
-def address(tmp_path):
-    """That of a server, which serves the folder of the test."""
-    with serve(tmp_path) as address:
-        yield address
-
-
 def model(checkpoint):
     return {'backbone': {'type': 'X', 'init_cfg': {'type': 'Pretrained', 'checkpoint': checkpoint}}}
 
@@ -95,10 +79,13 @@ def test_the_key_of_what_is_missing_is_named(config, key):
         fetch_pretrained_weights(config)
 
 
-def test_a_download_lands_where_mmengine_looks(cache, address, tmp_path):
+def test_a_download_lands_where_mmengine_looks(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.hub, '_hub_dir', str(tmp_path / 'hub'))
     torch.save({'a': torch.ones(1)}, tmp_path / 'tiny.pth')
-    fetch_pretrained_weights(model(f'{address}/tiny.pth?x=1'))
-    assert (cache / 'tiny.pth').is_file()
-    (tmp_path / 'tiny.pth').unlink()  # a second download would fail
-    assert CheckpointLoader.load_checkpoint(f'{address}/tiny.pth?x=1')['a'] == 1
-    fetch_pretrained_weights(model(f'{address}/tiny.pth?x=1'))
+    with serve(tmp_path) as address:
+        url = f'{address}/tiny.pth?x=1'
+        fetch_pretrained_weights(model(url))
+        assert (tmp_path / 'hub/checkpoints/tiny.pth').is_file()
+        (tmp_path / 'tiny.pth').unlink()  # a second download would fail
+        assert CheckpointLoader.load_checkpoint(url)['a'] == 1
+        fetch_pretrained_weights(model(url))

@@ -1,5 +1,3 @@
-"""What a training needs as a whole."""
-
 import pytest
 import world
 

@@ -40,10 +40,6 @@ class Tree:
     def mask(self, name):
         return self.root / 'masks' / f'{name}.png'
 
-    def delete_unlabeled_masks(self):
-        for name in self.unlabeled_names:
-            self.mask(name).unlink()
-
     def config(self, branch, **kwargs):
         pipeline = LABELED_PIPELINE if branch == 'labeled' else UNLABELED_PIPELINE
         config = dict(
@@ -61,8 +57,3 @@ class Tree:
 @pytest.fixture
 def tree(tmp_path):
     return Tree(tmp_path / 'set')
-
-
-@pytest.fixture
-def make_tree():
-    return Tree

@@ -1,5 +1,3 @@
-"""A folder of images with masks, and a config of MMSeg with more images."""
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Sizes of images and crops, by their objects and the network."""
-
 import pytest
 
 from mmseg_cct.writer.backbones import BACKBONES

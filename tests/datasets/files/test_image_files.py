@@ -1,9 +1,6 @@
-"""Images, masks and lists of images are found."""
-
 import pytest
 
 from mmseg_cct.datasets.files.image_files import (
-    find_files,
     find_images,
     find_listed,
     find_masks,
@@ -62,13 +59,6 @@ class TestFindMasks:
             'a/c': f'{tmp_path}/a/c_mask.png',
             'b': f'{tmp_path}/b_mask.PNG',
         }
-
-    def test_paths_are_in_the_order_of_path_objects(self, tmp_path, monkeypatch):
-        _touch(tmp_path, 'a-b/x.png', 'a/y.png', 'a.png', 'a/b/z.png', 'B.png')
-        expected = sorted(path for path in tmp_path.rglob('*.png'))
-        assert find_files(tmp_path) == list(map(str, expected))
-        monkeypatch.chdir(tmp_path)
-        assert find_files('.') == [str(path.relative_to(tmp_path)) for path in expected]
 
 
 TWO = ['07_1', '07_3']

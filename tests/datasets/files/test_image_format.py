@@ -1,5 +1,3 @@
-"""What an image holds by its header, and that other images than 8-bit RGB are refused by name."""
-
 import io
 import sys
 
@@ -16,7 +14,6 @@ from mmseg_cct.datasets.files.image_format import (
     read_header,
 )
 from mmseg_cct.datasets.files.images import (
-    as_rgb,
     decode_channels,
     decode_image,
     image_size,
@@ -99,14 +96,6 @@ def test_without_tifffile_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'tifffile', None)
     with pytest.raises(UserError, match=r'^5 channels of 16 bits in a TIFF: .*mmseg_cct\[tiff\]'):
         decode_channels(FILES['five planes'][0])
-
-
-def test_any_channels_can_be_looked_at():
-    image = np.array([[[10.4, 20.6, 300.0, -1.0]]], np.float32)
-    for channels, expected in {4: [10, 21, 255], 3: [255, 21, 10], 2: [10] * 3}.items():
-        shown = as_rgb(image[..., :channels])
-        assert shown.dtype == np.uint8 and shown[0, 0].tolist() == expected
-    assert as_rgb(image[..., 0]).tolist() == [[[10] * 3]]  # MMSeg's `grayscale`
 
 
 @pytest.mark.parametrize(('kind', 'is_page'), [(0, True), (1, False), (5, False)])

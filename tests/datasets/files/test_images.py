@@ -1,5 +1,3 @@
-"""Images and masks are read as they are in the file, and bad files are named."""
-
 import os
 
 import cv2

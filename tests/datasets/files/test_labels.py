@@ -1,5 +1,3 @@
-"""Names of classes, and ids in masks that loading would leave outside them."""
-
 import re
 
 import cv2

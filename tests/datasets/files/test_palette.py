@@ -1,5 +1,3 @@
-"""Colours that one recognises, and others that are told apart."""
-
 import pytest
 from mmseg.utils import get_classes, get_palette
 

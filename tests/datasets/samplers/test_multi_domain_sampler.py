@@ -2,27 +2,18 @@ from itertools import islice
 from types import SimpleNamespace
 
 import pytest
+from pairs import draws_of_ranks, pair_of_sets
 
 from mmseg_cct.datasets import MultiDomainDraw, MultiDomainSampler, PairDraw
-from mmseg_cct.datasets.samplers import endless_sampler
 from mmseg_cct.datasets.samplers.multi_domain_sampler import domain_cycle
 
 BATCH = 2
 
 
-class Domains:
-    """Three domains: 5 and 7, 4 and 3, 6 and no unlabelled images."""
-
-    def __init__(self):
-        sizes = dict(a=(5, 7), b=(4, 3), c=(6, None))
-        self.domains = {
-            name: SimpleNamespace(labeled=range(n), unlabeled=None if m is None else range(m))
-            for name, (n, m) in sizes.items()
-        }
-
-
 def make(**kwargs):
-    return MultiDomainSampler(Domains(), **{'batch_size': BATCH, 'seed': 3, **kwargs})
+    domains = dict(a=pair_of_sets(5, 7), b=pair_of_sets(4, 3), c=pair_of_sets(6, None))
+    settings = {'batch_size': BATCH, 'seed': 3, **kwargs}
+    return MultiDomainSampler(SimpleNamespace(domains=domains), **settings)
 
 
 def draws(number, skip=0, **kwargs):
@@ -72,13 +63,8 @@ def test_each_domain_is_a_pair_sampler_that_waits_for_its_turn():
 
 @pytest.mark.parametrize(('world_size', 'skip'), [(2, 0), (3, 8)])
 def test_ranks_are_on_one_domain_and_share_its_stream(monkeypatch, world_size, skip):
-    by_rank = []
-    for rank in range(world_size):
-        monkeypatch.setattr(endless_sampler, 'get_dist_info', lambda rank=rank: (rank, world_size))
-        by_rank.append(draws(24, skip=skip, weights=dict(b=2)))
-    steps = list(zip(*by_rank))
+    steps = draws_of_ranks(monkeypatch, world_size, lambda: draws(24, skip=skip, weights=dict(b=2)))
     assert all(len({draw.domain for draw in step}) == 1 for step in steps)
-    monkeypatch.setattr(endless_sampler, 'get_dist_info', lambda: (0, 1))
     alone = draws(world_size * (24 + skip), batch_size=world_size * BATCH, weights=dict(b=2))
     for name in 'abc':
         # the same pairs of a domain in the same order as one process draws with the whole batch

@@ -1,11 +1,12 @@
-"""Any channels of an image, scaled to the range of 8 bits."""
-
 import numpy as np
 import pytest
 from mmseg.registry import TRANSFORMS
 from tiff import pixels_of, tiff_bytes
 
 from mmseg_cct.errors import UserError
+
+FOUR = tiff_bytes(pixels_of(4), 2, extra=(0,))
+BYTES = tiff_bytes(pixels_of(3, 8, dtype='uint8'), 2)
 
 
 def load_channels(**settings):
@@ -34,14 +35,10 @@ def test_the_chosen_channels_are_loaded_in_their_order(tmp_path, channels, expec
     ('content', 'settings', 'found'),
     [
         (b'no image', {}, 'cannot be read'),
-        (tiff_bytes(pixels_of(4), 2, extra=(0,)), dict(channels=(0, 4)), '4 channels'),
-        (tiff_bytes(pixels_of(4), 2, extra=(0,)), dict(channels=(0,)), 'values of type uint16'),
+        (FOUR, dict(channels=(0, 4)), '4 channels'),
+        (FOUR, dict(channels=(0,)), 'values of type uint16'),
         # not the lowest of 12 bits
-        (
-            tiff_bytes(pixels_of(3, 8, dtype='uint8'), 2),
-            dict(value_range=(0, 4095)),
-            'values of 8 bits',
-        ),
+        (BYTES, dict(value_range=(0, 4095)), 'values of 8 bits'),
     ],
 )
 def test_what_does_not_fit_is_named(tmp_path, content, settings, found):

@@ -1,5 +1,3 @@
-"""Strong views share crop, flip and filled pixels with the weak view; their colours differ."""
-
 import colorsys
 
 import numpy as np
@@ -69,11 +67,6 @@ class TestDraw:
         assert 0.1 <= min(sigmas) < 0.15 and 1.95 < max(sigmas) <= 2.0
         orders = {tuple(name for name, _ in d.jitter) for d in drawn if d.jitter}
         assert len(orders) == 24  # all orders of the four
-
-    def test_a_magnitude_of_0_leaves_the_operation_out(self):
-        views = StrongViews(jitter_prob=1.0, hue=0.0, contrast=0.0)
-        for _ in range(20):
-            assert {name for name, _ in views.draw().jitter} == {'brightness', 'saturation'}
 
 
 def test_filled_pixels_keep_their_colour(image):

@@ -1,5 +1,3 @@
-"""The marks of an image's own pixels, and pseudo labels: both move with it like a mask."""
-
 import cv2
 import numpy as np
 import pytest
@@ -65,10 +63,6 @@ def test_filled_pixels_are_not_valid(bright, steps):
         assert valid.all() == (not steps)
 
 
-def test_what_is_not_marked_has_no_map(bright):
-    assert 'valid_mask' not in unlabeled(build(bright, PACK))[1]
-
-
 @pytest.fixture
 def labels(tree):
     """Pseudo labels of the unlabelled images: their blue channel in three classes, some ignored."""
@@ -130,9 +124,3 @@ def test_what_cannot_be_labels_stops_before_training(tree, labels, ids, options,
         cv2.imwrite(str(labels / 'u2.png'), ids)
     with pytest.raises(UserError, match=rf'pseudo/u2\.png: {message}'):
         check_pairs(build(tree, loading(tree), PACK_LABELS, **options))
-
-
-@pytest.mark.usefixtures('labels')
-def test_labels_are_loaded_and_packed_as_such(tree):
-    with pytest.raises(UserError, match=r'gives a ground truth; .* PackPseudoLabels after'):
-        build(tree, loading(tree), dict(type='PackSegInputs'))[DRAW]
