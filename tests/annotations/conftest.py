@@ -1,5 +1,3 @@
-"""Photos that exports are about, and masks that become exports."""
-
 import exports
 import numpy as np
 import pytest

@@ -1,5 +1,3 @@
-"""The table of classes: what is added where, and what is read back."""
-
 import pytest
 from exports import write
 

@@ -1,5 +1,3 @@
-"""What predict writes for a tool, import reads: pixel by pixel without simplification."""
-
 import base64
 import io
 import json

@@ -1,5 +1,3 @@
-"""From an export to masks, images and the table of classes."""
-
 import exports
 import numpy as np
 import pytest

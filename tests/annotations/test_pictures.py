@@ -1,5 +1,3 @@
-"""Bitmaps inside annotations, in each of the ways that tools store them; and sizes of images."""
-
 import io
 
 import numpy as np

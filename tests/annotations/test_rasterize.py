@@ -1,5 +1,3 @@
-"""Pixels of a shape are those whose centres lie inside; which of two shapes is seen."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Run lengths: what is packed is unpacked, and both are those of the tools."""
-
 import numpy as np
 import pytest
 from exports import brush, runs

@@ -1,5 +1,3 @@
-"""A shape is checked where it is made."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Files of an export, in a folder or a ZIP."""
-
 import zipfile
 
 import exports

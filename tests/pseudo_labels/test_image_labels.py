@@ -15,60 +15,37 @@ CLASSES = ('cat', 'dog')
 IMAGES = {'a': Path('images/a.jpg'), 'more/b': Path('images/more/b.png')}
 
 
-def table(tmp_path, text):
-    path = tmp_path / 'labels.csv'
-    path.write_text(text, encoding='utf-8-sig')  # as Excel writes it
-    return path
+@pytest.mark.parametrize(
+    ('text', 'key'),
+    [
+        ('name,classes\na,cat\n', ''),
+        ('image,labels\na,cat;bird\n', ', line 2'),
+        ('image,labels\na,cat,dog\n', ', line 2'),
+        ('image,labels\na,cat\na.jpg,dog\n', ', line 3'),
+        ('image,labels\na,cat\nc.jpg,cat\n', ', line 3'),
+    ],
+)
+def test_a_mistake_in_a_table_names_its_line(tmp_path, text, key):
+    file = tmp_path / 'labels.csv'
+    right = 'who,labels,image\nme,dog; cat,a\n,,more/b.png\n'
+    file.write_text(right, encoding='utf-8-sig')  # as Excel writes it
+    assert labels_from_table(file, IMAGES, CLASSES) == {'a': [0, 1], 'more/b': []}
+    file.write_text(text)
+    with pytest.raises(UserError) as raised:
+        labels_from_table(file, IMAGES, CLASSES)
+    assert str(raised.value.problems[0].key) == f'{file}{key}'
 
 
-class TestTable:
-    @pytest.mark.parametrize(
-        ('text', 'expected'),
-        [
-            ('image,labels\na.jpg,dog; cat\nmore/b,\n', {'a': [0, 1], 'more/b': []}),
-            ('who,labels,image\nme,dog,a.jpg\n', {'a': [1]}),
-        ],
-    )
-    def test_reads_names_with_and_without_extension(self, tmp_path, text, expected):
-        assert labels_from_table(table(tmp_path, text), IMAGES, CLASSES) == expected
-
-    @pytest.mark.parametrize(
-        ('text', 'key'),
-        [
-            ('name,classes\na,cat\n', ''),
-            ('image,labels\na,cat;bird\n', ', line 2'),
-            ('image,labels\na,cat,dog\n', ', line 2'),
-            ('image,labels\na,cat\na.jpg,dog\n', ', line 3'),
-            ('image,labels\na,cat\nc.jpg,cat\n', ', line 3'),
-        ],
-    )
-    def test_a_mistake_names_its_line(self, tmp_path, text, key):
-        file = table(tmp_path, text)
-        with pytest.raises(UserError) as raised:
-            labels_from_table(file, IMAGES, CLASSES)
-        assert str(raised.value.problems[0].key) == f'{file}{key}'
-
-
-class TestMasks:
-    @pytest.mark.parametrize(
-        ('ids', 'options', 'expected'),
-        [
-            ([[0, 0, 2], [255, 2, 0]], dict(mask_classes=('ground', *CLASSES)), [1]),
-            ([[0, 0, 1], [1, 1, 0]], dict(min_pixels=3), [0, 1]),
-            ([[11, 0]], dict(label_map={11: 255}), [0]),
-            ([[0, 2, 255]], dict(reduce_zero_label=True), [1]),
-            ([[0, 0, 0], [1, 1, 1]], dict(label_map={0: 1, 1: 1}, min_pixels=5), [1]),
-        ],
-    )
-    def test_gives_the_classes_after_mmsegs_mappings(self, tmp_path, ids, options, expected):
+def test_masks_give_the_classes_after_mmsegs_mappings(tmp_path):
+    def found(ids, mask_classes=CLASSES, **options):
         save(tmp_path / 'a.png', np.array(ids, np.uint8))
-        options = dict(mask_classes=CLASSES) | options
-        assert labels_from_masks(tmp_path, ['a'], classes=CLASSES, **options) == {'a': expected}
+        return labels_from_masks(tmp_path, ['a'], mask_classes, CLASSES, **options)['a']
 
-    def test_an_unknown_id_is_named(self, tmp_path):
-        save(tmp_path / 'a.png', np.array([[3]], np.uint8))
-        with pytest.raises(UserError, match=r'label id 3 outside the classes; expected 0 to 1'):
-            labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, reduce_zero_label=True)
+    assert found([[0, 0, 2], [255, 2, 0]], ('ground', *CLASSES)) == [1]
+    assert found([[0, 0, 1], [1, 1, 0]], min_pixels=3) == [0, 1]
+    assert found([[0, 0, 0], [1, 1, 1]], label_map={0: 1, 1: 1}, min_pixels=5) == [1]
+    with pytest.raises(UserError, match='label id 3 outside the classes; expected 0 to 1'):
+        found([[3]], reduce_zero_label=True)
 
 
 def test_mmpretrain_reads_what_is_written(tmp_path):

@@ -11,7 +11,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels import make_pseudo_labels, writer
 from mmseg_cct.pseudo_labels.cam import load_classifier
 from mmseg_cct.pseudo_labels.labels_from_maps import labels_from_maps
-from mmseg_cct.pseudo_labels.settings import WeakImage, read_settings
+from mmseg_cct.pseudo_labels.settings import read_settings
 from mmseg_cct.utils.shares import SharedImages
 
 
@@ -54,21 +54,6 @@ def test_a_second_run_does_only_what_is_missing(weak):
     assert (summary.written, summary.skipped) == (3, 1)
     assert Path(weak.out, 'labels/a.png').stat().st_mtime_ns == kept
     assert make(weak).skipped == 4
-
-
-def test_batches_are_of_one_size_and_bounded(weak, monkeypatch):
-    settings = read_settings(weak.load())
-    shapes = [(4, 6), (4, 6), (6, 4), (4, 6), (6, 4), (8, 8)]
-    images = [WeakImage(str(index), str(index), ()) for index in range(len(shapes))]
-    monkeypatch.setattr(writer, 'read_image', lambda path: np.zeros((*shapes[int(path)], 3)))
-
-    def names(batch_size):
-        batches = writer.batches(SharedImages(images), settings, batch_size)
-        return [[image.name for image, _ in batch] for batch in batches]
-
-    assert names(2) == [['0', '1'], ['2', '4'], ['3'], ['5']]
-    monkeypatch.setattr(writer, 'WAITING_IMAGES', 3)
-    assert names(4) == [['0', '1'], ['2', '4'], ['3'], ['5']]
 
 
 def test_labels_of_other_settings_never_share_a_folder(weak):

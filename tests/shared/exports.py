@@ -1,6 +1,5 @@
 """One scene as each tool exports it: a road, a car on it, the same twice in folders a and b."""
 
-import base64
 import io
 import json
 import zipfile
@@ -12,11 +11,6 @@ WIDTH, HEIGHT = 20, 16
 BOXES = {'road': (2, 4, 12, 12), 'car': (5, 6, 8, 9)}  # left, top, right, bottom
 COLOURS = {'car': (255, 0, 0), 'road': (0, 0, 255)}
 NAMES = ('a/1', 'b/1')
-
-
-def corners(label):
-    left, top, right, bottom = BOXES[label]
-    return [[left, top], [right, top], [right, bottom], [left, bottom]]
 
 
 def region(label):
@@ -36,10 +30,6 @@ def png(array):
     buffer = io.BytesIO()
     Image.fromarray(array).save(buffer, 'PNG')
     return buffer.getvalue()
-
-
-def base64_of(data):
-    return base64.b64encode(data).decode()
 
 
 def brush(mask):
@@ -67,7 +57,7 @@ def coco(root):
         dict(id=10 * n + index, image_id=n, category_id=category, segmentation=segmentation)
         for n in range(2)
         for index, (category, segmentation) in enumerate(
-            [(3, rle), (9, [np.ravel(corners('road')).tolist()])]
+            [(3, rle), (9, [[2, 4, 12, 4, 12, 12, 2, 12]])]
         )
     ]
     write(root / 'x.json', dict(images=images, annotations=annotations, categories=categories))
@@ -75,28 +65,22 @@ def coco(root):
 
 
 def cvat(root):
-    shape = '<{kind} label="{label}" occluded="0" z_order="{z}" {more}/>'
-    points = ';'.join(f'{x},{y}' for x, y in corners('road'))
-    left, top, right, bottom = BOXES['car']
-    rle = ', '.join(map(str, runs(np.ones((bottom - top) * (right - left)))))
-    box = f'left="{left}" top="{top}" width="{right - left}" height="{bottom - top}"'
-    shapes = [
-        shape.format(kind='mask', label='car', z=1, more=f'rle="{rle}" {box}'),
-        shape.format(kind='polygon', label='road', z=0, more=f'points="{points}"'),
-        '<polyline label="car" points="6,7;7,8"/>',
-    ]
+    shapes = (
+        '<mask label="car" z_order="1" rle="0, 9" left="5" top="6" width="3" height="3"/>'
+        '<polygon label="road" z_order="0" points="2,4;12,4;12,12;2,12"/>'
+        '<polyline label="car" points="6,7;7,8"/>'
+    )
     labels = ''.join(
         f'<label><name>{name}</name><color>#{bytes(colour).hex()}</color></label>'
         for name, colour in COLOURS.items()
     )
     images = ''.join(
-        f'<image id="{n}" name="{name}.jpg" width="{WIDTH}" height="{HEIGHT}">'
-        f'{"".join(shapes)}</image>'
-        for n, name in enumerate(NAMES)
+        f'<image name="{name}.jpg" width="{WIDTH}" height="{HEIGHT}">{shapes}</image>'
+        for name in NAMES
     )
     text = (
-        '<?xml version="1.0" encoding="utf-8"?>\n<annotations><version>1.1</version><meta><task>'
-        f'<labels>{labels}</labels></task></meta>{images}</annotations>'
+        '<?xml version="1.0" encoding="utf-8"?>\n<annotations>'
+        f'<meta><task><labels>{labels}</labels></task></meta>{images}</annotations>'
     )
     with zipfile.ZipFile(root / 'x.zip', 'w') as file:
         file.writestr('annotations.xml', text)

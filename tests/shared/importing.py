@@ -1,6 +1,7 @@
 """An export of one square, and the masks that are imported."""
 
-from exports import HEIGHT, WIDTH, png, save, write
+from exports import HEIGHT, WIDTH, write
+from PIL import Image
 
 from mmseg_cct.datasets.files.images import read_mask
 
@@ -20,12 +21,6 @@ def ids(out, name):
 
 def masks_of(root, array, name='masks/a/1.png'):
     """A folder with one mask, for the first of the photos."""
-    save(root / name, png(array))
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(array).save(root / name)
     return root / name.split('/')[0]
-
-
-def saved(root, picture, end='png', folder='masks', **options):
-    """A folder with one mask, in any format."""
-    (root / folder).mkdir(parents=True, exist_ok=True)
-    picture.save(root / folder / f'1.{end}', **options)
-    return root / folder

@@ -1,5 +1,3 @@
-"""The tools of the weak setting, as a user runs them."""
-
 import importlib.util
 import json
 from pathlib import Path

@@ -16,9 +16,8 @@ def test_the_table_of_an_import_names_the_classes(tmp_path):
         new_config(str(data), str(tmp_path / 'configs'), Choices(['car', 'road'], force=True))
 
 
-@pytest.mark.parametrize('export', [exports.labelme, exports.segmentation_mask])
-def test_a_folder_that_is_an_export_is_told_the_way_in(tmp_path, export):
-    folder = export(tmp_path)
+def test_a_folder_that_is_an_export_is_told_the_way_in(tmp_path):
+    folder = exports.segmentation_mask(tmp_path)
     command = f'import_masks.* {folder} --out {folder}_masks --rest background'
     with pytest.raises(UserError, match=f'not masks of ids; expected first: python .*{command}'):
         new_config(str(folder), str(tmp_path / 'configs'), Choices())

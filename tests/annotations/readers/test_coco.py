@@ -1,13 +1,9 @@
-import json
-
 import numpy as np
-import pytest
-from exports import save, write
+from exports import save
 from formats import BOX, drawn, of_coco
 
 from mmseg_cct.annotations.readers import coco, require_reader
 from mmseg_cct.annotations.source import Source
-from mmseg_cct.errors import UserError
 
 RLE = dict(size=[10, 12], counts=[20, 100])
 
@@ -37,20 +33,6 @@ def test_what_has_no_region_lies_where_its_box_or_keypoints_do(tmp_path):
     assert box.extent.tolist() == [[2, 2], [8, 6]]
     assert np.allclose(turned.extent, [[3, 1], [7, 7]])
     assert keypoints.extent.tolist() == [[3, 4], [7, 8]]
-
-
-@pytest.mark.parametrize('key', ['images', 'categories'])
-def test_an_id_stands_for_one_thing(tmp_path, key):
-    source = of_coco(tmp_path)
-    content = json.loads(source.path.read_text())
-    content[key].append(dict(content[key][0]))
-    write(source.path, content)
-    assert (drawn(coco.read(Source(source.path))) == 0).sum() == 24  # the same twice
-    content[key][-1].update(dict(file_name='2.jpg') if key == 'images' else dict(name='bus'))
-    write(source.path, content)
-    both = r'(car and bus|1\.jpg and 2\.jpg); expected an id for each'
-    with pytest.raises(UserError, match=both):
-        coco.read(Source(source.path))
 
 
 def test_files_in_several_folders_are_of_the_images_beside_them(tmp_path):

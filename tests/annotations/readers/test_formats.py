@@ -1,5 +1,3 @@
-"""What is particular to a format, beside the scene that all of them export."""
-
 import pytest
 from formats import BOX, of_coco, of_cvat, of_label_studio, of_labelme
 

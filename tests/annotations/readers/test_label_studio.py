@@ -1,6 +1,8 @@
+import base64
+
 import numpy as np
 import pytest
-from exports import base64_of, brush, png, write
+from exports import brush, png, write
 from formats import SIZE, drawn, of_label_studio
 
 from mmseg_cct.annotations.readers import label_studio
@@ -10,20 +12,13 @@ from mmseg_cct.errors import UserError
 
 POINTS = [[0, 0], [50, 0], [50, 50], [0, 50]]
 MASK = np.eye(10, 12, dtype=bool)
-DATA_URL = (
-    f'data:image/png;base64,{base64_of(png(np.stack([MASK * 0, MASK * 255], -1).astype(np.uint8)))}'
-)
+PIXELS = np.stack([MASK * 0, MASK * 255], -1).astype(np.uint8)
+DATA_URL = f'data:image/png;base64,{base64.b64encode(png(PIXELS)).decode()}'
 
 
 def read(root, *results, **options):
     (image,) = label_studio.read(of_label_studio(root, *results, **options)).images
     return image
-
-
-def read_tasks(root, *tasks):
-    write(root / 'x.json', tasks)
-    (image,) = label_studio.read(Source(root / 'x.json')).images
-    return image, list(image.parts)
 
 
 def kinds(parts):
@@ -82,8 +77,9 @@ def test_an_annotation_that_nobody_finished_is_told_from_an_empty_one(tmp_path):
         ([dict(truth, updated_at='1'), dict(empty, updated_at='2')], (True, ['shape'])),
     ):
         task = dict(id=7, data=dict(image='1.jpg'), annotations=annotations, predictions=[drawn])
-        image, parts = read_tasks(tmp_path, task)
-        assert (image.is_done, kinds(parts)) == expected
+        write(tmp_path / 'x.json', [task])
+        (image,) = label_studio.read(Source(tmp_path / 'x.json')).images
+        assert (image.is_done, kinds(image.parts)) == expected
 
 
 @pytest.mark.parametrize(

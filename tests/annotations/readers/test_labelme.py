@@ -3,7 +3,6 @@ import pytest
 from formats import BOX, drawn, of_labelme
 
 from mmseg_cct.annotations.readers import labelme
-from mmseg_cct.annotations.source import Source
 
 CORNERS = np.reshape(BOX, (4, 2)).tolist()
 
@@ -18,12 +17,3 @@ def test_circles_rectangles_and_what_is_ignored(tmp_path):
         assert (drawn(labelme.read(source)) == 0).sum() == 24
     annotations = labelme.read(of_labelme(tmp_path, dict(label='__ignore__', points=CORNERS)))
     assert (drawn(annotations) == 255).sum() == 24 and not annotations.classes
-
-
-@pytest.mark.parametrize('listed', [True, False])
-def test_spaces_around_a_label_do_not_count(tmp_path, listed):
-    of_labelme(tmp_path, dict(label=' car ', points=CORNERS))
-    if listed:
-        (tmp_path / 'labels.txt').write_text('car \n')
-    annotations = labelme.read(Source(tmp_path))
-    assert list(annotations.classes) == ['car'] and (drawn(annotations) == 0).sum() == 24

@@ -1,10 +1,7 @@
-"""Folders of masks: by a table of their colours."""
-
 import numpy as np
 import pytest
 from exports import BOXES, COLOURS, HEIGHT, WIDTH, region, scene
-from importing import ids, masks_of, saved
-from PIL import Image
+from importing import ids, masks_of
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
@@ -27,7 +24,7 @@ def test_colours_become_ids_in_the_order_of_the_table(tmp_path, photos):
     assert 'a/1_mask; expected --images with them, or --mask-suffix' in without.failed[0]
     with pytest.raises(UserError, match='classes a and b'):
         import_masks(folder, out, colours=dict(a=(1, 2, 3), b=(1, 2, 3)))
-    saved(folder, Image.fromarray(PIXELS), 'jpg', 'a')
+    masks_of(tmp_path, PIXELS, 'masks/a/1.jpg')
     blended = import_masks(folder, tmp_path / 'jpg', **options, rest='ignore', mask_suffix='.jpg')
     assert 'mask: JPEG' in blended.failed[0]
 
@@ -51,8 +48,8 @@ def test_values_are_greys_if_they_are_whole_and_fit_in_8_bits(tmp_path, photos):
     import_masks(folder, out, images=photos, colours=table)
     assert np.array_equal(ids(out, 'a/1'), CAR)
     for value in (np.nan, 0.7, 700):
-        wrong = Image.fromarray(np.where(CAR, value, 0).astype(np.float32))
-        folder = saved(tmp_path / 'wrong', wrong, 'tif', 'a').parent
+        wrong = np.where(CAR, value, 0).astype(np.float32)
+        folder = masks_of(tmp_path, wrong, 'wrong/a/1.tif')
         done = import_masks(folder, out, images=photos, colours=table)
         assert f'value {value:g}: expected whole numbers' in done.failed[0] and not done.masks
 
