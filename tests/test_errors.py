@@ -13,18 +13,6 @@ def test_an_error_keeps_its_mistakes_with_a_place_and_in_another_process():
     assert pickle.loads(pickle.dumps(error)).problems == error.problems
 
 
-@pytest.mark.parametrize(
-    ('problem', 'line'),
-    [
-        (Problem('a.png', 'too small', '2 pixels'), 'a.png: too small; expected 2 pixels'),
-        (Problem('lr=x', '', 'a number'), 'lr=x: expected a number'),
-        (Problem('type', "no 'x'", 'did you mean X?'), "type: no 'x'; did you mean X?"),
-    ],
-)
-def test_a_problem_is_a_line(problem, line):
-    assert str(problem) == line
-
-
 def test_problems_are_listed_once_each_up_to_an_error():
     def find():
         yield Problem('a', '', '1')

@@ -1,5 +1,3 @@
-"""The built package: what it holds, and that it works without the checkout."""
-
 import csv
 import os
 import re

@@ -1,5 +1,3 @@
-"""The ranges of what a config sets: a value outside is named with what was expected."""
-
 import pytest
 import tiny
 from mmengine.registry import HOOKS

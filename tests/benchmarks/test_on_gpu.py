@@ -1,7 +1,4 @@
-"""The script for a machine with a GPU: what it skips and reports."""
-
 import os
-import re
 import subprocess
 
 PATH = 'benchmarks/on_gpu.sh'
@@ -31,8 +28,3 @@ def test_done_steps_are_skipped_and_failed_ones_reported(project_root, tmp_path)
         assert 'tests: failed with exit code 4: no pytest' in done.stdout
         assert 'failed: tests tests-gpu' in done.stdout
     assert 'done already' not in first.stdout and 'step-methods: done already' in again.stdout
-
-
-def test_its_configs_exist(project_root):
-    configs = set(re.findall(r'configs/[^\s;]+\.py', (project_root / PATH).read_text()))
-    assert configs and all((project_root / config).is_file() for config in configs)

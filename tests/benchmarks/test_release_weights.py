@@ -1,5 +1,3 @@
-"""A release's files: what is published is what is tested and hashed."""
-
 import hashlib
 import subprocess
 import sys
@@ -12,16 +10,8 @@ def test_the_files_of_a_release_and_their_entry(trained, tmp_path, monkeypatch, 
     # git may be missing; mmengine asks for the compiler's version, as bytes
     answer = lambda *_, text=False, **__: 'abc\n' if text else b'abc\n'  # noqa: E731
     monkeypatch.setattr(subprocess, 'check_output', answer)
-    arguments = [
-        trained.work_dir,
-        '--config',
-        'configs/a.py',
-        '--data-set',
-        'Mine',
-        '--url',
-        'x://y',
-    ]
-    monkeypatch.setattr(sys, 'argv', ['release', *map(str, arguments), '--out', str(tmp_path)])
+    arguments = f'{trained.work_dir} --config configs/a.py --data-set Mine --url x://y --out'
+    monkeypatch.setattr(sys, 'argv', ['release', *arguments.split(), str(tmp_path)])
     release_weights.main()
     printed = capsys.readouterr().out
     (entry,) = yaml.safe_load(printed[printed.index('- Name') :])

@@ -1,3 +1,1 @@
-"""Tiny data sets on disk."""
-
 from trees import tree  # noqa: F401

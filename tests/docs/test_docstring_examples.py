@@ -1,5 +1,3 @@
-"""The examples in docstrings hold."""
-
 import doctest
 import importlib
 from pathlib import Path

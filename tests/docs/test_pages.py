@@ -1,5 +1,3 @@
-"""What mkdocs cannot check of the pages: code runs, paths and links of the README are there."""
-
 import re
 import shutil
 from pathlib import Path
@@ -34,13 +32,8 @@ def test_python_blocks_are_python(pages):
 
 def test_scripts_and_configs_that_are_named_exist(pages, project_root):
     made = {title for text in pages.values() for _, title, _ in BLOCK.findall(text)}
-    named = {
-        (path.name, name)
-        for path, text in pages.items()
-        for name in re.findall(
-            r'(?<![\w/])(?:tools|benchmarks|configs)/[\w/.-]+\.(?:py|sh)\b', text
-        )
-    }
+    kind = re.compile(r'(?<![\w/])(?:tools|benchmarks|configs)/[\w/.-]+\.(?:py|sh)\b')
+    named = {(path.name, name) for path, text in pages.items() for name in kind.findall(text)}
     assert len(named) > 20
     missing = {
         (page, name)
@@ -73,17 +66,11 @@ def test_the_config_of_the_page_on_own_data_loads_and_has_a_baseline(pages, proj
     ((title, code),) = [(title, code) for _, title, code in blocks if title]
     (tmp_path / title).write_text(code)
     cct = load_config(str(tmp_path / title), {})
-    baseline = load_config(str(tmp_path / title), dict(method='supervised'))
-
-    classes = ('background', 'crack', 'rust', 'bolt')
-    for config in (cct, baseline):
-        assert config.model.decode_head.num_classes == 4
-        assert tuple(config.test_dataloader.dataset.classes) == classes
-        assert config.train_cfg.max_iters == config.param_scheduler.end == 20000
-    assert tuple(cct.train_dataloader.dataset.unlabeled.classes) == classes
-    assert cct.model.auxiliary_head.num_classes == 4
-    assert baseline.model.auxiliary_head is None
-    assert baseline.train_dataloader.dataset.unlabeled is None
+    assert cct.train_cfg.max_iters == cct.param_scheduler.end == 20000
+    for part in (cct.train_dataloader.dataset.unlabeled, cct.test_dataloader.dataset):
+        assert tuple(part.classes) == ('background', 'crack', 'rust', 'bolt')
+    assert cct.model.decode_head.num_classes == cct.model.auxiliary_head.num_classes == 4
+    assert load_config(str(tmp_path / title), {'method': 'supervised'}).model.auxiliary_head is None
 
 
 @pytest.mark.slow

@@ -1,8 +1,5 @@
-"""The site builds without a warning, with the home page and the API that docs/hooks.py makes."""
-
 import html
 import inspect
-import json
 import re
 import subprocess
 import sys
@@ -42,23 +39,6 @@ def test_the_home_page_is_the_readme_and_leads_to_pages_of_the_site(site, projec
     shown = (site / 'index.html').read_text(encoding='utf-8')
     assert all(title in shown for title in re.findall('^## (.*)$', readme, re.MULTILINE))
     assert 'href="own_data.html"' in shown and '/blob/main/CONTRIBUTING.md"' in shown
-
-
-def test_symbols_are_typeset_but_not_in_code_and_the_search_finds_them_outside_the_api(site):
-    shown = (site / 'cct_plus.html').read_text(encoding='utf-8')
-    assert '<i>λ</i><sub>s</sub>' in shown and 'λ_s' not in shown
-    options = (site / 'how_a_run_is_put_together.html').read_text(encoding='utf-8')
-    assert 'λ_u, at the end of its ramp' in options
-    index = json.loads((site / 'search' / 'search_index.json').read_text(encoding='utf-8'))
-    places = {entry['location'].partition('#')[0] for entry in index['docs']}
-    assert 'configuration.html' in places and 'api/PSPNeck.html' not in places
-    assert any('λ_u' in entry['text'] for entry in index['docs'])
-
-
-def test_pages_of_the_checkout_hold_no_generated_part(project_root):
-    for page in (project_root / 'docs').glob('*.md'):
-        text = page.read_text(encoding='utf-8')
-        assert not re.search(r'^:::|\]\[mmseg_cct', text, re.MULTILINE), page.name
 
 
 def test_readme_and_pages_stay_short(project_root):

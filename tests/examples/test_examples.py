@@ -1,5 +1,3 @@
-"""Each example runs, shortened, from the project's folder."""
-
 import contextlib
 import csv
 import io
@@ -94,12 +92,6 @@ def test_the_loop_adds_the_corrected_images(run, folder):
     loop = folder / 'work_dirs' / 'examples' / 'loop'
     assert len(list((loop / 'data' / 'masks').iterdir())) == 15
     assert (loop / 'report' / 'report.html').is_file()
-
-
-def test_every_example_is_in_the_list_and_has_a_test(project_root):
-    listed = (project_root / 'examples' / 'README.md').read_text(encoding='utf-8')
-    scripts = [path.name for path in (project_root / 'examples').glob('*.py')]
-    assert len(scripts) == 7 and all(f'({name})' in listed for name in scripts)
 
 
 def test_the_notebook_holds_its_outputs_and_no_path_of_a_machine(project_root):

@@ -17,9 +17,7 @@ from mmseg_cct.models.perturbations import PerturbationContext
 
 N, D, C, H, W = 2, 12, 5, 6, 4
 
-
 CLASSES = ('background', 'cat', 'dog', 'cow', 'tree')
-
 
 PERTURBATIONS = dict(
     vat=dict(type='IntermediateVAT', num_decoders=2),
@@ -42,10 +40,8 @@ def make_bank(perturbations=PERTURBATIONS, loss_consistency=MSE, dtype=torch.flo
     torch.manual_seed(2**32 - 1)  # the bank draws its weights with the seed after it: 0
     # random kernels: the identity starts on the kink of a ReLU, where gradients are no comparison
     defaults = dict(stride=8, compile=False, memory_budget=30_000, kernel_init='kaiming')
-    kwargs = dict(defaults, **kwargs)
-    return PerturbedDecoderBank(
-        D, C, copy.deepcopy(perturbations), dict(loss_consistency), **kwargs
-    ).to(dtype)
+    settings = copy.deepcopy(perturbations), dict(loss_consistency)
+    return PerturbedDecoderBank(D, C, *settings, **dict(defaults, **kwargs)).to(dtype)
 
 
 def make_batch(dtype=torch.float32, stride=8, num_images=N):
@@ -75,8 +71,7 @@ def perturbed_features(bank, z, seg_logits):
 
 
 def gradients(loss, z, modules):
-    parameters = [p for module in modules for p in module.parameters()]
-    return torch.autograd.grad(loss, [z, *parameters])
+    return torch.autograd.grad(loss, [z, *(p for each in modules for p in each.parameters())])
 
 
 def assert_close_relative(actual, expected, tolerance):
@@ -89,7 +84,6 @@ ALL_TERMS = dict(
     loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4),
     loss_pairwise=dict(type='PairwiseVariance', loss_weight=2.0, num_decoders=99),
 )
-
 
 OBJECT_MASKING = dict(object_masking=dict(type='ObjectMasking', num_decoders=2))
 

@@ -21,9 +21,8 @@ UNLABELED_PIPELINE = [step for step in LABELED_PIPELINE if step['type'] != 'Load
 class Tree:
     """Images in ``images/``, masks in ``masks/``, lists ``labeled.txt`` and ``unlabeled.txt``."""
 
-    def __init__(self, root, num_labeled=3, num_unlabeled=4):
-        self.root = root
-        self.labeled_names = [f'l{index}' for index in range(num_labeled)]
+    def __init__(self, root, num_unlabeled=4):
+        self.root, self.labeled_names = root, ['l0', 'l1', 'l2']
         self.unlabeled_names = [f'u{index}' for index in range(num_unlabeled)]
         rng = np.random.default_rng(0)
         for folder in ('images', 'masks'):
@@ -41,14 +40,13 @@ class Tree:
         return self.root / 'masks' / f'{name}.png'
 
     def config(self, branch, **kwargs):
-        pipeline = LABELED_PIPELINE if branch == 'labeled' else UNLABELED_PIPELINE
         config = dict(
             type='BaseSegDataset',
             metainfo=dict(classes=CLASSES),
             data_root=str(self.root),
             data_prefix=dict(img_path='images', seg_map_path='masks'),
             ann_file=f'{branch}.txt',
-            pipeline=pipeline,
+            pipeline=LABELED_PIPELINE if branch == 'labeled' else UNLABELED_PIPELINE,
             serialize_data=False,  # its garbage collection would take most of the tests' time
         )
         return {**config, **kwargs}

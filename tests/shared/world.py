@@ -29,6 +29,7 @@ PROJECT = SHARED.parents[1]
 CLASSES = ('ground', 'thing', 'other')
 PALETTE = [[10, 20, 30], [200, 0, 0], [0, 200, 0]]
 MAX_ITERS = 6
+LOSS_WEIGHT = 'auxiliary_head.loss_consistency.loss_weight'
 
 LOAD_IMAGE = dict(type='LoadImageFromFile')
 LOAD_MASK = dict(type='LoadAnnotations')
@@ -72,17 +73,6 @@ class MakesFolder:
         return os.mkdir, ('ran',)
 
 
-def write_scene(root, name, rng, prefix='', with_mask=True):
-    """A smooth picture of 40×32 and a mask with regions of 3 classes."""
-    image = cv2.resize(rng.integers(0, 256, (6, 8, 3), np.uint8), (40, 32))
-    labels = rng.integers(0, 3, (4, 5), np.uint8)
-    mask = cv2.resize(labels, (40, 32), interpolation=cv2.INTER_NEAREST)
-    for kind, pixels in (('images', image), ('masks', mask)):
-        (root / f'{prefix}{kind}').mkdir(parents=True, exist_ok=True)
-        if kind == 'images' or with_mask:
-            cv2.imwrite(str(root / f'{prefix}{kind}/{name}.png'), pixels)
-
-
 def write_photos(folder, sizes, seed=0):
     """Smooth pictures by name, of these heights and widths."""
     rng = np.random.default_rng(seed)
@@ -93,16 +83,18 @@ def write_photos(folder, sizes, seed=0):
     return folder
 
 
-def write_images(root, num_labeled=3, num_unlabeled=5, num_val=3):
+def write_images(root, num_labeled=3):
     """Smooth pictures and masks of 40×32, in images, masks, val_images and val_masks."""
     rng = np.random.default_rng(0)
-    for letter, count, prefix in (
-        ('l', num_labeled, ''),
-        ('u', num_unlabeled, ''),
-        ('v', num_val, 'val_'),
-    ):
+    for letter, count, prefix in (('l', num_labeled, ''), ('u', 5, ''), ('v', 3, 'val_')):
+        for kind in ('images', 'masks'):
+            (root / f'{prefix}{kind}').mkdir(parents=True, exist_ok=True)
         for index in range(count):
-            write_scene(root, f'{letter}{index}', rng, prefix, with_mask=letter != 'u')
+            image = cv2.resize(rng.integers(0, 256, (6, 8, 3), np.uint8), (40, 32))
+            mask = rng.integers(0, 3, (4, 5), np.uint8).repeat(8, 0).repeat(8, 1)
+            cv2.imwrite(f'{root}/{prefix}images/{letter}{index}.png', image)
+            if letter != 'u':
+                cv2.imwrite(f'{root}/{prefix}masks/{letter}{index}.png', mask)
 
 
 def folder_set(root, subset, pipeline, prefix='', **settings):
@@ -135,12 +127,8 @@ def validated(root, **settings):
 
 def cct_config(root, **model):
     """A config for the tools; the perturbations are the paper's seven."""
-    val = dict(
-        batch_size=1,
-        num_workers=0,
-        sampler=dict(type='DefaultSampler', shuffle=False),
-        dataset=validated(root),
-    )
+    val = dict(batch_size=1, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False))
+    val['dataset'] = validated(root)
     return Config(
         dict(
             default_scope='mmseg',
@@ -163,9 +151,7 @@ def cct_config(root, **model):
                 type='OptimWrapper',
                 optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=1e-4),
             ),
-            param_scheduler=[
-                dict(type='PolyLR', power=0.9, by_epoch=False, begin=0, end=MAX_ITERS)
-            ],
+            param_scheduler=[dict(type='PolyLR', power=0.9, by_epoch=False, end=MAX_ITERS)],
             default_hooks=dict(
                 logger=dict(type='MainProcessLoggerHook', interval=1, log_metric_by_epoch=False),
                 checkpoint=dict(type='DurableCheckpointHook', by_epoch=False, interval=2),
@@ -178,11 +164,7 @@ def cct_config(root, **model):
             ),
             custom_hooks=[
                 dict(type='IterationSeedHook'),
-                dict(
-                    type='RampUpHook',
-                    attribute='auxiliary_head.loss_consistency.loss_weight',
-                    fraction=0.8,
-                ),
+                dict(type='RampUpHook', attribute=LOSS_WEIGHT, fraction=0.8),
             ],
             randomness=dict(seed=0),
             sync_bn='torch',
@@ -214,7 +196,7 @@ def multi_domain_config(root, **model):
         )
         config[f'{part}_evaluator'] = dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU'])
     config.tta_pipeline = dict.fromkeys(('first', 'second'), config.tta_pipeline)
-    config.custom_hooks[1].attribute = 'domains.*.auxiliary_head.loss_consistency.loss_weight'
+    config.custom_hooks[1].attribute = f'domains.*.{LOSS_WEIGHT}'
     config.visualizer.type = 'MultiDomainVisualizer'
     config.find_unused_parameters = True
     return config
@@ -274,8 +256,7 @@ def scalars(work_dir):
     """What all runs in a work directory logged: the lines of each iteration, in time's order."""
     logged = {}
     for path in sorted(Path(work_dir).glob('*/vis_data/scalars.json')):
-        for line in path.read_text().splitlines():
-            line = json.loads(line)
+        for line in map(json.loads, path.read_text().splitlines()):
             if 'loss' in line:
                 logged.setdefault(line['iter'], []).append(line)
     return logged
@@ -283,8 +264,7 @@ def scalars(work_dir):
 
 def free_port():
     """A port for a distributed run; torch takes no 0 here."""
-    with socket.socket() as sock:
-        sock.bind(('127.0.0.1', 0))
+    with socket.create_server(('127.0.0.1', 0)) as sock:
         return str(sock.getsockname()[1])
 
 

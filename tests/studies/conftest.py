@@ -9,12 +9,14 @@ from mmengine.config import Config
 from mmseg_cct.studies.execution import StudyRun
 
 TRAIN = """
-import os, runpy, sys, time
+import os, runpy, signal, sys, time
 from pathlib import Path
 
 config, flag, work_dir, *resume = sys.argv[1:]
 assert flag == '--work-dir' and bool(resume) == Path(work_dir).is_dir()
 settings, work_dir = runpy.run_path(config), Path(work_dir)
+if settings.get('deaf'):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 work_dir.mkdir(exist_ok=True)
 (work_dir / 'pid').write_text(str(os.getpid()))
 start = time.time()

@@ -1,5 +1,3 @@
-"""The cluster assumption: distances and regions by hand and by naive loops, then the report."""
-
 import math
 
 import pytest
@@ -21,25 +19,12 @@ from mmseg_cct.studies.clusters import (
 PATCHES = '20×20 patches'
 
 
-def two_regions():
-    """Two slopes of 1 per column with a step of 5 between columns 2 and 3, and their labels."""
-    column = torch.tensor([0.0, 1.0, 2.0, 7.0, 8.0, 9.0])
-    features = column.expand(1, 4, 6)
-    return features, (features[0] > 4).long()
-
-
 def test_two_regions_give_the_value_computed_by_hand():
-    features, labels = two_regions()
-    distances = mean_neighbour_distance(features)
-    # of 8 neighbours two lie in the same column, three on the left and three on the right
-    assert distances[1, 1] == pytest.approx(6 * 1 / 8)
-    assert distances[1, 2] == pytest.approx((3 * 5 + 3 * 1) / 8)
-    assert distances[0, 2] == pytest.approx((2 * 5 + 2 * 1) / 5)  # the upper border has 5
-    assert distances[0, 0] == pytest.approx(2 * 1 / 3)  # a corner 3
-
-    boundary, inside = class_regions(labels, width=1)
-    assert boundary[0].tolist() == [False, False, True, True, False, False]
-    sums = contrast(distances, boundary, inside)
+    """Of 8 neighbours two lie in the same column; the upper border has 5, a corner 3."""
+    # slopes of 1 per column with a step of 5 between columns 2 and 3
+    features = torch.tensor([0.0, 1.0, 2.0, 7.0, 8.0, 9.0]).expand(1, 4, 6)
+    regions = class_regions((features[0] > 4).long(), width=1)
+    sums = contrast(mean_neighbour_distance(features), *regions)
     on_boundary = (4 * 18 / 8 + 4 * 12 / 5) / 8
     within = (4 * 6 / 8 + 4 * 4 / 5 + 4 * 3 / 5 + 4 * 2 / 3) / 16
     assert (sums[0] / sums[1]).tolist() == pytest.approx([on_boundary, within])

@@ -1,5 +1,3 @@
-"""Order, resume, failure and interruption of runs, with fake trainings."""
-
 import os
 import signal
 import threading
@@ -40,9 +38,13 @@ def interruptible():
 
 
 @pytest.mark.parametrize('sent', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('deaf', [False, True])
 @pytest.mark.usefixtures('interruptible')
-def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch, sent):
-    finished, stopped, later = make_run('a'), make_run('b', stall_before=3), make_run('c')
+def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch, sent, deaf):
+    """And ends its trainings, even one that does not listen."""
+    monkeypatch.setattr('mmseg_cct.studies.execution._GRACE', 0.1 if deaf else 10.0)
+    finished, later = make_run('a'), make_run('c')
+    stopped = make_run('b', stall_before=3, deaf=deaf)
     monkeypatch.setenv('STALL', '1')
 
     def stop():
@@ -66,24 +68,6 @@ def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch,
     for run in (finished, stopped, later):
         assert iterations(run) == ['1', '2', '3']
         assert len(list(run.folder.glob('test/*'))) == 1
-
-
-@pytest.mark.usefixtures('interruptible')
-def test_a_process_that_does_not_end_is_killed(fake_tools, make_run, monkeypatch):
-    monkeypatch.setattr('mmseg_cct.studies.execution._GRACE', 0.1)
-    (fake_tools / 'train.py').write_text(
-        'import os, signal, sys, time\n'
-        'signal.signal(signal.SIGTERM, signal.SIG_IGN)\n'
-        'os.mkdir(sys.argv[3])\n'
-        'open(sys.argv[3] + "/pid", "w").write(str(os.getpid()))\n'
-        'os.kill(os.getppid(), signal.SIGINT)\n'
-        'time.sleep(60)\n'
-    )
-    run = make_run('a')
-    with pytest.raises(KeyboardInterrupt):
-        execute([run], fake_tools, [{}])
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((run.folder / 'train' / 'pid').read_text()), 0)
 
 
 def test_after_the_training_only_the_test_is_left(fake_tools, make_run):

@@ -1,5 +1,3 @@
-"""Scores, their files and order, and whether they find what a model gets wrong."""
-
 import copy
 import math
 import shutil
@@ -10,7 +8,6 @@ import torch
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.apis.publish import publish
 from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies import ranking
@@ -34,16 +31,11 @@ def test_scores_are_means_in_falling_order(trained, model, tmp_path):
         # one decoder of each kind here: their mean is the score
         mean = sum(image.by_perturbation.values()) / len(names)
         assert mean == pytest.approx(image.score, rel=1e-4)
-
-
-def test_a_score_is_the_images_own(trained, model, tmp_path):
-    """Not of its place in the list or its name."""
-    first = rank_images(model, images_in(str(trained.images)), tmp_path / 'a')
-    alone = tmp_path / 'alone'
-    alone.mkdir()
-    shutil.copy(trained.images / 'u2.png', alone / 'other_name.png')
-    (second,) = rank_images(model, images_in(str(alone)), tmp_path / 'b').images
-    expected = {image.name[-6:]: image for image in first.images}['u2.png']
+    # and they are the images' own, not those of a place in the list or of a name
+    (tmp_path / 'alone').mkdir()
+    shutil.copy(trained.images / 'u2.png', tmp_path / 'alone' / 'other_name.png')
+    (second,) = rank_images(model, images_in(str(tmp_path / 'alone')), tmp_path / 'b').images
+    expected = {image.name[-6:]: image for image in images}['u2.png']
     for attribute in ('score', 'by_perturbation', 'z'):
         assert getattr(second, attribute) == getattr(expected, attribute)
 
@@ -59,12 +51,6 @@ def test_a_corrupt_image_and_logits_that_are_not_finite_are_told(trained, model,
     next(broken.decode_head.parameters()).data.fill_(math.nan)
     with pytest.raises(UserError, match=r'\.png: the logits are not finite'):
         rank_images(broken, images_in(str(folder)), tmp_path / 'b')
-
-
-def test_a_published_checkpoint_cannot_rank(trained, tmp_path):
-    published = publish(Run.open(trained.work_dir), str(tmp_path / 'small.pth')).checkpoint
-    with pytest.raises(UserError, match=r'small-.*\.pth: has no auxiliary decoders'):
-        load_training_model(Run.open(trained.file, published))
 
 
 def test_the_maps_are_of_the_banks_predictions_with_a_seed():

@@ -1,18 +1,9 @@
-"""Results from made-up folders: gains and verdicts by hand."""
-
 import math
 
 import pytest
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies.results import (
-    Result,
-    collect,
-    gains_table,
-    holm,
-    p_value,
-    verdicts,
-)
+from mmseg_cct.studies.results import Result, collect, gains_table, holm, p_value, verdicts
 
 
 def test_p_is_students():

@@ -1,5 +1,3 @@
-"""The page of a batch: it stands alone, and its controls work in a browser."""
-
 import base64
 import io
 import re
@@ -15,7 +13,7 @@ from mmseg_cct.studies.review import BatchImage, review_page
 
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
 RED, BLUE = (200, 0, 0), (0, 0, 200)
-# Presses keys, and writes down which image is shown, and how strong its overlay is, after each.
+# Presses keys; the title is then which image was shown after each, and how strong its overlay was.
 PRESS = """
 <script>
   const log = [];
@@ -57,14 +55,12 @@ def test_nothing_is_fetched_and_names_are_text():
     assert sources and all(''.join(source).startswith('data:image/') for source in sources)
     assert 'http' not in text
     assert '<i>.jpg' not in text and 'a &lt;b&gt; &amp; c' in text
-    assert text.count('<section') == text.count('title="a/') == 3
     assert text.count('66.7 %') == text.count('33.3 %') == 3
 
 
 def test_the_photo_keeps_its_colours_and_disagreement_is_bright():
     photo = np.full((40, 60, 3), (200, 0, 0), np.uint8)
-    values = np.zeros((20, 30), np.float32)
-    values[:, 15:] = 1
+    values = np.repeat(np.float32([[0, 1]]), 15, 1).repeat(20, 0)
     image = BatchImage(PurePath('a.jpg'), 1, 0.5, photo, photo[..., 1], values, (60, 40))
     text = review_page([image], '', dict(classes=('sky',), palette=[BLUE]))
     shown = [np.array(picture).astype(int) for picture in pictures(text, 'jpeg')]
@@ -75,26 +71,17 @@ def test_the_photo_keeps_its_colours_and_disagreement_is_bright():
     assert all(each[:, 20:].mean() > each[:, :10].mean() + 50 for each in heat)
 
 
-@pytest.mark.parametrize(('name', 'opacity'), [('sky', 255), ('background', 0), ('unlabelled', 0)])
-def test_classes_have_outlines_and_the_background_no_colour(name, opacity):
-    (labels,) = pictures(page(1, (name, 'b')), 'png')
-    row = np.array(labels)[5]
-    assert row[[0, 21, 41], 3].tolist() == [opacity, 255, opacity]
-    assert tuple(row[21, :3]) == BLUE
-    assert [place for place in range(60) if tuple(row[place]) == (255,) * 4] == [20, 40]
-
-
 @pytest.fixture
 def browse(tmp_path):
-    """Opens a page in a browser with an option, and returns what that prints."""
+    """What a browser makes of a page."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         pytest.skip('needs chromium or google-chrome, in which the page is opened')
 
-    def browse(text, *options):
+    def browse(text):
         (tmp_path / 'page.html').write_text(text)
-        command = [browser, '--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars']
-        command += [f'--user-data-dir={tmp_path}/profile', *options, f'{tmp_path}/page.html']
+        command = [browser, '--headless', '--no-sandbox', '--disable-gpu', '--dump-dom']
+        command += [f'--user-data-dir={tmp_path}/profile', f'{tmp_path}/page.html']
         return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
 
     return browse
@@ -103,29 +90,15 @@ def browse(tmp_path):
 @pytest.mark.slow
 def test_keys_show_other_images_and_fade_the_overlay(browse):
     keys = ['ArrowRight', 'End', 'ArrowRight', 'ArrowUp', ' ', ' ', 'ArrowDown', 'Home']
-    shown = browse(page() + PRESS % keys, '--dump-dom')
-    (title,) = re.findall('<title>(.*)</title>', shown)
-    assert title == '1:0.5 2:0.5 2:0.5 2:0.6 2:0 2:0.6 2:0.5 0:0.5'
-    assert '<span id="place">1 of 3 · 0 done, 0 skipped</span>' in shown
+    title = '1:0.5 2:0.5 2:0.5 2:0.6 2:0 2:0.6 2:0.5 0:0.5'
+    assert f'<title>{title}</title>' in browse(page() + PRESS % keys)
 
 
 @pytest.mark.slow
 def test_marks_survive_a_reload_and_are_those_of_a_batch(browse):
     def marks(text, *keys):
-        shown = browse(text + PRESS % list(keys), '--dump-dom')
-        return re.search('>1 of . · (.*)</span>', shown)[1]
+        return re.search('>1 of . · (.*)</span>', browse(text + PRESS % list(keys)))[1]
 
     assert marks(page(), 's', 'ArrowRight', 'd', 'ArrowRight', 'd', 'Home') == '2 done, 1 skipped'
     assert marks(page(), 's') == '2 done, 0 skipped'
     assert marks(page(2)) == '0 done, 0 skipped'
-
-
-@pytest.mark.slow
-def test_the_overlay_lies_on_the_photo(browse, tmp_path):
-    browse(page(), '--window-size=1400,900', f'--screenshot={tmp_path}/shot.png')
-    shot = np.array(Image.open(tmp_path / 'shot.png').convert('RGB')).astype(int)
-    # half of the classes' colours on the grey photo
-    expected = (164, 64, 64), (64, 64, 164)
-    areas = [(np.abs(shot - colour).max(2) <= 3).sum() for colour in expected]
-    third = ((1400 - 45) / 2) ** 2 / 1.5 / 3  # of a photo in one of two columns
-    assert all(area > 0.6 * third for area in areas)

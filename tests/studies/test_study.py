@@ -1,5 +1,3 @@
-"""Studies: their runs, the lists that they train on, and what they ask of a config."""
-
 import json
 import re
 from pathlib import Path
@@ -38,13 +36,12 @@ def prepare(out, base, numbers=(), seeds=(0,), methods=('cct',), lists=None, **o
 
 def test_a_study_has_a_run_of_each_combination(tmp_path, base):
     runs = prepare(tmp_path, base, [20, 100], (0, 1), ('supervised', 'kl'))
-    assert [run.name for run in runs[:4]] == [
-        'supervised, 20 labels, seed 0',
-        'kl, 20 labels, seed 0',
-        'supervised, 100 labels, seed 0',
-        'kl, 100 labels, seed 0',
+    assert [(run.method, run.labels, run.seed) for run in runs] == [
+        (method, n, seed)
+        for seed in (0, 1)
+        for n in ('20', '100')
+        for method in ('supervised', 'kl')
     ]
-    assert len(runs) == 8
     config = Config.fromfile(tmp_path / 'kl' / '100' / 'seed1' / 'config.py')
     assert config.randomness.seed == 1
     assert config.model.auxiliary_head.loss_consistency.type == 'KLConsistency'
@@ -52,10 +49,6 @@ def test_a_study_has_a_run_of_each_combination(tmp_path, base):
     assert (dataset.num_labeled, Path(dataset.split_dir).name) == (100, 'camvid')
     assert (config.train_cfg.max_iters, config.param_scheduler.end) == (7, 7)
     assert runs[-1].checkpoint.name == 'iter_7.pth'
-    # the other methods and numbers are untouched by it
-    config = Config.fromfile(tmp_path / 'supervised' / '20' / 'seed0' / 'config.py')
-    assert config.model.type == 'EncoderDecoder'
-    assert config.train_dataloader.dataset.num_labeled == 20
 
 
 def test_runs_are_what_train_composes(tmp_path, base):
@@ -100,17 +93,10 @@ def test_the_last_checkpoint_is_written_where_it_is_looked_for(tmp_path, base):
     assert (hook.save_last, hook.out_dir, hook.filename_tmpl) == (True, None, 'iter_{}.pth')
 
 
-def test_a_method_that_does_not_fit_writes_nothing(tmp_path, base):
-    with pytest.raises(UserError, match='trains one domain'):
-        prepare(tmp_path, base, methods=('cct', 'cct-adv'))
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
     ('config', 'numbers', 'lists', 'message'),
     [
         (None, [], 'mine', '--lists mine: without -n; expected the numbers'),
-        (None, [77], None, r'77_labeled.txt: no such list; expected the labeled'),
         (None, [20], '/nowhere', '/nowhere/20_labeled.txt: no such list'),
         ('configs/demo/cct_shapes.py', [3000], None, 'cct_shapes.py has .* labelled images'),
         (DOMAINS, [50], 'a', r"one folder for several domains; expected '\{domain\}'"),
@@ -180,13 +166,7 @@ def test_a_mistake_is_told_before_anything_is_written(base, tmp_path, key, optio
 def test_without_lists_each_seed_draws_its_nested_labels(tmp_path, project_root, monkeypatch):
     monkeypatch.chdir(project_root)
     runs = prepare(tmp_path, 'configs/demo/cct_shapes.py', [2, 4], (0, 1))
-    drawn = {
-        (run.labels, run.seed): set(
-            Config.fromfile(run.config).train_dataloader.dataset.labeled.indices
-        )
-        for run in runs
-    }
-    assert {key: len(indices) for key, indices in drawn.items()} == {
-        ('2', 0): 2, ('4', 0): 4, ('2', 1): 2, ('4', 1): 4,
-    }  # fmt: skip
+    sets = [Config.fromfile(run.config).train_dataloader.dataset.labeled for run in runs]
+    drawn = {(run.labels, run.seed): set(each.indices) for run, each in zip(runs, sets)}
+    assert all(len(indices) == int(labels) for (labels, _), indices in drawn.items())
     assert drawn['2', 0] < drawn['4', 0] != drawn['4', 1]

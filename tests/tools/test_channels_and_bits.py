@@ -40,11 +40,7 @@ def test_the_whole_round(channels, tmp_path, capsys, monkeypatch):
     workers = [f'{key}_dataloader.num_workers=0' for key in ('train', 'val')]
     run_tool('train', setting, '--work-dir', 'run', '--cfg-options', *workers)
     assert run_tool('predict', 'run', 'data/val/images', '--out', 'seen') == 0
-    assert len(list((tmp_path / 'seen/masks').iterdir())) == 2
-
-    # what is predicted is what is exported
-    predicted = np.array(Image.open('seen/masks/0.png'))
-    assert predicted.shape == (48, 64)
+    assert np.array(Image.open('seen/masks/0.png')).shape == (48, 64)
     assert np.array(Image.open('seen/overlays/0.png')).std() > 0
     pytest.importorskip('onnxruntime', reason='runs the exported file')
     run_tool('publish_model', 'run', 'small.pth', '--onnx')

@@ -1,41 +1,7 @@
-"""The scripts that start several processes; those for Slurm run where there is one."""
-
-import json
 import os
-import shutil
 import subprocess
 
 import pytest
-
-SINFO = ['sinfo', '--noheader', '--format=%R']
-
-
-def partitions():
-    found = subprocess.run(SINFO, text=True, capture_output=True, timeout=60)
-    return [] if found.returncode else found.stdout.split()
-
-
-@pytest.fixture(scope='module')
-def partition(slow):
-    """The first partition of the Slurm at hand."""
-    if shutil.which('sinfo') is None or not (found := partitions()):
-        pytest.skip('no Slurm here')
-    return found[0]
-
-
-def on_cpus(run, script, partition, *arguments):
-    variables = ('GPUS=2', 'GPUS_PER_NODE=0', 'CPUS_PER_TASK=1', 'SRUN_ARGS=--overcommit')
-    return run.shell('env', *variables, 'bash', run.tools / script, partition, 'cct', *arguments)
-
-
-def test_slurm_trains_and_tests_on_two_tasks(cct, partition):
-    done = on_cpus(cct, 'slurm_train.sh', partition, cct.file, '--work-dir', 'work')
-    assert done.returncode == 0, done.stderr
-    checkpoint = cct.folder / 'work' / 'iter_2.pth'
-    done = on_cpus(cct, 'slurm_test.sh', partition, cct.file, checkpoint, '--work-dir', 'test')
-    assert done.returncode == 0, done.stderr
-    (metrics,) = (cct.folder / 'test').glob('*/*.json')
-    assert json.loads(metrics.read_text())['mIoU'] >= 0
 
 
 @pytest.mark.parametrize(

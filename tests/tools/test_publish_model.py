@@ -1,5 +1,3 @@
-"""From a run to a file that other programs run."""
-
 import subprocess
 import sys
 
