@@ -16,9 +16,7 @@ from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.models.perturbations import PerturbationContext
 
 N, D, C, H, W = 2, 12, 5, 6, 4
-
 CLASSES = ('background', 'cat', 'dog', 'cow', 'tree')
-
 PERTURBATIONS = dict(
     vat=dict(type='IntermediateVAT', num_decoders=2),
     dropout=dict(type='SpatialDropout', num_decoders=2),
@@ -84,7 +82,6 @@ ALL_TERMS = dict(
     loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4),
     loss_pairwise=dict(type='PairwiseVariance', loss_weight=2.0, num_decoders=99),
 )
-
 OBJECT_MASKING = dict(object_masking=dict(type='ObjectMasking', num_decoders=2))
 
 
@@ -123,13 +120,12 @@ def with_masks(samples, valid):
     return samples
 
 
-def run_compiling(script, *args):
-    """Runs a script in a process of its own, where torch compiles; gives the words it printed."""
+def run_compiling(script, *args, **changes):
+    """Runs a script in a process of its own, where torch compiles."""
     # With ATEN_CPU_CAPABILITY=default torch's compiler writes vectors that C++ does not know.
     dropped = ('TORCHDYNAMO_DISABLE', 'ATEN_CPU_CAPABILITY')
     env = {name: value for name, value in os.environ.items() if name not in dropped}
-    env['PYTHONPATH'] = os.pathsep.join(filter(None, sys.path))
+    env.update(changes, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
     command = [sys.executable, '-c', script, *args]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
-    return done.stdout.split()

@@ -6,7 +6,6 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
-MATRIX_PRODUCTS = ('mm', 'bmm', 'addmm', 'baddbmm', 'addbmm', 'mv', 'dot', 'convolution')
 ASKS_FOR_VALUES = ('_local_scalar_dense', 'nonzero', 'masked_select', '_unique2')
 
 
@@ -24,11 +23,6 @@ class DispatchCounter(TorchDispatchMode):
         sizes = [leaf.numel() for leaf in tree_flatten(result)[0] if isinstance(leaf, Tensor)]
         self.largest = max([self.largest, *sizes])
         return result
-
-    @property
-    def matrix_products(self):
-        """Number of matrix products; batched ones count once."""
-        return sum(self.calls[name] for name in MATRIX_PRODUCTS)
 
 
 class HostWaits(TorchDispatchMode):

@@ -162,19 +162,9 @@ def taught(batch_statistics=True, **kwargs):
 
 def pair_batch(num_images, size=(32, 32)):
     """Normalised pairs for a segmentor: 3 classes, labels for the labelled branch alone."""
-    torch.manual_seed(1)
-    samples = []
-    for _ in range(num_images):
-        samples.append(SegDataSample(metainfo=dict(img_shape=size, ori_shape=size)))
-        samples[-1].gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, *size)))
-    branches = ('labeled', 'unlabeled')
-    return dict(
-        inputs={branch: torch.randn(num_images, 3, *size) for branch in branches},
-        data_samples=dict(
-            labeled=samples,
-            unlabeled=[SegDataSample(metainfo=sample.metainfo) for sample in samples],
-        ),
-    )
+    batch = raw_batch(num_images=num_images, size=size)
+    batch['inputs'] = {branch: torch.randn(num_images, 3, *size) for branch in batch['inputs']}
+    return batch
 
 
 def raw_batch(

@@ -1,7 +1,3 @@
-"""The first convolution takes other channels than three, with the pretrained weights of three."""
-
-import copy
-
 import pytest
 import torch
 from mmseg.registry import MODELS
@@ -52,16 +48,6 @@ def test_a_grey_image_and_three_times_three_channels_see_what_three_see(pretrain
     images = torch.rand(1, min(channels, 3), 16, 16)
     own, seen = (images.repeat(1, n // len(images[0]), 1, 1) for n in (channels, 3))
     torch.testing.assert_close(evaluated(backbone, own), body(seen)[0])
-
-
-def test_weights_load_into_a_copy_before_it_is_initialised(pretrained):
-    _, config = pretrained
-    backbone = MultiChannelBackbone(5, config)
-    backbone.init_weights()
-    other = copy.deepcopy(MultiChannelBackbone(5, config))
-    other.load_state_dict(backbone.state_dict())
-    images = torch.rand(1, 5, 16, 16)
-    torch.testing.assert_close(evaluated(other, images), evaluated(backbone, images))
 
 
 def test_a_backbone_of_other_channels_is_named():

@@ -14,12 +14,6 @@ def samples(*domains):
     return [SegDataSample(metainfo=dict(meta, ori_shape=(8, 8))) for meta in metas]
 
 
-def test_the_domain_is_what_every_sample_names():
-    assert domain_of(samples('idd', 'idd'), KNOWN) == 'idd'
-    branches = dict(labeled=samples('camvid'), unlabeled=samples('camvid', 'camvid'))
-    assert domain_of(branches, KNOWN) == 'camvid'
-
-
 @pytest.mark.parametrize(
     'data_samples',
     [

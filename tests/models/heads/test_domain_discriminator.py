@@ -1,4 +1,3 @@
-import pytest
 import torch
 import torch.nn.functional as F
 
@@ -40,15 +39,12 @@ def test_the_papers_network():
     assert slopes == {0.2}
 
 
-def test_loss_and_accuracy_are_means_over_the_positions_of_all_branches():
+def test_the_loss_is_the_mean_over_the_positions_of_all_branches():
     model, branches = make(), [make_features(1), make_features(2, size=(2, 3))]
     result = model.loss(branches, 2)
     scores = torch.cat([model(z).permute(0, 2, 3, 1).reshape(-1, 3) for _, z in branches])
     assert len(scores) == N * (H * W + 2 * 3)
     expected = -scores.log_softmax(1)[:, 2].mean()
     torch.testing.assert_close(result['loss'], expected)
-    right = (scores.argmax(1) == 2).sum().item()
-    assert 0 < right < len(scores)
-    assert result['accuracy'].item() == pytest.approx(100 * right / len(scores))
     optimised = {key for key, value in result.items() if value.requires_grad}
     assert optimised == {'loss'} == {key for key in result if 'loss' in key}

@@ -1,11 +1,8 @@
-"""The bank against the plain implementation, and what it promises about gradients and memory."""
-
 import copy
 
 import pytest
 import torch
 from banks import (
-    ALL_TERMS,
     MSE,
     OBJECT_MASKING,
     PERTURBATIONS,
@@ -30,16 +27,6 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 
 
-def test_every_decoder_gets_a_gradient_in_every_iteration():
-    bank = make_bank()
-    for seed in range(3):
-        bank.zero_grad()
-        run_loss(bank, seed=seed)['loss'].backward()
-        for name, parameter in bank.named_parameters():
-            assert parameter.grad.isfinite().all(), name
-            assert (parameter.grad.flatten(1).abs().amax(1) > 0).all(), name
-
-
 def test_forward_gives_every_prediction(num_images=3):
     bank = make_bank()
     z, seg_logits, samples = make_batch(num_images=num_images)
@@ -49,14 +36,6 @@ def test_forward_gives_every_prediction(num_images=3):
     torch.manual_seed(2)
     plain = PlainBank(bank).decode(perturbed_features(bank, z, seg_logits))
     torch.testing.assert_close(predictions, torch.stack(plain), rtol=1e-4, atol=1e-4)
-
-
-def test_a_copy_gives_the_same_results_and_has_its_own_gradients():
-    bank = make_bank(**ALL_TERMS)
-    copied = copy.deepcopy(bank)
-    assert_same_results(loss_and_gradients(copied), loss_and_gradients(bank), tolerance=1e-7)
-    run_loss(copied)['loss'].backward()
-    assert all(p.grad is None for p in bank.parameters())
 
 
 @pytest.mark.parametrize(('channels', 'width'), [(None, C), (9, 9)])
@@ -104,12 +83,9 @@ def test_the_default_is_the_papers_setting(project_root):
     for key in ('type', 'in_channels', 'num_classes'):
         written.pop(key)
     default, paper = PerturbedDecoderBank(4, 2), PerturbedDecoderBank(4, 2, **written)
-    assert default.num_decoders == 30
-    assert list(default.slices.values())[:2] == [slice(0, 2), slice(2, 8)]
-    assert default.loss_consistency.loss_weight == 30
-    for attribute in ('perturbations', 'loss_consistency'):
-        ours, theirs = (getattr(bank, attribute) for bank in (default, paper))
-        assert repr(ours) == repr(theirs)
+    assert default.num_decoders == default.loss_consistency.loss_weight == 30
+    assert repr(default.loss_consistency) == repr(paper.loss_consistency)
+    assert repr(default.perturbations) == repr(paper.perturbations)
     for name, ours in default.perturbations.items():
         theirs = vars(paper.perturbations[name])
         assert {k: v for k, v in vars(ours).items() if k[0] != '_'}.items() <= theirs.items()

@@ -1,6 +1,3 @@
-import itertools
-import sys
-
 import pytest
 import torch
 
@@ -21,12 +18,6 @@ def test_split_keeps_the_order_and_fills_up_with_zeros():
 
 def projected(decoders, classes, num_positions=10**6):
     return torch.empty(1).expand(decoders, classes, num_positions)
-
-
-def test_a_single_chunk_is_no_larger_than_its_positions_need():
-    chunks = Chunking(memory_budget=512 * 2**20)
-    for num_positions, size in ((1, 1), (16, 16), (17, 32)):
-        assert chunks.shape(projected(4, 2, num_positions), 2 * 8**2) == (4, size)
 
 
 @pytest.mark.parametrize(
@@ -104,31 +95,3 @@ def test_runs_uncompiled_where_compiling_fails(monkeypatch, messages):
         run(torch.ones(5))
     with pytest.raises(torch.cuda.OutOfMemoryError):  # no failure of the compiler
         run(torch.ones(6))
-
-
-def test_chunks_of_the_native_kernel_are_whole_tiles_with_little_padding(monkeypatch):
-    for threads, num_positions in itertools.product((1, 4), (1, 31, 32, 3200, 100_000)):
-        monkeypatch.setattr(torch, 'get_num_threads', lambda threads=threads: threads)
-        features = projected(30, 21, num_positions)
-        size = Chunking(8 * 2**20).native_size(features, 21 * 64, tile=32)
-        assert size % 32 == 0
-        assert size * 21 * 64 * 4 <= 8 * 2**20 + 32 * 21 * 64 * 4
-        chunks = -(-num_positions // size)
-        assert chunks * (size - 32) < num_positions
-        # a thread has a tile at least, whatever the budget
-        assert Chunking(1).native_size(features, 21 * 64, tile=32) <= 32 * threads
-
-
-def test_auto_compiles_on_a_gpu_with_triton_alone(messages, monkeypatch):
-    chunking._log_once.cache_clear()
-    monkeypatch.setattr(chunking, '_compiled', lambda function, fall_back: 'compiled')
-    for _ in range(2):
-        assert Chunking(compile='auto').prepare(add_one, CPU) is add_one
-    assert len(messages) == 1 and 'compile=True' in messages[0] and '\n' not in messages[0]
-    monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda: (8, 0))
-    for triton, expected in ((None, add_one), (sys, 'compiled')):
-        chunking.triton_found.cache_clear()
-        monkeypatch.setitem(sys.modules, 'triton', triton)
-        assert Chunking(compile='auto').prepare(add_one, torch.device('cuda')) == expected
-    chunking.triton_found.cache_clear()
-    assert Chunking(compile=False).prepare(add_one, torch.device('cuda')) is add_one

@@ -76,9 +76,3 @@ def test_everything_is_mixed_alike():
     # the partner's own pixels, not pixels that have been mixed
     assert torch.equal(paste(images, torch.ones_like(masks)), images.flip(0))
     assert torch.equal(paste(images, torch.zeros_like(masks)), images)
-
-
-def test_boxes_are_of_the_modules_own_area_and_aspect():
-    module = CutMix(1.0, area=(0.5, 0.5), aspect=(1.0, 1.0))
-    masks = module(torch.empty(9, 3, 20, 20))
-    assert (masks.flatten(1).sum(1) == 14 * 14).all()

@@ -1,10 +1,7 @@
 """The Triton kernel by Triton's interpreter, on a CPU: what PyTorch computes at a chunk."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+from banks import run_compiling
 
 pytest.importorskip('triton', reason='not on this platform')
 
@@ -72,8 +69,4 @@ assert values.isnan().all()
     [pytest.param('cpu', marks=pytest.mark.slow), pytest.param('cuda', marks=pytest.mark.gpu)],
 )
 def test_losses_and_gradients_are_those_of_pytorch(device):
-    env = {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, sys.path))}
-    env |= {'TRITON_INTERPRET': '1'} if device == 'cpu' else {}
-    command = [sys.executable, '-W', 'ignore', '-c', SCRIPT, device]
-    done = subprocess.run(command, env=env, text=True, capture_output=True)
-    assert not done.returncode, done.stderr
+    run_compiling(SCRIPT, device, **dict(TRITON_INTERPRET='1') if device == 'cpu' else {})

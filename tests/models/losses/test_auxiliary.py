@@ -1,5 +1,3 @@
-"""L_u, L_w and L_pw of small predictions, each against its equation at the pixels that count."""
-
 import math
 
 import pytest

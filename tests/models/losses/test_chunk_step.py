@@ -1,5 +1,3 @@
-"""Which way of computing a chunk is chosen; the ways themselves are compared elsewhere."""
-
 import pytest
 from banks import ALL_TERMS, MSE, make_bank, run_loss
 

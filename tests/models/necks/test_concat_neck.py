@@ -1,5 +1,3 @@
-"""The neck of DINO's linear head."""
-
 import pytest
 import torch
 from torch import nn

@@ -126,20 +126,6 @@ def test_many_crops_of_one_place_are_still_a_cut():
     assert (masks == 0).all()
 
 
-def test_boxes_come_from_the_prediction():
-    seg_logits = torch.zeros(2, 3, 40, 48)
-    seg_logits[:, 0] = 1
-    seg_logits[0, 2, 8:28, 16:40] = 2
-    shared = PerturbationContext(torch.ones(2, 1, 10, 12), seg_logits, [0])
-    assert shared.objects.boxes(4.0).tolist() == [[0, 16, 8, 40, 28]]
-    masks = kept(shared, 5)
-    inside = torch.zeros(10, 12, dtype=torch.bool)
-    inside[2:7, 4:10] = True
-    assert (masks[:, 0][:, ~inside] == 1).all()
-    assert (masks[:, 0][:, inside] == 0).any(1).all()
-    assert (masks[:, 1] == 1).all()
-
-
 def test_objects_below_the_least_side_in_positions_are_not_cut():
     seg_logits = torch.zeros(1, 2, 48, 64)
     seg_logits[:, 1, 4:10, 8:14] = 1  # 6×6 pixels are 1.5 positions of 4×4

@@ -1,17 +1,13 @@
 import copy
-from contextlib import nullcontext
 
 import pytest
 import tiny
 import torch
 import torch.distributed
-from dispatch import HostWaits
 from mmengine.optim import OptimWrapper
 from mmengine.registry import MODEL_WRAPPERS
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
-
-from mmseg_cct.models.perturbations import base
 
 N, SIZE = 2, (32, 32)
 
@@ -150,22 +146,3 @@ def test_a_baseline_of_the_same_seed_starts_from_the_same_weights():
         starts.append({name: value.clone() for name, value in model.state_dict().items()})
     cct, baseline = starts
     assert baseline and all(torch.equal(cct[name], value) for name, value in baseline.items())
-
-
-def test_the_host_waits_for_boxes_alone(monkeypatch):
-    """`DetectedObjects` copies its masks to the host; nothing else there makes it wait."""
-    head = dict(type='PixelShuffleHead', in_channels=6, num_classes=3)
-    config = tiny.model_config(decode_head=dict(head, loss_decode=dict(type='MeanCrossEntropy')))
-    del config.auxiliary_head.perturbations['FeatureNoise']  # draws a seed, but on the host
-    model = MODELS.build(config)
-    no_boxes = torch.zeros(0, 5, dtype=torch.int64, device='meta')
-    monkeypatch.setattr(base.DetectedObjects, 'boxes', lambda *_: no_boxes)
-    data = model.data_preprocessor(tiny.raw_batch(), training=True)
-    # to meta every copy waits, so the batch is there already
-    inputs = {branch: images.to('meta') for branch, images in data['inputs'].items()}
-    samples = {k: [sample.to('meta') for sample in v] for k, v in data['data_samples'].items()}
-    monkeypatch.setattr(torch, 'autocast', lambda *_, **__: nullcontext())  # knows no meta
-    model.to('meta')
-    with HostWaits() as host:
-        model(inputs, samples, mode='loss')
-    assert host.names == []

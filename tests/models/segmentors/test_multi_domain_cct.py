@@ -124,10 +124,7 @@ def test_a_copy_encodes_with_its_own_encoder():
     batch = [make_sample('first')]
     images = torch.randn(1, 3, 32, 32)
     with torch.no_grad():
-        before = twin(images, batch, mode='tensor')
-        for parameter in twin.backbone.parameters():
-            parameter.data.zero_()
-        assert not torch.equal(twin(images, batch, mode='tensor'), before)
+        assert not torch.equal(*(each(images, batch, mode='tensor') for each in (model, twin)))
 
 
 def test_the_adversarial_loss_sees_the_domain_and_both_branches():
@@ -167,16 +164,6 @@ def test_prediction_takes_the_domains_decoder_classes_and_normalisation(domain):
         assert a.seg_logits.data.shape == (CLASSES[domain], *SIZES[domain])
         assert torch.equal(a.seg_logits.data, e.seg_logits.data)
         assert torch.equal(a.pred_sem_seg.data, e.pred_sem_seg.data)
-
-
-def test_the_baseline_trains_on_labelled_images():
-    model, full = make_model(auxiliary_head=None), make_model()
-    model.load_state_dict(full.state_dict(), strict=False)
-    assert not [name for name in model.state_dict() if 'auxiliary_head' in name]
-    losses = losses_of(model, plain_batch('second'))
-    assert losses.keys() == {'second.decode.loss_ce', 'second.decode.acc_seg'}
-    expected = losses_of(full, make_batch('second'))
-    torch.testing.assert_close(losses['second.decode.loss_ce'], expected['second.decode.loss_ce'])
 
 
 def test_auxiliary_decoders_without_unlabelled_images_are_an_error():

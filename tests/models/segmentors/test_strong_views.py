@@ -1,5 +1,3 @@
-"""The methods with strong views against plain rewritings on tiny tensors."""
-
 import copy
 
 import pytest
@@ -139,17 +137,6 @@ def test_the_feature_stream_is_the_weak_view_without_some_channels():
     z = student.extract_feat(data['inputs']['unlabeled'])
     expected = F.cross_entropy(student.decode_head.forward((WithoutEvenChannels()(z[-1]),)), labels)
     torch.testing.assert_close(losses['feature.loss'], 3 * expected)
-
-
-def test_the_supervised_and_the_auxiliary_losses_are_those_of_cct():
-    plus, plain = make_model(), tiny.build()
-    state = plus.state_dict()
-    plain.load_state_dict({name: state[name] for name in plain.state_dict()})
-    data = prepared(plus)
-    cut = {key: {name: data[key][name] for name in ('labeled', 'unlabeled')} for key in data}
-    expected, actual = losses_of(plain, cut), losses_of(plus, data)
-    for name in ('decode.loss_ce', 'aux.loss'):
-        torch.testing.assert_close(actual[name], expected[name])
 
 
 def test_the_losses_on_labels_are_weighted_by_themselves():
