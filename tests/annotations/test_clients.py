@@ -50,23 +50,11 @@ def regions():
 
 def test_pycocotools(scene):
     coco = pytest.importorskip('pycocotools.coco')
-    from pycocotools.mask import encode
-
     read = coco.COCO(scene.write('coco') / 'coco.json')
     mask = np.zeros_like(MASK)
     for annotation in read.loadAnns(read.getAnnIds()):
         mask[read.annToMask(annotation) > 0] = annotation['category_id'] - 1
     assert agreement(mask) == 1
-    annotations = []
-    for index, region in regions():
-        rle = encode(np.asfortranarray(region.astype(np.uint8)))
-        rle['counts'] = rle['counts'].decode()
-        annotations.append(dict(id=index, image_id=1, category_id=index, segmentation=rle))
-    images = [dict(id=1, file_name='a.png', width=WIDTH, height=HEIGHT)]
-    categories = [dict(id=index, name=NAMES[index]) for index, _ in regions()]
-    content = dict(images=images, annotations=annotations, categories=categories)
-    (scene.root / 'y.json').write_text(json.dumps(content))
-    assert agreement(scene.read(scene.root / 'y.json')) == 1
 
 
 def test_datumaro(scene):
@@ -104,11 +92,6 @@ def test_labelme(scene):
     ids = {name: index for index, name in enumerate(NAMES)}
     mask, _ = shapes_to_label(MASK.shape, file.shapes, ids)
     assert agreement(mask) > 0.9  # its polygons hold the pixels that an outline touches
-    given = dict(image_path='a.png', image_height=HEIGHT, image_width=WIDTH)
-    shapes = json.loads((scene.root / 'x/labelme/a.json').read_text('utf-8'))['shapes']
-    (scene.root / 'made').mkdir()
-    file.save(str(scene.root / 'made/a.json'), shapes=shapes, **given)
-    assert agreement(scene.read(scene.root / 'made')) == 1
 
 
 def test_label_studio(scene):

@@ -1,5 +1,3 @@
-import shutil
-
 import numpy as np
 from folders import save
 
@@ -25,8 +23,3 @@ def test_an_ignored_label_is_missed_and_an_ignored_truth_says_nothing(weak):
     ]
     config.pseudo_labels.segmentation.reduce_zero_label = True  # as MMSeg maps the truth
     assert 'ground |      20.0 ' in agreement_table(read_settings(config), 'out', ['labels'])
-
-
-def test_without_masks_there_is_nothing_to_compare(weak):
-    shutil.rmtree(weak.root / 'masks')
-    assert agreement_table(read_settings(weak.load()), 'out', ['labels']).startswith('no masks')

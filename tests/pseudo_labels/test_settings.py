@@ -28,7 +28,6 @@ def test_reads_images_classes_and_defaults(weak):
         (dict(scale=2), r'pseudo_labels: unknown scale; expected images, segmentation, and'),
         (dict(background='sky'), r"background: 'sky' is not a class .*ground, thing, other"),
         (dict(scales=(0.0, 1.0)), r'labels\.scales=\(0\.0, 1\.0\): expected a list of positive'),
-        (dict(input_size=224), r'labels\.input_size=224: expected width and height, or None'),
         (dict(thresholds=dict(background=0.5)), r'expected 0 <= background <= foreground'),
         (dict(crf=dict(gt_prob=1)), r'labels\.crf\.gt_prob=1: expected a number in \(0, 1\)'),
     ],

@@ -52,14 +52,11 @@ def coco(root):
         dict(id=n, file_name=f'{name}.jpg', width=WIDTH, height=HEIGHT)
         for n, name in enumerate(NAMES)
     ]
+    road = [[2, 4, 12, 4, 12, 12, 2, 12]]
     rle = dict(size=[HEIGHT, WIDTH], counts=runs(region('car').T.reshape(-1)))
-    annotations = [
-        dict(id=10 * n + index, image_id=n, category_id=category, segmentation=segmentation)
-        for n in range(2)
-        for index, (category, segmentation) in enumerate(
-            [(3, rle), (9, [[2, 4, 12, 4, 12, 12, 2, 12]])]
-        )
-    ]
+    regions = dict(category_id=3, segmentation=rle), dict(category_id=9, segmentation=road)
+    annotations = [dict(each, image_id=n) for n in range(2) for each in regions]
+    annotations = [dict(each, id=n) for n, each in enumerate(annotations)]
     write(root / 'x.json', dict(images=images, annotations=annotations, categories=categories))
     return root / 'x.json'
 

@@ -3,7 +3,6 @@ import pytest
 from formats import drawn, of_cvat
 
 from mmseg_cct.annotations.readers import cvat
-from mmseg_cct.annotations.source import Source
 
 
 @pytest.mark.parametrize(
@@ -21,13 +20,3 @@ def test_boxes_and_ellipses_turn_about_their_centre(tmp_path, shape, pixels):
     assert box == pixels
     share = len(x) / (pixels[2] * pixels[3])
     assert share == pytest.approx(np.pi / 4, abs=0.06) if 'ellipse' in shape else share == 1
-
-
-def test_a_tag_is_nothing_drawn_and_no_class(tmp_path):
-    source = of_cvat(tmp_path, '<tag label="ok" source="manual"></tag>')
-    text = source.path.read_text()
-    tag = '<label><name>ok</name><type>tag</type></label></labels>'
-    source.path.write_text(text.replace('</labels>', tag))
-    annotations = cvat.read(Source(source.path))
-    (image,) = annotations.images
-    assert 'ok' not in annotations.classes and not list(image.parts)

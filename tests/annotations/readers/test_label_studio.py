@@ -21,10 +21,6 @@ def read(root, *results, **options):
     return image
 
 
-def kinds(parts):
-    return [part.what if isinstance(part, Note) else 'shape' for part in parts]
-
-
 @pytest.mark.parametrize(
     ('kind', 'value', 'where'),
     [
@@ -79,7 +75,8 @@ def test_an_annotation_that_nobody_finished_is_told_from_an_empty_one(tmp_path):
         task = dict(id=7, data=dict(image='1.jpg'), annotations=annotations, predictions=[drawn])
         write(tmp_path / 'x.json', [task])
         (image,) = label_studio.read(Source(tmp_path / 'x.json')).images
-        assert (image.is_done, kinds(image.parts)) == expected
+        kinds = [each.what if isinstance(each, Note) else 'shape' for each in image.parts]
+        assert (image.is_done, kinds) == expected
 
 
 @pytest.mark.parametrize(
