@@ -57,16 +57,14 @@ def slow():
 
 
 @pytest.fixture(scope='session', autouse=True)
-def _forks_may_train():
+def _process():
     # The first backward starts a thread for each GPU, and a fork of a process with such threads
     # cannot train. There is none yet; later, a test has put up a fake one.
     torch.zeros(1, requires_grad=True).sum().backward()
-
-
-@pytest.fixture(scope='session', autouse=True)
-def _one_thread():
     # With many threads on a busy machine, tiny tensors take ten times as long.
     torch.set_num_threads(1)
+    # Data sets collect garbage when they pack their lists: half a second each over all imports.
+    gc.freeze()
 
 
 @pytest.fixture(scope='session', autouse=True)
@@ -80,12 +78,6 @@ def _kernels_are_kept_somewhere(tmp_path_factory):
         except OSError:
             patch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('cache')))
         yield
-
-
-@pytest.fixture(scope='session', autouse=True)
-def _imports_are_not_collected():
-    # Data sets collect garbage when they pack their lists: half a second each over all imports.
-    gc.freeze()
 
 
 @pytest.fixture(scope='session', autouse=True)

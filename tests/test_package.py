@@ -1,6 +1,5 @@
 import csv
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -94,14 +93,6 @@ def test_an_editable_installation_is_a_path_that_a_folder_of_that_name_does_not_
     with zipfile.ZipFile(wheel) as opened:
         (path,) = (name for name in opened.namelist() if name.endswith('.pth'))
         assert opened.read(path).decode().strip() == str(built.source)
-
-
-def test_the_page_of_an_index_links_the_repository(built, project_root):
-    (metadata,) = built.installed.glob('*.dist-info/METADATA')
-    _, page = metadata.read_text(encoding='utf-8').split('\n\n', 1)
-    links = re.findall(r'\]\(([^)]+)\)', page)
-    assert links and all(link.startswith(('https://', '#')) for link in links)
-    assert page.count('\n## ') == (project_root / 'README.md').read_text().count('\n## ')
 
 
 def test_the_model_index_names_configs_and_their_measured_results(project_root):

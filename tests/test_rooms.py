@@ -129,16 +129,6 @@ def test_no_modules_import_each_other(imports):
     graphlib.TopologicalSorter(edges).prepare()
 
 
-def test_every_module_is_imported(imports, project_root):
-    names = {name for _, _, name in imports}
-    for path in (project_root / 'tools').glob('*.py'):
-        names |= set(imported_modules(path, []))
-    used = {'.'.join(name.split('.')[:end]) for name in names for end in range(2, 6)}
-    paths = (project_root / 'mmseg_cct').rglob('[a-z]*.py')
-    modules = {'.'.join(path.relative_to(project_root).with_suffix('').parts) for path in paths}
-    assert not modules - used
-
-
 def test_tests_mirror_the_tree(project_root):
     """Each module has its tests in the file of its name in the mirrored room, and only there."""
     tests, package = project_root / 'tests', project_root / 'mmseg_cct'

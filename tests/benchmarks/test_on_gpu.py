@@ -5,13 +5,9 @@ PATH = 'benchmarks/on_gpu.sh'
 
 
 def call(project_root, *arguments, **environment):
-    return subprocess.run(
-        ['bash', project_root / PATH, *map(str, arguments)],
-        env=dict(os.environ, DEVICE='cpu', SIZE='tiny', **environment),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    command = ['bash', project_root / PATH, *arguments]
+    env = dict(os.environ, DEVICE='cpu', SIZE='tiny', **environment)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
 
 
 def test_done_steps_are_skipped_and_failed_ones_reported(project_root, tmp_path):

@@ -18,9 +18,8 @@ def test_the_files_of_a_release_and_their_entry(trained, tmp_path, monkeypatch, 
     weights, log = (entry[key].removeprefix('x://y/') for key in ('Weights', 'Training Log'))
     assert weights.startswith(entry['Name']) and entry['Code'] == {'Version': 'abc'}
     assert 0 < entry['Results'][0]['Metrics']['mIoU'] <= 100
-    sums = {
-        f'{hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}  {name}'
-        for name in (weights, log)
-    }
-    assert sums == set((tmp_path / 'SHA256SUMS').read_text().splitlines())
+    sums = [line.split() for line in (tmp_path / 'SHA256SUMS').read_text().splitlines()]
+    assert {name for _, name in sums} == {weights, log}
+    for value, name in sums:
+        assert value == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
     assert str(trained.folder) not in (tmp_path / log).read_text()

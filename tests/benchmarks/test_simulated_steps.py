@@ -39,12 +39,9 @@ print(json.dumps([steps, mixed, found]))
 
 
 def test_few_places_wait_and_planted_mistakes_are_found(project_root):
-    done = subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', RUN],
-        cwd=project_root / 'benchmarks',
-        text=True,
-        capture_output=True,
-    )
+    command = [sys.executable, '-W', 'ignore', '-c', RUN]
+    folder = project_root / 'benchmarks'
+    done = subprocess.run(command, cwd=folder, text=True, capture_output=True)
     assert not done.returncode, done.stderr
     (strong, unimatch), mixed, found = json.loads(done.stdout.splitlines()[-1])
     boxes, verdict = 'event in transfer.wait', 'event in non_finite_loss_hook.read'

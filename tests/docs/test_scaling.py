@@ -37,11 +37,9 @@ UNLABELED = 10582 - 1464  # of VOC, augmented
 def command_of(page, gpus):
     """The options of the command for so many GPUs, and its row of the table."""
     text = page.replace('\\\n', '')
-    launched = r'tools/train\.py' if gpus == 1 else r'tools/dist_train\.sh'
-    number = '' if gpus == 1 else f' {gpus}'
-    options = re.search(
-        rf'{launched} configs/cct/cct_r50_voc_1464\.py{number}( +--.*)?$', text, re.M
-    )
+    script, number = ('train.py', '') if gpus == 1 else ('dist_train.sh', f' {gpus}')
+    command = rf'tools/{script} configs/cct/cct_r50_voc_1464\.py{number}( +--.*)?$'
+    options = re.search(command, text, re.M)
     row = re.search(rf'^\| {gpus} \|(.*)\|$', page, re.M)[1]
     return (options[1] or '').split(), [float(cell.replace(',', '')) for cell in row.split('|')]
 

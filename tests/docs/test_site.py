@@ -18,14 +18,11 @@ def site(slow, project_root, tmp_path_factory):
     return folder
 
 
-def text_of(page):
-    return html.unescape(re.sub('<[^>]*>', '', page.read_text(encoding='utf-8')))
-
-
 @pytest.mark.parametrize('name', sorted(registered()))
 def test_each_component_has_a_page_with_the_arguments_that_it_adds(site, name):
     cls = registered()[name]
-    shown = text_of(site / 'api' / f'{name}.html')
+    page = (site / 'api' / f'{name}.html').read_text(encoding='utf-8')
+    shown = html.unescape(re.sub('<[^>]*>', '', page))
     assert f'api/{name}.html' in (site / 'configuration.html').read_text(encoding='utf-8')
     own = next(c for c in cls.__mro__ if '__init__' in vars(c))
     if own is cls and 'arguments it takes' not in own.__doc__:

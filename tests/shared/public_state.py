@@ -11,10 +11,9 @@ def decoder(prefix, generator):
     """A decoder's weights in the public code's names and shapes."""
     state = {f'{prefix}.upsample.0.weight': torch.randn(C, D, 1, 1, generator=generator)}
     for level in (1, 2, 3):
-        state[f'{prefix}.upsample.{level}.conv.weight'] = torch.randn(
-            4 * C, C, 1, 1, generator=generator
-        )
-        state[f'{prefix}.upsample.{level}.conv.bias'] = torch.randn(4 * C, generator=generator)
+        for part, shape in (('weight', (4 * C, C, 1, 1)), ('bias', (4 * C,))):
+            values = torch.randn(shape, generator=generator)
+            state[f'{prefix}.upsample.{level}.conv.{part}'] = values
     return state
 
 

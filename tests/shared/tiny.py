@@ -62,6 +62,7 @@ def model_config(**kwargs):
     """A CCT model of a few thousand parameters: 3 classes, stride 8, z of 6 channels."""
     names = ['IntermediateVAT', 'SpatialDropout', 'GuidedCutout', 'ContextMasking', 'ObjectMasking']
     names += ['FeatureDrop', 'FeatureNoise']
+    stages = dict(num_stages=2, strides=(1, 2), dilations=(1, 1), out_indices=(0, 1))
     config = ConfigDict(
         type='CCTSegmentor',
         data_preprocessor=dict(
@@ -73,16 +74,7 @@ def model_config(**kwargs):
             seg_pad_val=255,
             test_cfg=dict(size_divisor=8),
         ),
-        backbone=dict(
-            type='ResNet',
-            depth=18,
-            num_stages=2,
-            base_channels=4,
-            stem_channels=4,
-            strides=(1, 2),
-            dilations=(1, 1),
-            out_indices=(0, 1),
-        ),
+        backbone=dict(type='ResNet', depth=18, base_channels=4, stem_channels=4, **stages),
         neck=dict(type='PSPNeck', in_channels=8, channels=6),
         decode_head=dict(type='PixelShuffleHead', in_channels=6, num_classes=3),
         auxiliary_head=dict(

@@ -1,7 +1,6 @@
 """The tiny config with its data on disk, trained and given to the tools: what whole runs share."""
 
 import copy
-import hashlib
 import importlib.util
 import itertools
 import json
@@ -31,6 +30,7 @@ PALETTE = [[10, 20, 30], [200, 0, 0], [0, 200, 0]]
 MAX_ITERS = 6
 LOSS_WEIGHT = 'auxiliary_head.loss_consistency.loss_weight'
 
+SGD = dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=1e-4)
 LOAD_IMAGE = dict(type='LoadImageFromFile')
 LOAD_MASK = dict(type='LoadAnnotations')
 AUGMENT = [
@@ -57,13 +57,12 @@ def experiment():
 
 def contents(folder, pattern='**/*'):
     """What each file and each link in a folder holds."""
-    return {
-        str(path.relative_to(folder)): os.readlink(path)
-        if path.is_symlink()
-        else hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.glob(pattern)
-        if path.is_symlink() or path.is_file()
-    }
+    found = {}
+    for path in folder.glob(pattern):
+        if path.is_symlink() or path.is_file():
+            held = os.readlink(path) if path.is_symlink() else path.read_bytes()
+            found[str(path.relative_to(folder))] = held
+    return found
 
 
 class MakesFolder:
@@ -147,10 +146,7 @@ def cct_config(root, **model):
             train_cfg=dict(type='IterBasedTrainLoop', max_iters=MAX_ITERS, val_interval=100),
             val_cfg=dict(type='ValLoop'),
             test_cfg=dict(type='TestLoop'),
-            optim_wrapper=dict(
-                type='OptimWrapper',
-                optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=1e-4),
-            ),
+            optim_wrapper=dict(type='OptimWrapper', optimizer=SGD),
             param_scheduler=[dict(type='PolyLR', power=0.9, by_epoch=False, end=MAX_ITERS)],
             default_hooks=dict(
                 logger=dict(type='MainProcessLoggerHook', interval=1, log_metric_by_epoch=False),
@@ -284,21 +280,17 @@ class Run:
         self.write()
 
     def write(self):
-        """Writes the config as it is now."""
         self.config.dump(self.file)
         return self.file
 
     def train(self, work_dir='work', options=None, **kwargs):
-        """Trains as tools/train.py does."""
         options = {'experiment_name': experiment(), **(options or {})}
-        prepared = prepare_training(
-            str(self.file), work_dir=str(self.folder / work_dir), options=options, **kwargs
-        )
+        work_dir = str(self.folder / work_dir)
+        prepared = prepare_training(str(self.file), work_dir=work_dir, options=options, **kwargs)
         train_prepared(prepared)
         return prepared
 
     def trained(self):
-        """The run after an uninterrupted training."""
         self.train()
         self.work_dir = self.folder / 'work'
         self.checkpoint = self.work_dir / f'iter_{MAX_ITERS}.pth'
@@ -306,14 +298,13 @@ class Run:
         return self
 
     def tool(self, name, *args):
-        """Runs a tool's main() as on the command line and returns its exit code."""
+        """The exit code of a tool."""
         try:
             return run_tool(name, *args) or 0
         except SystemExit as end:
             return end.code or 0
 
     def load(self, path):
-        """The content of a checkpoint, which is data alone."""
         return load_data(path, str(path))
 
     def shell(self, *command):
@@ -322,7 +313,6 @@ class Run:
             **os.environ, 'PYTHONPATH': f'{PROJECT}{os.pathsep}{SHARED}', 'OMP_NUM_THREADS': '1',
             'PYTHONWARNINGS': 'ignore', 'PORT': free_port(),
         }  # fmt: skip
-        # `python` in the scripts is the one that runs the tests.
         env['PATH'] = os.path.dirname(sys.executable) + os.pathsep + env['PATH']
         # A group of its own, so that the workers of a distributed run end with it.
         process = subprocess.Popen(

@@ -84,12 +84,11 @@ def put_result():
 
 @pytest.fixture
 def out(tmp_path, put_result):
-    for seed, miou in enumerate((30.0, 31.0, 35.0)):
-        put_result(tmp_path, 'supervised', 20, seed, miou)
-    for seed, miou in enumerate((40.0, 42.0)):
-        put_result(tmp_path, 'full_k2', 20, seed, miou)
-    put_result(tmp_path, 'vat_k10', 20, 0, 39.0)
-    put_result(tmp_path, 'vat_k2', 20, 0, 38.0)
+    found = {'supervised': (30.0, 31.0, 35.0), 'full_k2': (40.0, 42.0)}
+    found |= {'vat_k10': (39.0,), 'vat_k2': (38.0,)}
+    for method in found:
+        for seed, miou in enumerate(found[method]):
+            put_result(tmp_path, method, 20, seed, miou)
     put_result(tmp_path, 'vat_k2', 100, 0, 48.06)
     put_result(tmp_path, 'kl', 100, 0, 50.0)
     (tmp_path / 'kl' / '20' / 'seed0' / 'train').mkdir(parents=True)  # not finished

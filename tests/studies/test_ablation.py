@@ -136,9 +136,7 @@ def test_all_is_written(out):
 def test_full_with_abce_has_its_own_baseline(out, put_result):
     put_result(out, 'supervised-abce', 20, 0, 33.0)
     put_result(out, 'full_abce_k2', 20, 0, 37.0)
-    assert ordered_methods(collect(out))[:2] == ['supervised', 'supervised-abce']
-    lines = write_ablation(out)
-    names = [line.partition(' over ')[0] for line in lines]
+    names = [line.partition(' over ')[0] for line in write_ablation(out)]
     assert 'full_abce_k2, 20 labelled images: +7.0 mIoU' in names
     assert 'full_abce_k2, 20 labelled images: +4.0 mIoU' in names
     assert sum(name.startswith('full_k2') for name in names) == 1

@@ -33,27 +33,21 @@ def test_two_regions_give_the_value_computed_by_hand():
 
 def naive_distance(channels, patch_size):
     """Cuts out every patch, as far as both of a pair lie in the image, and compares it."""
-    _, height, width = channels.shape
-    offsets = range(-(patch_size // 2), patch_size - patch_size // 2)
+    values = channels.movedim(0, -1)
+    height, width, _ = values.shape
+    pixels = {(y, x) for y in range(height) for x in range(width)}
+    neighbours = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dy or dx]
+    patch = range(-(patch_size // 2), patch_size - patch_size // 2)
     result = torch.zeros(height, width)
-
-    def inside(y, x):
-        return 0 <= y < height and 0 <= x < width
-
-    for y in range(height):
-        for x in range(width):
-            distances = []
-            for dy, dx in [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0)]:
-                if not inside(y + dy, x + dx):
-                    continue
-                squares = [
-                    (channels[:, y + u, x + v] - channels[:, y + dy + u, x + dx + v]).square().sum()
-                    for u in offsets
-                    for v in offsets
-                    if inside(y + u, x + v) and inside(y + dy + u, x + dx + v)
-                ]
-                distances.append((torch.stack(squares).mean() * patch_size**2).sqrt())
-            result[y, x] = torch.stack(distances).mean()
+    for y, x in pixels:
+        distances = []
+        for dy, dx in neighbours:
+            if (y + dy, x + dx) in pixels:
+                pairs = [((y + u, x + v), (y + dy + u, x + dx + v)) for u in patch for v in patch]
+                inside = [(values[a] - values[b]) for a, b in pairs if {a, b} <= pixels]
+                squares = torch.stack(inside).square().sum(1)
+                distances.append((squares.mean() * patch_size**2).sqrt())
+        result[y, x] = torch.stack(distances).mean()
     return result
 
 

