@@ -1,6 +1,6 @@
 import pytest
 
-from mmseg_cct.engine.findings import findings, validation_findings
+from mmseg_cct.engine.findings import findings
 
 
 def test_classes_at_zero_are_named_and_counted():
@@ -25,9 +25,3 @@ def test_a_curve_that_still_rises_or_fell(curve, said):
     lines = list(findings(curve, {'a': 1.0}))
     assert len(lines) == (said is not None)
     assert not lines or lines[0].startswith(said)
-
-
-def test_a_small_validation_set_and_one_that_is_the_test_set_are_told():
-    assert not list(validation_findings(20, is_test_set=False))
-    few, same = validation_findings(19, is_test_set=True)
-    assert few.startswith('only 19 validation images') and 'test set' in same

@@ -1,5 +1,4 @@
 import math
-from types import MethodType
 
 import pytest
 import tiny
@@ -105,18 +104,3 @@ def test_norms_are_merged_where_that_changes_nothing(reverse):
     expected, found = (each.test_step(data)[0].seg_logits.data for each in (model, fused))
     assert torch.allclose(expected, found, atol=1e-6)
     assert isinstance(fused.norm, torch.nn.Identity) != reverse
-
-
-def test_what_cannot_be_copied_keeps_a_model_as_it_is_unless_it_belongs_to_the_training():
-    """As `NonFiniteLossHook`, which knows the runner and its data loaders."""
-    model, runner = Normed(False), (each for each in ())  # a generator cannot be copied
-    model.register_forward_hook(MethodType(lambda *_: None, runner))
-    model._teacher = (runner,)
-    seen = tiny.calls(model, 'test_step')
-    fused = fused_model(model, batch((700, 700)))
-    assert fused is not model and not fused._forward_hooks and fused._teacher == ()
-    assert model._forward_hooks and model._teacher
-    # logits are large: those of a piece are compared
-    assert {data['inputs'][0].shape for (data,) in seen} == {(3, 512, 512)}
-    model.lock = runner
-    assert fused_model(model, batch((4, 4))) is model

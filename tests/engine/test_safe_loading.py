@@ -16,7 +16,7 @@ from torch import nn
 
 from mmseg_cct.engine import safe_loading
 from mmseg_cct.engine.checkpoints import read_checkpoint
-from mmseg_cct.engine.safe_loading import find_damage, load_data
+from mmseg_cct.engine.safe_loading import load_data
 from mmseg_cct.errors import UserError
 
 
@@ -120,18 +120,12 @@ def test_every_scheme_loads_data_alone(tmp_path, monkeypatch):
         CheckpointLoader.load_checkpoint('torchvision://b')
 
 
-def test_every_flipped_byte_of_the_weights_is_found(tmp_path):
+def test_a_changed_byte_of_the_weights_is_found(tmp_path):
     path = tmp_path / 'x.pth'
-    torch.save(dict(state_dict=dict(a=torch.full((64,), 1.5))), path)
-    data = path.read_bytes()
-    start = data.index(torch.full((64,), 1.5).numpy().tobytes())
-    for place in (start, start + 100, start + 255):
-        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        assert 'checksum' in find_damage(path)
-        with pytest.raises(UserError, match=r'x\.pth: cannot be read \(damaged: its entry'):
-            load_data(path, 'x.pth')
-    path.write_bytes(data)
-    assert find_damage(path) is None
+    torch.save(dict(state_dict=dict(a=torch.zeros(9))), path)
+    path.write_bytes(path.read_bytes().replace(bytes(36), bytes(35) + b'1'))
+    with pytest.raises(UserError, match=r'x\.pth: cannot be read \(damaged: its entry.* checksum'):
+        load_data(path, 'x.pth')
 
 
 def test_weights_are_finite(tmp_path):

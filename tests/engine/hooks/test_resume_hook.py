@@ -6,37 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from mmengine.hooks import CheckpointHook
 
-from mmseg_cct.engine.hooks import IterationSeedHook, ResumeHook, resume_hook
+from mmseg_cct.engine.hooks import IterationSeedHook, resume_hook
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.seed import seeded_random_state
-
-
-@pytest.fixture
-def before_run(tmp_path):
-    """Asks the hook of a run in a folder of checkpoints; gives `_resume` and `_load_from`."""
-
-    def ask(resume=True, load_from=None):
-        hooks = [CheckpointHook(by_epoch=False, filename_tmpl='ck_{}.pth')]
-        runner = SimpleNamespace(work_dir=str(tmp_path), hooks=hooks)
-        runner._resume, runner._load_from = resume, load_from
-        ResumeHook().before_run(runner)
-        return runner._resume, runner._load_from
-
-    return ask
-
-
-def test_it_goes_on_from_the_one_that_is_named_or_the_newest_whole_one(
-    before_run, tmp_path, messages
-):
-    assert before_run() == (False, None)
-    assert messages == [f'--resume: no whole checkpoint in {tmp_path}, starting at iteration 0']
-    for number in (2, 10):  # under the checkpoint hook's name
-        torch.save(dict(state_dict=dict(a=torch.zeros(9))), tmp_path / f'ck_{number}.pth')
-    assert before_run(load_from='x.pth') == (True, 'x.pth')
-    assert before_run(resume=False) == (False, None)
-    assert before_run() == (True, str(tmp_path / 'ck_10.pth'))
 
 
 def test_the_options_are_those_of_the_config(cct, trained, messages):

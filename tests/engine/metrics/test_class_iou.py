@@ -45,17 +45,12 @@ def test_of_two_classes_the_one_to_find_comes_first(classes, name, scores):
     assert metrics.items() >= plain.items()
 
 
-def test_a_class_that_no_mask_shows_counts_as_mmseg_counts_it():
-    # two images of 100 pixels, half 'a' and half 'b'; in the second, 10 of 'a' are taken for 'c'
-    areas = [
-        tuple(torch.tensor([[50.0, 50, 0]] * 4)),
-        tuple(torch.tensor([[40.0, 50, 0], [50, 50, 10], [40, 50, 10], [50, 50, 0]])),
-    ]
-    for results in (areas[:1], areas):
-        metrics = metrics_of(areas=results)
-        assert list(metrics) == ['aAcc', 'mIoU', 'mAcc', 'IoU.a', 'IoU.b']  # the names stay
-        assert metrics['mIoU'] == metrics_of(IoUMetric, results)['mIoU']
-    assert metrics['mIoU'] == pytest.approx((90 + 100 + 0) / 3, abs=0.01)
+def test_what_is_never_predicted_counts_as_nothing_found():
+    # 'b' is 10 of 100 pixels, and all are predicted as 'a'
+    areas = [tuple(torch.tensor([[90.0, 0], [100, 10], [100, 0], [90, 10]]))]
+    metrics = metrics_of(areas=areas, classes=('a', 'b'), iou_metrics=['mDice', 'mFscore'])
+    assert metrics['mFscore'] == pytest.approx(metrics['mDice'], abs=0.01)
+    assert (metrics['mPrecision'], metrics['mRecall'], metrics['F1.b']) == (45, 50, 0)
 
 
 def test_the_names_are_known_before_the_first_validation():
