@@ -6,10 +6,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from mmengine.hooks import CheckpointHook
 
-from mmseg_cct.engine.hooks import IterationSeedHook, resume_hook
+from mmseg_cct.engine.hooks import IterationSeedHook, ResumeHook, resume_hook
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.seed import seeded_random_state
+
+
+@pytest.mark.parametrize('resume', [True, False])
+def test_a_resume_goes_on_from_the_newest_of_the_hooks_checkpoints(tmp_path, messages, resume):
+    hooks = [CheckpointHook(by_epoch=False, filename_tmpl='ck_{}.pth')]
+    runner = SimpleNamespace(work_dir=str(tmp_path), hooks=hooks, _load_from=None)
+    for expected in (None, str(tmp_path / 'ck_10.pth')):
+        runner._resume = resume
+        ResumeHook().before_run(runner)
+        assert runner._load_from == (expected if resume else None)
+        assert runner._resume == (resume and expected is not None)
+        for number in (2, 10):
+            torch.save(dict(state_dict=dict(a=torch.zeros(9))), tmp_path / f'ck_{number}.pth')
+    assert len(messages) == resume and all('no whole checkpoint' in line for line in messages)
 
 
 def test_the_options_are_those_of_the_config(cct, trained, messages):
