@@ -1,1 +1,1 @@
-"""Shared helpers: files, images, text, names and seeds."""
+"""Shared helpers: files, processes, text and seeds."""
