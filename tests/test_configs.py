@@ -378,6 +378,38 @@ def test_reads_the_documented_layout(name, tmp_path, monkeypatch):
     assert sample.gt_sem_seg.shape == (64, 96)
 
 
+def test_reads_the_shipped_lists_of_camvid(camvid_root, monkeypatch, tmp_path):
+    (tmp_path / 'data').symlink_to(camvid_root.parent.absolute())
+    monkeypatch.chdir(tmp_path)
+    config = load('cct/cct_mbv2_camvid_50')
+    config.train_dataloader.update(num_workers=0, persistent_workers=False)
+    loader = Runner.build_dataloader(config.train_dataloader, seed=0)
+    assert (len(loader.dataset.labeled), len(loader.dataset.unlabeled)) == (50, 317)
+    ids = next(iter(loader))['data_samples']['labeled'][0].gt_sem_seg.data.unique().tolist()
+    assert set(ids) <= {*range(11), 255} and len(ids) > 5
+
+
+def test_reads_camvid_and_idd_lite(camvid_root, monkeypatch, tmp_path):
+    if not (camvid_root.parent / 'idd_lite').is_dir():
+        pytest.skip(f'IDD Lite is not in {camvid_root.parent} (link it, or pass --data-root=DIR)')
+    (tmp_path / 'data').symlink_to(camvid_root.parent.absolute())
+    monkeypatch.chdir(tmp_path)
+    config = load(DOMAINS)
+    loaders = []
+    for loader in (config.train_dataloader, config.val_dataloader, config.test_dataloader):
+        loader.update(num_workers=0, persistent_workers=False)
+        loaders.append(Runner.build_dataloader(loader, seed=0))
+    train, val, _ = loaders
+    assert [len(loader.dataset) for loader in loaders] == [367 + 1403, 101 + 204, 233 + 204]
+    for batch, domain, size in zip(train, ('camvid', 'idd'), ((120, 160), (112, 160))):
+        for branch in ('labeled', 'unlabeled'):
+            assert [tuple(image.shape) for image in batch['inputs'][branch]] == [(3, *size)] * 8
+            assert {sample.domain for sample in batch['data_samples'][branch]} == {domain}
+    truth = batch['data_samples']['labeled'][0].gt_sem_seg.data.unique()
+    assert set(truth.tolist()) <= {*range(7), 255}
+    assert val.dataset[101]['data_samples'].gt_sem_seg.shape == (227, 320)
+
+
 def test_sun_is_scored_at_the_size_of_its_training(tmp_path):
     config = parse('multi_domain/cct_r50_cityscapes-sun_1500')
     image, mask = tmp_path / 'a.jpg', tmp_path / 'a.png'
