@@ -21,6 +21,7 @@ from mmseg_cct.datasets.files.palette import chosen_colours
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.engine.findings import absent_from, findings, foreground_of, validation_findings
+from mmseg_cct.engine.visualization.figures import png_bytes
 from mmseg_cct.engine.visualization.label_maps import paint
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.labeled_record import below_folder
@@ -31,10 +32,12 @@ from mmseg_cct.version import __version__
 
 from ..run import Run
 from .evaluation import Evaluation, Picture, evaluate, predict_images
+from .plots import plot_curves
 from .scores import ONE_RUN_EACH, Score, class_scores, mean_score, mean_verdict, score_table
 
 _WIDEST = 640  # pixels of a picture in the page
 _PICTURES = 6  # images in the page
+_DPI = 150  # sharp on screens with several pixels per CSS pixel
 # Two runs that differ in one of these do not show what the method alone brings.
 _COMPARED = ('iterations', 'batch size', 'crop', 'seed', 'labelled images')
 
@@ -102,6 +105,7 @@ def write_report(
             report=report,
             scores=score_table(report.scores, report.runs),
             legend=[*zip(classes, colours), ('ignored', (255, 255, 255))],
+            curves=data_url(png_bytes(plot_curves(runs), _DPI)),
             cases=_cases(pictures, colours),
         )
         content = json.dumps(asdict(report), ensure_ascii=False, indent=1)

@@ -46,7 +46,7 @@ def test_report_of_two_trainings(trained, changed, tmp_path, checkpoints_read):
 
     page = (out / 'report.html').read_text()
     assert page.count('class="compare"') == 2 * 3
-    assert page.count('src="data:image/png;base64,') == 3 * 6
+    assert page.count('src="data:image/png;base64,') == 3 * 6 + 1
     assert page.count('class="note"') == len(report.notes)
     assert 'src="h' not in page  # nothing from elsewhere
     assert 'background: rgb(200, 0, 0)"></i>thing' in page and '<a>' not in page
