@@ -56,6 +56,8 @@ def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> N
             found = f'its weight {name} is of type {type(value).__name__}'
             raise UserError(checkpoint, found, 'a tensor')
     require_finite_weights(state, checkpoint, training)
+    if not isinstance(content.get('meta') or {}, Mapping):
+        raise UserError(checkpoint, 'its meta is none of a training')
     missing = [key for key in ('meta', 'optimizer', 'message_hub') if key not in content]
     if training and missing:
         raise UserError(

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint
+from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint, read_checkpoint
+from mmseg_cct.errors import UserError
 
 
 class TestFindResumable:
@@ -60,3 +61,14 @@ class TestFindResumable:
         moved = tmp_path_factory.mktemp('moved') / 'work'
         work_dir.rename(moved)
         assert find_resumable(str(moved)) == str(moved / 'iter_10.pth')
+
+
+@pytest.mark.parametrize(
+    'content',
+    [{}, {'state_dict': {'a': [1.0]}}, {'state_dict': {'a': torch.ones(1)}, 'meta': 'mine'}],
+)
+def test_what_is_no_checkpoint_is_named(content, tmp_path):
+    torch.save(content, tmp_path / 'a.pth')
+    with pytest.raises(UserError) as caught:
+        read_checkpoint(str(tmp_path / 'a.pth'))
+    assert caught.value.problems[0].key == str(tmp_path / 'a.pth')
