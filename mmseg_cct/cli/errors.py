@@ -17,10 +17,9 @@ def user_errors_as_one_line() -> Iterator[None]:
     """Ends the process with exit code 2 and one line on stderr for each mistake of the user.
 
     Errors of the operating system end it likewise. Other exceptions keep their traceback, as do all
-    if `MMSEG_CCT_TRACEBACK` is set. In a distributed run,
-    rank 0 prints at once. The other ranks wait first: rank 0 has usually met the same mistake, and
-    the launcher ends all ranks when it ends. Ctrl-C ends the process with code 130, a closed
-    pipe silently with code 0.
+    if `MMSEG_CCT_TRACEBACK` is set. In a distributed run, rank 0 prints at once. The other ranks
+    wait first: rank 0 has usually met the same mistake, and the launcher ends all ranks when it
+    ends. Ctrl-C ends the process with code 130, a closed pipe silently with code 0.
     """
     if hasattr(sys.stdout, 'reconfigure'):  # a file name may be no text
         sys.stdout.reconfigure(errors='backslashreplace')

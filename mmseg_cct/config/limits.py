@@ -63,11 +63,8 @@ def value_problems(config: Any) -> Iterator[Problem]:
             yield problem
     for key in ('val_dataloader', 'test_dataloader'):
         batch_size = get_by_key(config, f'{key}.batch_size')
+        domains = get_by_key(config, f'{key}.dataset.domains') or ()
         # a batch across the border of two domains comes late, and no model takes it
-        if len(get_by_key(config, f'{key}.dataset.domains') or ()) > 1 and batch_size not in (
-            1,
-            None,
-        ):
-            yield Problem(
-                f'{key}.batch_size={batch_size}', '', '1, as a batch must not mix domains'
-            )
+        if len(domains) > 1 and batch_size not in (1, None):
+            expected = '1, as a batch must not mix domains'
+            yield Problem(f'{key}.batch_size={batch_size}', '', expected)

@@ -45,9 +45,8 @@ def require_buildable(config: Config) -> None:
             hook.pop('priority', None)  # the runner's
             HOOKS.build(hook)
         for split in ('train', 'val', 'test'):
-            for key, part in settings_of(
-                get_by_key(config, f'{split}_dataloader.dataset'), 'dataset'
-            ):
+            dataset = get_by_key(config, f'{split}_dataloader.dataset')
+            for key, part in settings_of(dataset, 'dataset'):
                 for step in part if key.endswith('.pipeline') else ():
                     TRANSFORMS.build(step)
             for metric in as_list(config.get(f'{split}_evaluator') or None):

@@ -29,7 +29,7 @@ def read_labels(work_dir: str | os.PathLike) -> Labels | None:
     record = Path(work_dir, LABELS)
     if not record.is_file():
         return None
-    # earlier releases recorded the sizes of the files, too
+    # records of before version 0.1 hold the sizes of the files, too
     kind = lambda labeled, unlabeled, **_: Labels(labeled, unlabeled)  # noqa: E731
     return read_record(record, kind, 'the labelled images of a training, as it began')
 

@@ -44,9 +44,8 @@ class FixedTeacherHook(Hook):
         """Builds the teacher, loads it and gives it to the model."""
         config = load_config(self.config, {})
         # other classes or colours fit in shape, and would teach nonsense
-        classes = get_by_key(
-            content := read_checkpoint(self.checkpoint), 'meta.dataset_meta.classes'
-        )
+        content = read_checkpoint(self.checkpoint)
+        classes = get_by_key(content, 'meta.dataset_meta.classes')
         facts = [('classes', classes, runner.train_dataloader.dataset.metainfo['classes'])]
         for key in ('mean', 'std', 'bgr_to_rgb'):
             key = f'model.data_preprocessor.{key}'
