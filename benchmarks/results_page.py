@@ -1,8 +1,10 @@
 #!/usr/bin/env python
 """Writes the tables of README.md, docs/results.md and configs/cct/README.md from docs/results.csv.
 
-A table stands between `<!-- table KIND ... -->` and `<!-- end -->`. Gains are of pairs of runs with
-the same seed. Verdicts are by Student's t, corrected by Holm over the rows of the table.
+A table stands between `<!-- table KIND ... -->` and `<!-- end -->`; the line under it, which names
+what its verdicts are corrected over, is written with it. Gains are of pairs of runs with the
+same seed, intervals by the spread that the cells of a table have in common; `Gain` has the rule
+for p.
 
 Examples:
     python benchmarks/results_page.py
@@ -16,18 +18,20 @@ import csv
 import datetime
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import mean, variance
 from typing import NamedTuple, get_type_hints
 
 from mmengine.config import Config
+from scipy.stats import f as fisher
+from scipy.stats import t as student
 
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import read_config
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.execution import StudyRun
-from mmseg_cct.studies.results import collect, holm, interval, p_value, verdict
+from mmseg_cct.studies.results import LEVEL, collect, holm, p_value
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.templates import markdown_table
 from mmseg_cct.utils.text import signed
@@ -36,7 +40,9 @@ DOCS = Path(__file__).resolve().parents[1] / 'docs'
 ROOT = DOCS.parent
 CSV = DOCS / 'results.csv'
 PAGES = (ROOT / 'README.md', DOCS / 'results.md', ROOT / 'configs' / 'cct' / 'README.md')
-TABLE = re.compile(r'<!-- table (.*?) -->\n.*?<!-- end -->', re.DOTALL)
+UNDER = 'Verdicts are corrected over'
+TABLE = re.compile(rf'<!-- table (.*?) -->\n.*?<!-- end -->(\n\n{UNDER}[^\n]*)?', re.DOTALL)
+# † had a method in configs/methods once, or settings of their own
 NAMES = {
     'supervised': 'supervised',
     'cct': '`cct`',
@@ -44,19 +50,19 @@ NAMES = {
     'cct-plus': '`cct-plus`',
     'own-target': 'CCT, own target',
     'fixmatch': '`fixmatch`',
-    'fixmatch-teacher': '`fixmatch`, teacher, calm view',
-    'fixmatch-precision': '`fixmatch`, thresholds by precision',
-    'fixmatch-public': '`fixmatch`, joint batch',
+    'fixmatch-teacher': '`fixmatch`, teacher, calm view †',
+    'fixmatch-precision': '`fixmatch`, thresholds by precision †',
+    'fixmatch-public': '`fixmatch`, joint batch †',
     'unimatch': '`unimatch`',
     'unimatch-tau0': '`unimatch-tau0`',
-    'unimatch-public': '`unimatch`, as its code',
+    'unimatch-public': '`unimatch`, as its code †',
     'unimatch-v2': '`unimatch-v2`',
-    'self-train': '`self-train`',
-    'self-train-r50': '`self-train`, ResNet-50 teacher',
-    'self-train-r50-precision': '`self-train`, the same, by precision',
+    'self-train': '`self-train` †',
+    'self-train-r50': '`self-train`, ResNet-50 teacher †',
+    'self-train-r50-precision': '`self-train`, the same, by precision †',
     'mean-teacher': 'Mean Teacher',
     'input-vat': 'VAT on the images',
-    'supervised-strong-views': 'supervised, strong views',
+    'supervised-strong-views': 'supervised, strong views †',
 }
 RENAMED = {'ema-target': 'cct'}  # the settings already have a teacher
 DATA = {
@@ -75,6 +81,14 @@ CONFIGS = {
     'cct_mbv2-jpu_camvid-180x240_20': ('camvid', 20),
     'cct_mbv2-jpu_camvid-180x240_100': ('camvid', 100),
 }
+# Data set, method, iterations and number of labels.
+HEADLINES = (
+    *(('idd_lite', 'cct-strong', *of) for of in ((1200, 5), (1200, 20), (2400, 100))),
+    *(('idd_lite', 'cct-strong', 12000, labels) for labels in (5, 20, 100)),
+    ('idd_lite_r50', 'cct-strong', 1200, 20),
+    *(('camvid', 'cct-strong', *of) for of in ((1200, 5), (1200, 20), (1200, 50), (2400, 50))),
+    ('shapes', 'cct', 1400, 12),
+)
 COMPARISONS = (
     *((method, BASELINE) for method in ('cct-strong', 'cct', 'own-target', 'mean-teacher')),
     *(('input-vat', BASELINE), ('fixmatch', BASELINE), ('cct', 'own-target')),
@@ -110,13 +124,12 @@ def read_runs() -> list[Measured]:
         ]
 
 
-def main_runs(runs: Runs, data_set: str, split: str | None = None) -> list[Measured]:
+def main_runs(runs: Runs, data_set: str) -> list[Measured]:
     """Selects the runs of a setting's own length: 2400 iterations with 100 labels, else 1200."""
-    chosen = split or SPLITS[data_set]
     return [
         run
         for run in runs
-        if (run.data_set, run.split) == (data_set, chosen)
+        if (run.data_set, run.split) == (data_set, SPLITS[data_set])
         and (data_set == 'shapes' or run.iterations == (2400 if run.labels == 100 else 1200))
         and run.labels <= 100
     ]
@@ -132,11 +145,99 @@ def gains_of(runs: Runs, method: str, reference: str) -> dict[tuple[int, int], f
     }
 
 
-def judged(runs: Runs) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Gains of each method over the baseline; p of those with several, corrected over them."""
-    gains = {name: [*gains_of(runs, name, BASELINE).values()] for name in NAMES if name != BASELINE}
-    several = [name for name in gains if len(gains[name]) > 1]
-    return gains, dict(zip(several, holm([p_value(gains[name]) for name in several])))
+class Spread(NamedTuple):
+    """Standard deviation of the gains of `cells` cells about their means; degrees of freedom."""
+
+    deviation: float
+    freedom: int
+    cells: int
+
+    def holds(self, gains: Sequence[float], tests: int) -> bool:
+        """Whether gains vary no more than this, by an F test that is one of several."""
+        ratio = variance(gains) / self.deviation**2
+        return bool(fisher.sf(ratio, len(gains) - 1, self.freedom) * tests >= LEVEL)
+
+
+def common(cells: Sequence[Sequence[float]]) -> Spread:
+    """Pools the spread of cells."""
+    freedom = sum(len(gains) - 1 for gains in cells)
+    squares = sum((len(gains) - 1) * variance(gains) for gains in cells)
+    return Spread((squares / freedom) ** 0.5, freedom, len(cells))
+
+
+def pooled(cells: Iterable[Sequence[float]]) -> Spread:
+    """Pools the spread of cells, without those that vary more than all others.
+
+    A method that drifts in some of its runs would widen the intervals of all.
+    """
+    *others, widest = sorted(cells, key=variance)
+    if others and not common(others).holds(widest, len(others) + 1):
+        return pooled(others)
+    return common([*others, widest])
+
+
+class Gain(NamedTuple):
+    """Mean gain of pairs, half its 95 % interval, and a p to be corrected.
+
+    The interval is by the common spread, or the cell's own if that is larger by an F test. p is the
+    larger of those by the common and by the cell's own spread: one does not believe three pairs
+    that happen to agree, the other does not trust that all cells vary alike.
+    """
+
+    mean: float
+    half: float
+    p: float
+    pairs: int
+
+    def __str__(self) -> str:
+        return f'{signed(self.mean)} ±{self.half:.1f}'
+
+
+def measured(gains: Sequence[float], spread: Spread) -> Gain:
+    """Measures a cell of several pairs."""
+    if not spread.holds(gains, spread.cells + 1):
+        spread = common([gains])
+    error = spread.deviation / len(gains) ** 0.5
+    half = float(student.ppf(0.975, spread.freedom) * error)
+    p = float(2 * student.sf(abs(mean(gains)) / error, spread.freedom))
+    return Gain(mean(gains), half, max(p, p_value(gains)), len(gains))
+
+
+def verdicts(family: Sequence[Gain]) -> list[str]:
+    """Says whether each gain is ahead or behind after Holm's correction over all of them."""
+    return [
+        'no difference shown' if p >= LEVEL else '**ahead**' if gain.mean > 0 else '**behind**'
+        for gain, p in zip(family, holm([gain.p for gain in family]))
+    ]
+
+
+def bold(family: Sequence[Gain]) -> list[str]:
+    """Writes the gains of a table; those that are ahead or behind are bold."""
+    return [
+        str(gain) if said.startswith('no') else f'**{gain}**'
+        for gain, said in zip(family, verdicts(family))
+    ]
+
+
+def cells_of(runs: Runs) -> dict[tuple[str, int], list[float]]:
+    """Gains over the baseline of the methods that have several pairs, by method and labels."""
+    numbers = sorted({run.labels for run in runs})
+    gains = {
+        (method, n): [
+            *gains_of([run for run in runs if run.labels == n], method, BASELINE).values()
+        ]
+        for method in NAMES
+        for n in numbers
+        if method != BASELINE
+    }
+    return {key: values for key, values in gains.items() if len(values) > 1}
+
+
+def spread_of(runs: Runs, data_set: str, iterations: int = 0) -> Spread:
+    """Pools the cells of a setting's own length, or of another that has a table of its own."""
+    own = [run for run in runs if run[:2] == (data_set, SPLITS[data_set])]
+    long = [run for run in own if run.iterations == iterations > 2400]
+    return pooled(cells_of(long or main_runs(runs, data_set)).values())
 
 
 def balanced(gains: Mapping[tuple[int, int], float]) -> tuple[list[int], list[int]]:
@@ -150,47 +251,55 @@ def balanced(gains: Mapping[tuple[int, int], float]) -> tuple[list[int], list[in
     return [n for n in numbers if by_number[n] >= most], sorted(most)
 
 
-def paired_table(runs: Runs, labels: int, title: str) -> str:
-    """A row per method: verdict, gain, corrected p, mean and mIoU by seed."""
+def paired_table(runs: Runs, labels: int, title: str, spread: Spread) -> str:
+    """A row per method: verdict, gain, corrected p, mean and mIoU by seed.
+
+    A single comparison has no verdict: others are made with the same runs elsewhere.
+    """
     own = [run for run in runs if run.labels == labels]
     seeds = sorted({run.seed for run in own})
-    methods = [name for name in NAMES if any(run.method == name for run in own)]
-    gains, corrected = judged(own)
+    cells = cells_of(own)
+    family = [measured(gains, spread) for gains in cells.values()]
+    corrected = holm([gain.p for gain in family])
+    said = {
+        method: [verdict, str(gain), _p(p)]
+        for (method, _), verdict, gain, p in zip(cells, verdicts(family), family, corrected)
+    }
     rows = []
-    for name in methods:
+    for name in NAMES:
         miou = {run.seed: run.miou for run in own if run.method == name}
-        if name == BASELINE:
-            cells = ['', '', '']
-        elif name not in corrected:
-            cells = ['one pair', signed(mean(gains[name])), '']
-        else:
-            said = _verdict(gains[name], corrected[name])
-            cells = [said, _gain(gains[name]), _p(corrected[name])]
-        by_seed = [_one_digit(miou.get(seed)) for seed in seeds]
-        rows.append([NAMES[name], *cells, f'{mean(miou.values()):.1f}', *by_seed])
+        if miou:
+            by_seed = [_one_digit(miou.get(seed)) for seed in seeds]
+            rows.append(
+                [name, *said.get(name, ['', '', '']), f'{mean(miou.values()):.1f}', *by_seed]
+            )
     shown = [f'seed {seeds[0]}', *map(str, seeds[1:])]
     header = [title, 'verdict', 'gain', 'p', 'mean', *shown]
-    return markdown_table(header, rows, 'll' + 'r' * (len(header) - 2))
+    if len(family) == 1:
+        header, *rows = ([row[0], row[2], *row[4:]] for row in (header, *rows))
+    align = None if len(family) == 1 else 'll' + 'r' * (len(header) - 2)
+    table = markdown_table(header, [[NAMES[name], *rest] for name, *rest in rows], align)
+    return f'{table}\n\n{_under(len(family), "row", spread)}' if len(family) > 1 else table
 
 
 def head_to_head(runs: Runs, data_set: str) -> str:
-    """A row per comparison, on balanced grids; Holm over all rows."""
+    """A row per comparison, on balanced grids; rows with the same grid have a common spread."""
     own = main_runs(runs, data_set)
     rows, samples = [], []
     for method, reference in COMPARISONS:
         gains = gains_of(own, method, reference)
         numbers, seeds = balanced(gains)
         grid = {seed: [gains[labels, seed] for labels in numbers] for seed in seeds}
-        by_seed = [mean(values) for values in grid.values()]
         higher = sum(gain > 0 for values in grid.values() for gain in values)
-        samples.append(by_seed)
+        samples.append((str(numbers), [mean(values) for values in grid.values()]))
         names, of = f'{NAMES[method]} over {NAMES[reference]}', len(numbers) * len(seeds)
-        cells = [f'{higher} of {of}', ', '.join(map(str, numbers)), str(len(seeds))]
-        rows.append([names, _gain(by_seed), *cells])
-    p_values = list(map(p_value, samples))
-    for row, sample, p, corrected in zip(rows, samples, p_values, holm(p_values)):
-        row.insert(1, _verdict(sample, corrected))
-        row += [_p(p), _p(corrected)]
+        rows.append([names, f'{higher} of {of}', ', '.join(map(str, numbers)), str(len(seeds))])
+    spreads = {of: pooled(by_seed for key, by_seed in samples if key == of) for of, _ in samples}
+    family = [measured(by_seed, spreads[of]) for of, by_seed in samples]
+    corrected = holm([gain.p for gain in family])
+    for row, said, gain, p in zip(rows, verdicts(family), family, corrected):
+        row[1:1] = [said, str(gain)]
+        row += [_p(gain.p), _p(p)]
     header = [DATA[data_set], 'verdict', 'gain', 'higher in', 'labels', 'seeds', 'p', 'by Holm']
     return markdown_table(header, rows, 'llrrlrrr')
 
@@ -198,48 +307,55 @@ def head_to_head(runs: Runs, data_set: str) -> str:
 def gains_overview(runs: Runs, data_set: str) -> str:
     """A row per method, a column per number of labels: gain, interval, pairs.
 
-    The first row is the baseline's mean mIoU. Verdicts are corrected over the rows of a column;
-    what is ahead or behind is bold.
+    The first row is the baseline's mean mIoU. All cells are one family.
     """
-    own = main_runs(runs, data_set)
+    own, spread = main_runs(runs, data_set), spread_of(runs, data_set)
     numbers = sorted({run.labels for run in own})
-    columns = [_gains_column([run for run in own if run.labels == n]) for n in numbers]
-    rows = [[NAMES[name], *(column.get(name, '') for column in columns)] for name in NAMES]
+    cells = cells_of(own)
+    family = [measured(gains, spread) for gains in cells.values()]
+    shown = {key: f'{text} ({gain.pairs})' for key, gain, text in zip(cells, family, bold(family))}
+    for n in numbers:
+        base = [run.miou for run in own if (run.method, run.labels) == (BASELINE, n)]
+        shown[BASELINE, n] = f'mIoU {mean(base):.1f} ({len(base)})'
+    rows = [[NAMES[name], *(shown.get((name, n), '') for n in numbers)] for name in NAMES]
     titles = [f'n = {n}' for n in numbers]
-    return markdown_table([DATA[data_set], *titles], [row for row in rows if any(row[1:])])
-
-
-def _gains_column(runs: Runs) -> dict[str, str]:
-    """The cells of the methods that have several pairs, and of the baseline, by name."""
-    gains, corrected = judged(runs)
-    base = [run.miou for run in runs if run.method == BASELINE]
-    cells = {BASELINE: f'mIoU {mean(base):.1f} ({len(base)})'}
-    for name, p in corrected.items():
-        bold = '**' * (not verdict(gains[name], p).startswith('no'))
-        cells[name] = f'{bold}{_gain(gains[name])}{bold} ({len(gains[name])})'
-    return cells
+    table = markdown_table([DATA[data_set], *titles], [row for row in rows if any(row[1:])])
+    return f'{table}\n\n{_under(len(family), "cell", spread)}'
 
 
 def readme_table(runs: Runs) -> str:
     """A row per data set and number of labels of the short studies: paired runs, gain, interval."""
-    rows = []
+    rows, family = [], []
     for data_set in ('idd_lite', 'camvid'):
-        own = main_runs(runs, data_set)
+        own, spread = main_runs(runs, data_set), spread_of(runs, data_set)
         for labels in sorted({run.labels for run in own}):
             some = [run for run in own if run.labels == labels]
             gains = gains_of(some, 'cct-strong', BASELINE)
-            seeds = {seed for _, seed in gains}
             means = [
-                mean(run.miou for run in some if run.method == method and run.seed in seeds)
-                for method in (BASELINE, 'cct-strong')
+                mean(run.miou for run in some if run.method == name and (labels, run.seed) in gains)
+                for name in (BASELINE, 'cct-strong')
             ]
-            gain = _gain([*gains.values()])
-            corrected = judged(some)[1]['cct-strong']
-            if not verdict([*gains.values()], corrected).startswith('no'):
-                gain = f'**{gain}**'
+            family.append(measured([*gains.values()], spread))
             name = DATA[data_set].partition(',')[0]
-            rows.append([f'{name}, {labels}', *map(_one_digit, means), gain])
-    return markdown_table(['labels', 'supervised', '`cct-strong`', 'gain'], rows, 'lrrr')
+            rows.append([f'{name}, {labels}', *map(_one_digit, means)])
+    for row, gain in zip(rows, bold(family)):
+        row.append(gain)
+    return markdown_table(['labels', 'supervised', '`cct-strong`', 'gain'], rows)
+
+
+def headlines(runs: Runs) -> str:
+    """A row per setting and number of labels: the gain of the default method, or the demo's."""
+    rows, family = [], []
+    for data_set, method, iterations, labels in HEADLINES:
+        chosen = data_set, SPLITS[data_set], labels, iterations
+        gains = cells_of([run for run in runs if run[:4] == chosen])[method, labels]
+        family.append(measured(gains, spread_of(runs, data_set, iterations)))
+        name = DATA[data_set] + f' ({NAMES[method]})' * (method != 'cct-strong')
+        rows.append([name, f'{iterations:,}', str(labels), str(len(gains))])
+    for row, gain in zip(rows, bold(family)):
+        row.append(gain)
+    table = markdown_table(['setting', 'iterations', 'labels', 'pairs', 'gain'], rows)
+    return f'{table}\n\n{_under(len(family), "row")}'
 
 
 def configs_table(runs: Runs) -> str:
@@ -259,27 +375,26 @@ def configs_table(runs: Runs) -> str:
 def table_of(words: Sequence[str], runs: Runs) -> str:
     """Makes the table that a marker asks for."""
     kind, *rest = words
-    if kind == 'head-to-head':
-        return head_to_head(runs, rest[0])
-    if kind == 'gains':
-        return gains_overview(runs, rest[0])
-    whole = dict(readme=readme_table, configs=configs_table)
-    if kind in whole:
+    if kind in (whole := dict(readme=readme_table, configs=configs_table, headlines=headlines)):
         return whole[kind](runs)
-    data_set, split, labels, *iterations = rest
-    title = f'n = {labels}' + (f', {split}' if data_set == 'camvid' else '')
-    if not iterations:
-        return paired_table(main_runs(runs, data_set, split), int(labels), title)
-    wanted = data_set, split, int(labels), int(iterations[0])
-    own = [run for run in runs if run[:4] == wanted]
-    return paired_table(own, int(labels), f'{title}, {iterations[0]} iterations')
+    if kind in (of := {'gains': gains_overview, 'head-to-head': head_to_head}):
+        return of[kind](runs, rest[0])
+    data_set, labels, *iterations = rest
+    length, title = [int(each) for each in iterations], f'n = {labels}'
+    own = main_runs(runs, data_set)
+    if length:
+        chosen = data_set, SPLITS[data_set], int(labels), *length
+        own = [run for run in runs if run[:4] == chosen]
+        title += f', {length[0]} iterations'
+    return paired_table(own, int(labels), title, spread_of(runs, data_set, *length))
 
 
 def write_tables(text: str, runs: Runs) -> str:
     """Replaces each table of a page."""
 
     def written(match: re.Match[str]) -> str:
-        return f'<!-- table {match[1]} -->\n{table_of(match[1].split(), runs)}\n<!-- end -->'
+        table, *under = table_of(match[1].split(), runs).split('\n\n')
+        return '\n\n'.join([f'<!-- table {match[1]} -->\n{table}\n<!-- end -->', *under])
 
     return TABLE.sub(written, text)
 
@@ -327,13 +442,19 @@ def csv_text(runs: Runs) -> str:
     return stream.getvalue()
 
 
-def _verdict(gains: Sequence[float], corrected: float) -> str:
-    said = verdict(gains, corrected)
-    return said if said.startswith('no') else f'**{said}**'
-
-
-def _gain(gains: Sequence[float]) -> str:
-    return f'{signed(mean(gains))} ±{interval(gains):.1f}'
+def _under(number: int, unit: str, spread: Spread | None = None) -> str:
+    """The line under a table: its family, and the spread of its cells."""
+    line = f'{UNDER} the {number} {unit}s of the table.'
+    if spread is not None:
+        half = {
+            pairs: student.ppf(0.975, spread.freedom) * spread.deviation / pairs**0.5
+            for pairs in (3, 5)
+        }
+        line += (
+            f' Common spread {spread.deviation:.2f} mIoU with {spread.freedom} degrees of freedom: '
+            f'±{half[3]:.1f} for three pairs, ±{half[5]:.1f} for five.'
+        )
+    return line
 
 
 def _one_digit(value: float | None) -> str:

@@ -1,5 +1,8 @@
+import pytest
 import results_page as page
 from mmengine.config import Config
+
+from mmseg_cct.studies.results import interval, p_value
 
 
 def test_the_pages_are_what_the_script_writes():
@@ -10,6 +13,26 @@ def test_the_pages_are_what_the_script_writes():
         text = file.read_text(encoding='utf-8')
         assert page.TABLE.search(text)
         assert page.write_tables(text, runs) == text, f'{file.name}: run benchmarks/results_page.py'
+
+
+def test_three_pairs_that_agree_by_luck_are_not_believed_nor_drifting_ones_pooled():
+    steady = [[1.0, 2.5, 4.0, 2.0], [0.5, -1.0, 1.5], [3.0, 3.1, 2.9]]
+    drifting = [8.0, -9.0, 0.0]
+    errors = [gain - sum(gains) / len(gains) for gains in steady for gain in gains]
+    spread = page.pooled([drifting, *steady])
+    assert spread.freedom == len(errors) - len(steady)
+    assert spread.deviation == pytest.approx((sum(e**2 for e in errors) / spread.freedom) ** 0.5)
+    lucky = page.measured(steady[2], spread)
+    assert lucky.half > 4 * interval(steady[2]) and lucky.p > 4 * p_value(steady[2])
+    own = page.measured(drifting, spread)
+    assert (own.half, own.p) == pytest.approx((interval(drifting), p_value(drifting)))
+    wide = page.measured(steady[0], spread)  # by the common spread alone it would be surer
+    assert wide.half < interval(steady[0]) and wide.p == p_value(steady[0])
+
+
+def test_rows_of_methods_that_went_are_marked():
+    methods = {'cct', *(file.stem for file in (page.ROOT / 'configs' / 'methods').glob('*.py'))}
+    assert {name for name, title in page.NAMES.items() if '†' in title} == {*page.NAMES} - methods
 
 
 def test_a_study_is_added_once(tmp_path):
