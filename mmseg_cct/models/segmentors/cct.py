@@ -156,11 +156,11 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             return last_stage(self.teacher._forward(images))
 
     def predict_unlabeled(self, features: Sequence[Tensor]) -> Tensor:
-        """Predicts seg_logits `(N, C, ·, ·)` by the main decoder as at inference; no gradient.
+        """Predicts seg_logits `(N, C, ·, ·)` by the main decoder in eval mode; no gradient.
 
-        The decoder runs without dropout and normalises by its running statistics. So the target
-        depends neither on chance nor on the other images, and the statistics stay those of the
-        labelled images.
+        It runs without dropout and normalises by its running statistics, which stay those of the
+        labelled images. `features` are as the model made them: in training, backbone and neck
+        normalise by the batch, so the target depends on the other images, and on drop path.
         """
         with torch.no_grad(), eval_mode(self.decode_head.modules()):
             return self.decode_head.forward(features)
