@@ -101,8 +101,8 @@ class StrongViewSegmentor(CCTSegmentor):
     def encode_strong(self, views: Sequence[Tensor]) -> list[Sequence[Tensor]]:
         """Encodes all strong views as one batch into the neck's outputs for each."""
         # one batch, as in UniMatch's code: BatchNorm normalises all views alike
-        maps = [z.chunk(len(views)) for z in self.extract_feat(cat(list(views)))]
-        return list(zip(*maps))
+        maps = self.extract_feat(cat(list(views)))
+        return list(zip(*(_split(z, len(views)) for z in maps)))
 
     def resized(self, seg_logits: Tensor | Sequence[Tensor], size: tuple[int, int]) -> Tensor:
         """Resizes seg_logits `(N, C, ·, ·)`, of the last stage if there are several, to `size`."""
@@ -111,3 +111,8 @@ class StrongViewSegmentor(CCTSegmentor):
             return seg_logits
         align_corners = self.decode_head.align_corners
         return resize(seg_logits, size, mode='bilinear', align_corners=align_corners)
+
+
+def _split(z: Tensor | Sequence[Tensor], parts: int) -> Sequence[Any]:
+    """Splits a map by view, or MMSeg's pair of a map and a class token, which DPT takes."""
+    return z.chunk(parts) if isinstance(z, Tensor) else [*zip(*(_split(one, parts) for one in z))]

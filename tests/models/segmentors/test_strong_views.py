@@ -45,6 +45,14 @@ def gradients_of(model, loss):
     return {name for name, p in model.named_parameters() if p.grad is not None and p.grad.any()}
 
 
+def test_a_map_and_its_class_token_are_split_by_view():
+    model, views = make_model('FixMatchSegmentor'), [torch.zeros(N, 1), torch.ones(N, 1)]
+    model.extract_feat = lambda images: (images, [images + 1, images + 2])
+    for number, (z, (patches, token)) in enumerate(model.encode_strong(views)):
+        for shift, part in enumerate((z, patches, token)):
+            assert torch.equal(part, torch.full((N, 1), float(number + shift)))
+
+
 class FixedBoxes(torch.nn.Module):
     """Mixes the first view's images in a box that reaches padding, the next's in the lower half."""
 
