@@ -445,7 +445,9 @@ def csv_text(runs: Runs) -> str:
 def _under(number: int, unit: str, spread: Spread | None = None) -> str:
     """The line under a table: its family, and the spread of its cells."""
     line = f'{UNDER} the {number} {unit}s of the table.'
-    if spread is not None:
+    if spread is None:
+        line += ' Intervals are by the common spread of each setting and length.'
+    else:
         half = {
             pairs: student.ppf(0.975, spread.freedom) * spread.deviation / pairs**0.5
             for pairs in (3, 5)

@@ -1,5 +1,5 @@
-# A run of minutes on one CPU core, in which CCT gains (docs/results.md): an undilated encoder, few
-# labels, a high rate, and the three settings that make CCT work with few classes.
+# A run of minutes on one CPU core, measured in docs/results.md: an undilated encoder, few labels, a
+# high rate, and the three settings that make CCT work with few classes.
 _base_ = [
     '../_base_/models/cct_mbv2-jpu.py',
     '../_base_/datasets/idd_lite.py',
