@@ -399,8 +399,13 @@ def write_tables(text: str, runs: Runs) -> str:
     return TABLE.sub(written, text)
 
 
-def add_study(runs: Runs, study: Path, data_set: str, split: str, date: str) -> list[Measured]:
-    """Adds the finished runs of a study's folder; an earlier reading of a run is replaced."""
+def add_study(
+    runs: Runs, study: Path, data_set: str, split: str, date: str, name: str | None = None
+) -> list[Measured]:
+    """Adds the finished runs of a study's folder; an earlier reading of a run is replaced.
+
+    `name` is another name for its method, such as one that says how its labels were chosen.
+    """
     found = {run[:6]: run for run in runs}
     for result in collect(study):
         trained = StudyRun(study, result.method, result.labels, result.seed)
@@ -410,7 +415,7 @@ def add_study(runs: Runs, study: Path, data_set: str, split: str, date: str) -> 
             for key, value in (trained.metrics() or {}).items()
             if key.startswith('IoU.')
         )
-        method = RENAMED.get(result.method, result.method)
+        method = name or RENAMED.get(result.method, result.method)
         if method not in NAMES:
             raise UserError(
                 f'{trained.folder}: method {method}; expected one of {", ".join(NAMES)}'
@@ -475,6 +480,7 @@ def main() -> None:
     parser.add_argument('--add', type=Path, metavar='STUDY', help='folder of a study to add first')
     parser.add_argument('--data-set', choices=list(DATA), help='data set of its runs')
     parser.add_argument('--split', default='val', help='split of that (default: val)')
+    parser.add_argument('--name', choices=list(NAMES), help='name of its one method, if another')
     parser.add_argument('--measured', default=str(datetime.date.today()), metavar='DATE')
     args = parser.parse_args()
     runs = read_runs()
@@ -482,7 +488,7 @@ def main() -> None:
         if args.add is not None:
             if args.data_set is None:
                 raise UserError('--add: no --data-set; expected what the runs were tested on')
-            runs = add_study(runs, args.add, args.data_set, args.split, args.measured)
+            runs = add_study(runs, args.add, args.data_set, args.split, args.measured, args.name)
             write_text(CSV, csv_text(runs))
         for page in PAGES:
             write_text(page, write_tables(page.read_text(encoding='utf-8'), runs))

@@ -48,3 +48,5 @@ def test_a_study_is_added_once(tmp_path):
     (added,) = (run for run in more if run.seed == 7 and run.method == 'cct')
     assert (added.miou, added.iterations, added.iou_by_class) == (52.2, 1200, 'sky=71.2;car=31.0')
     assert page.add_study(more, tmp_path, 'idd_lite', 'val', '2026-11-23') == more
+    renamed = page.add_study(runs, tmp_path, 'idd_lite', 'val', '2026-11-23', name='fixmatch')
+    assert {run.method for run in set(renamed) - set(runs)} == {'fixmatch'}
