@@ -35,6 +35,12 @@ from torch.utils._pytree import tree_flatten  # noqa: E402
 from torch.utils.data._utils.pin_memory import pin_memory  # noqa: E402
 
 aten, cuda, _Generator = torch.ops.aten, torch.cuda, torch.Generator
+# these only allocate, or look at shapes
+NO_KERNEL = {
+    *(aten.empty, aten.new_empty, aten.empty_like, aten.empty_strided, aten.new_empty_strided),
+    *(aten._unsafe_view, aten.is_same_size, aten._has_same_storage_numel),
+    aten._efficientzerotensor,
+}
 
 
 class _Shapes(FakeTensorMode):
@@ -46,7 +52,11 @@ class SimulatedGPU(TorchDispatchMode):
 
     shapes = _Shapes(allow_non_fake_inputs=True)
     waits: Counter[str] = Counter()
-    operations = 0  # without views
+    parts: Counter[str] = Counter()  # kernels, about, by the file that asks for them
+
+    @property
+    def operations(self) -> int:
+        return self.parts.total()
 
     def wait(self, kind: str) -> None:
         """Notes that the host waits in the innermost function of this project or its host's."""
@@ -55,6 +65,21 @@ class SimulatedGPU(TorchDispatchMode):
                 self.waits[f'{kind} in {Path(file).stem}.{function}'] += 1
                 break
 
+    def part(self) -> str:
+        """Names the innermost file that asks for an operation, or did so in the forward pass."""
+        frame, node = sys._getframe(2), torch._C._current_autograd_node()
+        files = []
+        while frame:
+            files.append(frame.f_code.co_filename)
+            frame = frame.f_back
+        if node is not None and 'traceback_' in node.metadata:  # by the anomaly mode
+            lines = reversed(node.metadata['traceback_'])
+            files = [line.split('"')[1] for line in lines if '"' in line] + files
+        for file in map(Path, files):
+            if PACKAGE in file.parents or {'mmengine', 'mmseg', 'mmcv', 'optim'} & {*file.parts}:
+                return file.stem
+        return 'others'
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         tensors = [leaf for leaf in tree_flatten((args, kwargs))[0] if torch.is_tensor(leaf)]
@@ -62,7 +87,8 @@ class SimulatedGPU(TorchDispatchMode):
         if torch.device(kwargs.get('device') or 'cpu').type == 'cpu' and on_host == tensors:
             return func(*args, **kwargs)
         kwargs.pop('generator', None)  # there is none on this GPU
-        self.operations += func.namespace == 'aten' and not func.is_view
+        if func.namespace == 'aten' and not (func.is_view or func.overloadpacket in NO_KERNEL):
+            self.parts[self.part()] += 1
         kind = func.overloadpacket
         if kind in (aten._to_copy, aten.copy_):
             in_place = kind is aten.copy_
@@ -98,6 +124,8 @@ cuda._lazy_init = cuda.set_device = cuda.current_device = cuda.synchronize = lam
 cuda.manual_seed = cuda.manual_seed_all = cuda.empty_cache = lambda *_: None
 cuda.max_memory_allocated = cuda.reset_peak_memory_stats = lambda *_, **__: 0
 cuda.device_count = lambda: 1
+cuda.is_bf16_supported = lambda *_, **__: True
+torch._C._select_conv_backend = lambda *_, **__: torch._C._ConvBackend.Cudnn  # asks the device
 # reached when the GPU gets to it: the host waits only for what came before
 cuda.Event = lambda: SimpleNamespace(record=int, synchronize=lambda: GPU.wait('event'))
 
@@ -124,7 +152,10 @@ def train(name: str, method: str = '', dtype: str = '', steps: int = 2, **option
     if bank := config.model.get('auxiliary_head'):
         bank.compile = False
     config.optim_wrapper.optimizer.foreach = True  # as torch chooses on a real GPU
-    config.optim_wrapper.update(dict(type='AmpOptimWrapper', dtype=dtype) if dtype else {})
+    if dtype == 'bfloat16':  # as --amp on such a GPU
+        config.optim_wrapper.type = 'BFloat16OptimWrapper'
+    elif dtype:
+        config.optim_wrapper.update(type='AmpOptimWrapper', dtype=dtype)
     for key in ('preflight', 'findings', 'memory_format'):  # which need values
         config.default_hooks.pop(key)
     config.default_hooks.checkpoint = None
@@ -134,7 +165,7 @@ def train(name: str, method: str = '', dtype: str = '', steps: int = 2, **option
     config.train_cfg = dict(type='IterBasedTrainLoop', max_iters=steps)
     config.log_level, config.experiment_name = 'ERROR', f'{name}{method}{dtype}'.replace('/', '-')
     reset = mmengine.hooks.Hook()
-    reset.before_train_iter = lambda *_, **__: vars(GPU).update(waits=Counter(), operations=0)
+    reset.before_train_iter = lambda *_, **__: vars(GPU).update(waits=Counter(), parts=Counter())
     with tempfile.TemporaryDirectory() as config.work_dir, GPU:
         runner = mmengine.runner.Runner.from_cfg(config)
         runner.register_hook(reset)
@@ -145,6 +176,9 @@ def train(name: str, method: str = '', dtype: str = '', steps: int = 2, **option
 
 if __name__ == '__main__':
     for step in sys.argv[1:] or STEPS:
-        train(*step.split(':'))
+        # keeps where in the forward pass an operation of the backward pass comes from
+        with torch.autograd.set_detect_anomaly(True, check_nan=False):
+            train(*step.split(':'))
         waits = ', '.join(f'{n} {wait}' for wait, n in sorted(GPU.waits.items()))
         print(f'{step}: {GPU.operations} operations; the host waits: {waits}', flush=True)
+        print('  ' + ', '.join(f'{part} {n}' for part, n in GPU.parts.most_common()), flush=True)
