@@ -142,7 +142,8 @@ class _Terms:
 def _mean(value: Tensor | Sequence[Tensor]) -> Tensor:
     """Reduces a term as mmengine's `parse_losses` does."""
     if isinstance(value, Tensor):
-        return value.detach().float().mean()
+        value = value.detach().float()
+        return value.mean() if value.dim() else value  # each mean is a kernel on a GPU
     return sum(_mean(part) for part in value)  # type: ignore[return-value]
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -329,8 +330,12 @@ class PerturbedDecoderBank(BaseModule):
         dtype = (nothing @ nothing).dtype  # of a matrix product: autocast's, or their own
         # one tensor for all decoders, filled in place: no copy when the parts are joined
         projected = features.new_empty((*self.proj.shape[:2], n, s), dtype=dtype)
-        for name, chosen in self.slices.items():
-            part = self.perturbations[name].project(self.group(chosen), context)
+        slices = self.slices
+        # split at once: the gradient of several slices would be a sum of as many full tensors
+        projections = self.proj.split([chosen.stop - chosen.start for chosen in slices.values()])
+        for (name, chosen), projection in zip(slices.items(), projections):
+            group = replace(self.group(chosen), projection=projection)
+            part = self.perturbations[name].project(group, context)
             projected = _ScatterInto.apply(projected, part.transpose(1, 2), chosen)
         return projected.flatten(2)
 

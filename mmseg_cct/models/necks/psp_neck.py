@@ -1,6 +1,7 @@
 """Pyramid pooling neck, the last stage of the paper's encoder."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -95,15 +96,22 @@ class _Pyramid(PPM):
 
 
 def _interpolate(x: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
-    """Bilinear interpolation of `(N, D, h, w)` as two matrix products."""
-    rows, columns = (
-        F.interpolate(  # of the unit vectors: the weights of each new row or column
-            torch.eye(before, dtype=x.dtype, device=x.device).unsqueeze(0),
-            size=after,
-            mode='linear',
-            align_corners=align_corners,
-        )[0]
-        for before, after in zip(x.shape[2:], size)
-    )
-    # no `.mT`, which torch's ONNX exporter by tracing does not know
-    return (x @ columns).transpose(-1, -2).matmul(rows).transpose(-1, -2)
+    """Bilinear interpolation of `(N, D, h, w)` as a matrix product."""
+    before, after = (tuple(map(int, each)) for each in (x.shape[2:], size))
+    weights = _bilinear_weights(before, after, align_corners, x.dtype, x.device)
+    return (x.flatten(2) @ weights).unflatten(2, after)
+
+
+@lru_cache(maxsize=32)  # a pyramid of four grids for a few sizes and types
+@torch.inference_mode(False)  # a tensor of that mode has no place in a later training
+def _bilinear_weights(
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    align_corners: bool,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Tensor:
+    """Weights `(h·w, H·W)` of each pixel of the old size, `(h, w)`, in each of the new one."""
+    cells = torch.eye(before[0] * before[1], device=device).view(-1, 1, *before)
+    resized = F.interpolate(cells, after, mode='bilinear', align_corners=align_corners)
+    return resized.flatten(1).to(dtype)
