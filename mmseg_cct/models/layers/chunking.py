@@ -82,6 +82,13 @@ class Chunking:
         chunks = -(-num_positions // most)
         return -(-num_positions // (chunks * tile)) * tile
 
+    def copies(self, features: Tensor) -> int:
+        """How many perturbed copies of z are made at once: as many as fit on a GPU, one on a CPU.
+
+        A GPU gains from few kernel launches, a CPU from what its caches hold.
+        """
+        return max(self._num_values(features) // features.numel(), 1) if features.is_cuda else 1
+
     def _num_values(self, projected: Tensor) -> int:
         """Number of float32 values that fill the budget."""
         default = GPU_MEMORY_BUDGET if projected.is_cuda else CPU_MEMORY_BUDGET

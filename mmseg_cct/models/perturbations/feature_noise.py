@@ -15,40 +15,56 @@ from .base import Perturbation, PerturbationContext
 
 
 class _NoisyProjection(torch.autograd.Function):
-    """W_k (z ⊙ f_k) for each decoder; the backward pass draws the factors f_k again.
+    """W_k (z ⊙ f_k) for `together` decoders at once; the backward pass draws the factors f_k again.
 
     Keeping K factors and perturbed features would take most of a step's memory.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, factors: Callable[[int], Tensor]
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        factors: Callable[[int, int], Tensor],
+        together: int,
     ) -> Tensor:
-        """Maps `(N, D, S)` and `(k, B, D)` to `(k, N, B, S)`; `factors(i)` is `(1, D, S)`."""
+        """Maps `(N, D, S)` and `(k, B, D)` to `(k, N, B, S)`; `factors(i, m)` is `(m, 1, D, S)`."""
         ctx.save_for_backward(features, weight)
-        ctx.factors = factors
-        weights = weight.unsqueeze(1).expand(-1, len(features), -1, -1)  # bmm transposes nothing
-        first = torch.bmm(weights[0], features * factors(0))
-        projected = first.new_empty(len(weight), *first.shape)
-        projected[0] = first
-        for k in range(1, len(weight)):
-            projected[k] = torch.bmm(weights[k], features * factors(k))
+        ctx.factors, ctx.together = factors, together
+        projected = None
+        for first in range(0, len(weight), together):
+            some = weight[first : first + together]
+            perturbed = (features * factors(first, len(some))).flatten(0, 1)
+            # bmm transposes nothing
+            expanded = some.unsqueeze(1).expand(-1, len(features), -1, -1).flatten(0, 1)
+            part = torch.bmm(expanded, perturbed).unflatten(0, (len(some), len(features)))
+            if len(some) == len(weight):
+                return part
+            if projected is None:
+                projected = part.new_empty(len(weight), *part.shape[1:])
+            projected[first : first + together] = part
         return projected
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         """Accumulates over the decoders in place."""
         features, weight = ctx.saved_tensors
         grad_features, grad_weight = torch.zeros_like(features), torch.empty_like(weight)
-        for k, grad_k in enumerate(grad):
-            factor = ctx.factors(k)
-            perturbed = (features * factor).to(grad.dtype)
-            grad_weight[k] = torch.bmm(grad_k, perturbed.transpose(1, 2)).sum(0)
-            transposed = weight[k].to(grad.dtype).T.expand(len(features), -1, -1)
-            pulled_back = torch.bmm(transposed, grad_k)
-            grad_features.addcmul_(pulled_back.to(features.dtype), factor)
-        return grad_features, grad_weight, None
+        for first in range(0, len(weight), ctx.together):
+            chosen = slice(first, first + ctx.together)
+            shape = grad[chosen].shape[:2]
+            pulled = grad[chosen].flatten(0, 1)
+            factors = ctx.factors(first, shape[0])
+            perturbed = (features * factors).to(grad.dtype).flatten(0, 1)
+            product = torch.bmm(pulled, perturbed.transpose(1, 2))
+            grad_weight[chosen] = product.unflatten(0, shape).sum(1)
+            transposed = weight[chosen].to(grad.dtype).transpose(1, 2).unsqueeze(1)
+            expanded = transposed.expand(-1, len(features), -1, -1).flatten(0, 1)
+            pulled_back = torch.bmm(expanded, pulled).to(features.dtype).unflatten(0, shape)
+            for each, factor in zip(pulled_back, factors):
+                grad_features.addcmul_(each, factor)
+        return grad_features, grad_weight, None, None
 
 
 @MODELS.register_module()
@@ -65,25 +81,25 @@ class FeatureNoise(Perturbation):
         super().__init__(num_decoders)
         self.noise_range = noise_range
 
-    def draw(self, features: Tensor) -> Callable[[int], Tensor]:
+    def draw(self, features: Tensor) -> Callable[[int, int], Tensor]:
         """Draws a seed for the noise of all decoders on features `(N, D, S)`.
 
-        Returns a replayable function from a decoder's index to its factors 1 + n, `(1, D, S)` in
-        [1 - a, 1 + a].
+        Returns a replayable function from the index of a decoder and a number m to the factors
+        1 + n of m decoders from it on, `(m, 1, D, S)` in [1 - a, 1 + a].
         """
         # a seed on the host: no state of the GPU's generator to save and restore
         seed = int(torch.randint(2**48, ()))
         generator = torch.Generator(features.device)
-        count = features[0].numel()
         step = 2 * self.noise_range / 2**16
 
-        def factors(decoder: int) -> Tensor:
+        def factors(first: int, together: int) -> Tensor:
             # 65536 equal steps strictly inside the range, four from each draw of 64 bits: a third
             # of the time of `uniform_` on a CPU, and the noise is what this perturbation costs
-            generator.manual_seed(seed + decoder)
+            generator.manual_seed(seed + first)
+            count = together * features[0].numel()
             bits = torch.empty(-(-count // 4), dtype=torch.int64, device=features.device)
             bits.random_(-(2**63), None, generator=generator)
-            steps = bits.view(torch.int16)[:count].view_as(features[:1])
+            steps = bits.view(torch.int16)[:count].view(together, 1, *features.shape[1:])
             return steps.to(features.dtype).add_(0.5).mul_(step).add_(1.0)
 
         return factors
@@ -91,9 +107,11 @@ class FeatureNoise(Perturbation):
     def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         features = context.chosen_features
         factors = self.draw(features)
-        return torch.stack([features * factors(k) for k in range(self.num_decoders)])
+        return torch.cat([features * factors(k, 1) for k in range(self.num_decoders)])
 
     def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """Perturbs and projects for one decoder at a time; see `_NoisyProjection`."""
+        """Perturbs and projects for a few decoders at a time; see `_NoisyProjection`."""
         features = context.chosen_features
-        return _NoisyProjection.apply(features, decoders.projection, self.draw(features))
+        together = decoders.chunking.copies(features)
+        factors = self.draw(features)
+        return _NoisyProjection.apply(features, decoders.projection, factors, together)

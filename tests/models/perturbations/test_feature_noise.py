@@ -3,6 +3,7 @@ import tiny
 import torch
 
 from mmseg_cct.models.perturbations import FeatureNoise
+from mmseg_cct.models.perturbations.feature_noise import _NoisyProjection
 
 K = 3
 
@@ -34,3 +35,26 @@ def test_one_noise_serves_the_batch_and_each_decoder_has_its_own():
     for other in (1, 2):
         correlation = torch.corrcoef(torch.stack([first[0].flatten(), first[other].flatten()]))
         assert abs(correlation[0, 1]) < 5 / first[0].numel() ** 0.5
+
+
+@pytest.mark.parametrize('dtype', [torch.float64, torch.bfloat16])
+def test_several_decoders_at_once_are_projected_as_one_by_one(dtype):
+    z, weight = torch.randn(2, 6, 7, dtype=dtype), torch.randn(5, 3, 6, dtype=dtype)
+    factors = torch.rand(5, 1, 6, 7, dtype=dtype)
+
+    def gradients(together):
+        leaves = [z.clone().requires_grad_(), weight.clone().requires_grad_()]
+        projected = _NoisyProjection.apply(*leaves, lambda i, m: factors[i : i + m], together)
+        return projected, *torch.autograd.grad((projected * projected.detach()).sum(), leaves)
+
+    naive = torch.stack([w @ (z * f) for w, f in zip(weight, factors)])
+    one, *others = (gradients(together) for together in (1, 2, 5))
+    torch.testing.assert_close(one[0], naive)
+    for other in others:
+        torch.testing.assert_close(other, one)
+
+
+def test_noise_of_several_decoders_is_replayed():
+    factors = FeatureNoise(K).draw(torch.zeros(2, 5, 7))
+    assert torch.equal(factors(1, 2), factors(1, 2))
+    assert not torch.equal(*factors(1, 2))
