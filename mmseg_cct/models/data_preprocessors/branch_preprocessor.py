@@ -88,8 +88,8 @@ class BranchPreprocessor(SegDataPreProcessor):
         """Prepares a plain batch or one branch as MMSeg does."""
         # MMSeg pads to one of the two
         is_padded = (self.size is None) != (self.size_divisor is None)
-        if training and is_padded and not self.batch_augments and (fields := _stacked(data)):
-            return self._prepare_stacked(fields, data['data_samples'])
+        if training and is_padded and not self.batch_augments and (parts := _parts(data)):
+            return self._prepare_stacked(parts, data['data_samples'])
         data = self.cast_data(data)
         if self._swaps_channels and len(data['inputs'][0]) == 3:
             data['inputs'] = [image.flip(0) for image in data['inputs']]
@@ -99,43 +99,59 @@ class BranchPreprocessor(SegDataPreProcessor):
         for sample in data['data_samples'] or ():
             for name in {'pseudo_sem_seg', 'valid_mask'} & set(sample.keys()):
                 values = sample.get(name).data
-                padding = (0, width - values.shape[-1], 0, height - values.shape[-2])
+                padding = _padding(values.shape[-2:], (height, width))
                 sample.set_field(PixelData(data=self._pad(name, values, padding)), name)
         return data
 
-    def _prepare_stacked(self, fields: dict[str, Tensor], samples: list[Any]) -> dict[str, Any]:
-        """Prepares a batch of one size by a few operations, instead of a few for each image."""
-        # stacked on the host: one copy to the device for all images, and one for all masks
-        fields = self.cast_data(fields)
+    def _prepare_stacked(
+        self, parts: dict[str, list[Tensor]], samples: list[Any]
+    ) -> dict[str, Any]:
+        """Prepares a batch by a few operations, instead of a few for each image."""
+        sizes = [tuple(image.shape[-2:]) for image in parts['inputs']]
+        largest = [max(sides) for sides in zip(*sizes)]
+        if self.size is None:
+            size = [-(-side // self.size_divisor) * self.size_divisor for side in largest]
+        else:
+            size = [max(*sides) for sides in zip(self.size, largest, strict=True)]
+        # padded and stacked on the host, in the type of the files: one copy to the device for all
+        # images, and one for all masks
+        fields = self.cast_data({name: self._stack(name, parts[name], size) for name in parts})
         images = fields.pop('inputs')
         if self._swaps_channels and images.shape[1] == 3:
             images = images.flip(1)
         images = images.float()
         if self._enable_normalize:
-            images = (images - self.mean) / self.std
-        own = images.shape[-2:]
-        if self.size is None:
-            size = [-(-side // self.size_divisor) * self.size_divisor for side in own]
-        else:
-            size = [max(*sides) for sides in zip(self.size, own, strict=True)]
-        padding = (0, size[1] - own[1], 0, size[0] - own[0])
-        fields = {name: self._pad(name, values, padding) for name, values in fields.items()}
+            images = images.sub_(self.mean).div_(self.std)  # in place: ours, and large
+        if any(own != tuple(size) for own in sizes):  # MMSeg pads what is normalised
+            outside = torch.zeros(len(sizes), 1, *size, dtype=torch.bool)
+            for mask, (height, width) in zip(outside, sizes):
+                mask[:, height:] = mask[..., width:] = True
+            images.masked_fill_(self.cast_data(outside), self.pad_val)
 
         # what MMSeg's `stack_batch` records of each image
         has_mask = any(name.startswith('gt_') for name in fields)
-        record = dict(img_shape=own, pad_shape=tuple(size) if has_mask else None)
         prepared = []
-        for index, sample in enumerate(samples):
-            moved = sample.new(metainfo={**sample.metainfo, **record, 'padding_size': padding})
+        for index, (sample, own) in enumerate(zip(samples, sizes)):
+            record = dict(
+                img_shape=torch.Size(own),
+                pad_shape=tuple(size) if has_mask else None,
+                padding_size=_padding(own, size),
+            )
+            moved = sample.new(metainfo={**sample.metainfo, **record})
             for name, value in sample.items():
-                own = PixelData(data=fields[name][index]) if name in fields else None
-                moved.set_data({name: self.cast_data(value) if own is None else own})
+                known = name in fields
+                kept = PixelData(data=fields[name][index]) if known else self.cast_data(value)
+                moved.set_data({name: kept})
             prepared.append(moved)
-        return dict(inputs=self._pad('inputs', images, padding), data_samples=prepared)
+        return dict(inputs=images, data_samples=prepared)
+
+    def _stack(self, name: str, values: list[Tensor], size: Sequence[int]) -> Tensor:
+        """Stacks maps of a batch, each padded to this size."""
+        return torch.stack([self._pad(name, v, _padding(v.shape[-2:], size)) for v in values])
 
     def _pad(self, name: str, values: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
-        """Pads images, masks, pseudo labels or valid pixels, each with its own value."""
-        own = dict(inputs=self.pad_val, valid_mask=False).get(name, self.seg_pad_val)
+        """Pads masks, pseudo labels, valid pixels, or images that are not normalised yet."""
+        own = dict(inputs=0, valid_mask=False).get(name, self.seg_pad_val)
         return pad(values, padding, value=own) if any(padding) else values
 
 
@@ -152,16 +168,21 @@ def _with_valid_mask(image: Tensor, sample: SegDataSample) -> SegDataSample:
 _FIELDS = ('gt_sem_seg', 'gt_edge_map', 'gt_depth_map', 'pseudo_sem_seg', 'valid_mask')
 
 
-def _stacked(data: dict[str, Any]) -> dict[str, Tensor] | None:
-    """Stacks images and each field of the samples; None unless all have one size and type."""
+def _padding(own: Sequence[int], size: Sequence[int]) -> tuple[int, int, int, int]:
+    """Padding of a map to a size, on the right and below, as `torch.nn.functional.pad` takes it."""
+    return (0, size[1] - own[1], 0, size[0] - own[0])
+
+
+def _parts(data: dict[str, Any]) -> dict[str, list[Tensor]] | None:
+    """Collects images and each field of the samples; None unless they can be padded and stacked."""
     samples = data['data_samples']
-    parts = {'inputs': data['inputs']}
+    parts = {'inputs': list(data['inputs'])}
     for name in _FIELDS:
         there = [sample.get(name).data for sample in samples if name in sample]
         parts |= {name: there} if there else {}
-    first = data['inputs'][0].shape[-2:]
+    sizes = [image.shape[-2:] for image in parts['inputs']]
     for values in parts.values():
-        kinds = {(value.shape, value.dtype, value.device) for value in values}
-        if len(kinds) > 1 or len(values) < len(samples) or values[0].shape[-2:] != first:
+        kinds = {(value.shape[:-2], value.dtype, value.device) for value in values}
+        if len(kinds) > 1 or [value.shape[-2:] for value in values] != sizes:
             return None
-    return {name: torch.stack(values) for name, values in parts.items()}
+    return parts

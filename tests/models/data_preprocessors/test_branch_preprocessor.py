@@ -91,14 +91,15 @@ def test_a_plain_batch_is_prepared_as_by_mmseg():
         )
 
 
+@pytest.mark.parametrize('sizes', [[(7, 9)] * 3, [(7, 9), (10, 3), (8, 8)]])
 @pytest.mark.parametrize('padded_by', [dict(size=(10, 12)), dict(size=None, size_divisor=8)])
-def test_a_batch_of_one_size_is_prepared_as_a_whole_as_image_by_image(padded_by, monkeypatch):
-    inputs, samples = branch([(7, 9)] * 3, True, 3)
+def test_a_batch_is_prepared_as_a_whole_as_image_by_image(padded_by, sizes, monkeypatch):
+    inputs, samples = branch(sizes, True, 3)
     pseudo = [SegDataSample(metainfo=s.metainfo, pseudo_sem_seg=s.gt_sem_seg) for s in samples]
     data = [dict(labeled=inputs, unlabeled=inputs), dict(labeled=samples, unlabeled=pseudo)]
     preprocessor = MODELS.build(dict(type='BranchPreprocessor', **{**SETTINGS, **padded_by}))
     whole = run(preprocessor, *data)
-    monkeypatch.setattr(branch_preprocessor, '_stacked', lambda data: None)
+    monkeypatch.setattr(branch_preprocessor, '_parts', lambda data: None)
     expected = run(preprocessor, *data)
     for name in ('labeled', 'unlabeled'):
         assert_same(*({key: b[key][name] for key in b} for b in (whole, expected)))
