@@ -346,10 +346,9 @@ class PerturbedDecoderBank(BaseModule):
 
         `consistency` is `(K,)` and sums to L_u. Only terms that mask pixels have a share.
         """
-        details = {
-            f'{name}.consistency': consistency[chosen].mean() * self.num_decoders
-            for name, chosen in self.slices.items()
-        }
+        means = [consistency[chosen].mean() for chosen in self.slices.values()]
+        means = torch._foreach_mul(means, self.num_decoders)
+        details = {f'{name}.consistency': mean for name, mean in zip(self.slices, means)}
         masked = {'weak_ce'} & terms.keys()
         if getattr(self.loss_consistency, 'confidence_threshold', None) is not None:
             masked.add('consistency')

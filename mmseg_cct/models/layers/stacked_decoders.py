@@ -90,7 +90,7 @@ def decode_backward(
         output, weight = outputs[level + 1], chain.weights[level]
         grad = grad.reshape(output.shape)
         if chain.activates(level):
-            grad = grad.where(output > 0, 0)
+            grad = torch.ops.aten.threshold_backward(grad, output, 0)
         x = outputs[level].reshape(len(weight), weight.shape[-1], -1)
         # gradients of this level, last first, then that of its input
         biases.insert(0, grad.sum(-1, keepdim=True, dtype=weight.dtype))
@@ -98,7 +98,8 @@ def decode_backward(
         size = FLOAT16_SUMMANDS if x.dtype == torch.float16 else x.shape[-1]
         parts = zip(x.split(size, -1), grad.split(size, -1))
         products = [torch.bmm(a, b.mT).to(weight.dtype) for a, b in parts]
-        weights.insert(0, torch.stack(products).sum(0).mT)
+        total = products[0] if len(products) == 1 else torch.stack(products).sum(0)
+        weights.insert(0, total.mT)
         grad = torch.bmm(weight.to(grad.dtype).mT, grad)
     return grad.reshape(outputs[0].shape), weights, biases
 

@@ -48,7 +48,10 @@ class _LossFromChunks(torch.autograd.Function):
         for each term, its sums by decoder.
         """
         levels = len(parameters) // 2
-        grads = [torch.zeros_like(parameter) for parameter in parameters]
+        ctx.set_materialize_grads(False)  # only the first result has a gradient
+        grads = [torch.empty_like(parameter) for parameter in parameters]
+        if grads:  # none at stride 1
+            torch._foreach_zero_(grads)  # of all tensors at once on a GPU
         # by group of decoders: parameters, their gradients, and the terms' sums
         together = plan.num_decoders
         starts = range(0, len(projected), together)
@@ -101,9 +104,11 @@ class _LossFromChunks(torch.autograd.Function):
                 'compute the loss again'
             )
         factor = grad_total * ctx.scale
-        gradients = [gradient.mul_(factor) for gradient in ctx.gradients]
+        projected, *parameters = ctx.gradients
         ctx.gradients = None
-        return None, *gradients
+        if parameters:
+            torch._foreach_mul_(parameters, factor)
+        return None, projected.mul_(factor), *parameters
 
 
 def chunked_loss(
