@@ -1,5 +1,6 @@
 """Installs mmseg_cct: `pip install .`, for development `pip install -e .[weak,dev]`."""
 
+import contextlib
 import os
 import re
 import runpy
@@ -8,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 # Run, not imported: importing the package would need what is about to be installed.
@@ -24,6 +26,38 @@ DOCS = ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2'
 TIFF = ['tifffile', 'imagecodecs']
 # to write ONNX files, and to run them once
 EXPORT = ['onnx', 'onnxscript', 'onnxruntime']
+
+
+class BuildPackage(build_py):
+    """Adds `.mim`, in which MMEngine and MIM look for a package's configs and tools."""
+
+    def run(self) -> None:
+        """Copies them into a wheel; an editable installation has links to the checkout's own."""
+        super().run()
+        root = ROOT if self.editable_mode else Path(self.build_lib)
+        if not os.access(root, os.W_OK):  # a checkout that one may only read
+            return
+        folder = root / 'mmseg_cct' / '.mim'
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name in ('configs', 'tools', 'model-index.yml'):
+            self.provide(ROOT / name, folder / name)
+
+    def provide(self, source: Path, target: Path) -> None:
+        """Links a file or folder, or copies it; the scripts that install the project stay out.
+
+        Args:
+            source: The project's own.
+            target: Its place in the package.
+        """
+        if self.editable_mode:
+            with contextlib.suppress(OSError):  # Windows allows links to developers only
+                return target.symlink_to(os.path.relpath(source, target.parent))
+        if source.is_file():
+            shutil.copy(source, target)
+        else:
+            own = '__pycache__', '*.pyc', 'demo.sh', 'run_tests.sh', 'setup_venv.sh'
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns(*own))
 
 
 def index_page() -> str:
@@ -78,6 +112,7 @@ setup(
         'Programming Language :: Python :: 3.11',
         'Programming Language :: Python :: 3.12',
         'Programming Language :: Python :: 3.13',
+        'Programming Language :: Python :: 3.14',
         'Topic :: Scientific/Engineering :: Artificial Intelligence',
         'Topic :: Scientific/Engineering :: Image Processing',
         'Typing :: Typed',
@@ -88,17 +123,8 @@ setup(
     # from the folder of a clone named mmseg_cct, the clone would be imported as an empty package.
     package_dir={'': '.'},
     options=options,
-    # Links into the checkout, which a build follows; the scripts that install the project stay out.
-    package_data={
-        'mmseg_cct': [
-            'py.typed',
-            '**/*.jinja',
-            'models/layers/*.cpp',
-            '.mim/model-index.yml',
-            *(f'.mim/configs/**/*.{suffix}' for suffix in ('py', 'txt', 'yml')),
-            *(f'.mim/tools/{name}' for name in ('*.py', 'dist_*.sh', 'slurm_*.sh')),
-        ]
-    },
+    package_data={'mmseg_cct': ['py.typed', '**/*.jinja', 'models/layers/*.cpp']},
+    cmdclass={'build_py': BuildPackage},
     include_package_data=False,
     python_requires='>=3.10',
     entry_points={'console_scripts': ['mmseg-cct = mmseg_cct.__main__:main']},

@@ -1,37 +1,34 @@
 # Sourced by tools/demo.sh and tools/run_tests.sh. Defines
 #
-#   setup_venv [EXTRA...]   a Python 3.10-3.13 environment with this project and the named extras installed
+#   setup_venv [EXTRA...]   a Python environment (3.10 or newer) with this project and the named extras installed
 #
 # The active environment (venv or conda) is used where there is one, else `.venv` in the project root is made. After the
 # call `python` is that environment's. A second call with nothing changed installs nothing.
 
-_python_runs() {  # _python_runs COMMAND: it starts, has a supported version and can make environments
-    "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1
+_python_runs() {  # _python_runs COMMAND: it starts and is new enough
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1
 }
 
-_find_python() {
-    local candidate found=""
-    for candidate in python3.12 python3.11 python3.10 python3.13 python3 python; do
+_find_python() {  # `python3` first, which is the one that the person means
+    local candidate found=
+    for candidate in python3 python $(compgen -c python3. | grep -x 'python3\.[0-9]*' | sort -ru -t. -k2n); do
         if _python_runs "$candidate"; then
             # Debian and Ubuntu ship ensurepip, which `venv` needs, in a package of its own.
-            if "$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1; then
-                echo "$candidate"
-                return 0
-            fi
-            found=$candidate
+            "$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1 && echo "$candidate" && return
+            found=${found:-$candidate}
         fi
     done
     if [ -n "$found" ]; then
         echo "error: $found cannot make virtual environments; install its venv module" \
             "(Debian, Ubuntu: apt install $found-venv)" >&2
     else
-        echo "error: no Python 3.10 to 3.13 on PATH; install one, or activate an environment that has one" >&2
+        echo "error: no Python 3.10 or newer on PATH; install one, or activate an environment that has one" >&2
     fi
     return 1
 }
 
 setup_venv() {
-    local root python env extras wanted stamp
+    local root python env extras wanted stamp lacking
     root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || return 1
 
     env=${VIRTUAL_ENV:-}
@@ -41,7 +38,7 @@ setup_venv() {
     if [ -n "$env" ]; then
         echo "environment: $env (active)"
         if ! _python_runs "$env/bin/python"; then
-            echo "error: $env/bin/python does not run or is not Python 3.10 to 3.13; deactivate it" >&2
+            echo "error: $env/bin/python does not run or is older than 3.10; deactivate it" >&2
             return 1
         fi
     else
@@ -66,7 +63,12 @@ setup_venv() {
     fi
     echo "installing mmseg_cct${extras:+[$extras]} and what it needs (PyTorch included: some 6 GB, minutes) ..."
     python -m pip install --quiet --disable-pip-version-check --no-input -e "$root${extras:+[$extras]}" || {
-        echo "error: the installation into $env failed; pip's message is above" >&2
+        echo "error: the installation into $env failed with $(python --version); pip's message is above" >&2
+        return 1
+    }
+    lacking=$(python -c 'import cv2' 2>&1) || {
+        echo "error: OpenCV does not start: ${lacking##*: }; install what it needs (Debian, Ubuntu:" \
+            "apt install libgl1 libglib2.0-0 libxcb1; Fedora: dnf install mesa-libGL glib2 libxcb)" >&2
         return 1
     }
     echo "$wanted" >"$stamp"

@@ -1,7 +1,7 @@
 """Configs and tools, found by path or by the name of one that ships, and the names of runs.
 
-As in every OpenMMLab package, those of this package are in its folder `.mim`; in a checkout, this
-folder holds links to the folders of the project. Nothing here imports torch.
+As in every OpenMMLab package, an installation has them in the folder `.mim`, which `setup.py`
+makes; a checkout that is not installed has its own. Nothing here imports torch.
 """
 
 import ast
@@ -15,6 +15,8 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import close_names, nearest
 
 _SHIPPED = Path(__file__).parents[1] / '.mim'
+if not _SHIPPED.is_dir():
+    _SHIPPED = _SHIPPED.parents[1]
 CONFIGS, TOOLS = _SHIPPED / 'configs', _SHIPPED / 'tools'
 METHODS = CONFIGS / 'methods'
 SCOPE = 'mmseg_cct'
