@@ -67,8 +67,8 @@ setup_venv() {
         return 1
     }
     lacking=$(python -c 'import cv2' 2>&1) || {
-        echo "error: OpenCV does not start: ${lacking##*: }; install what it needs (Debian, Ubuntu:" \
-            "apt install libgl1 libglib2.0-0 libxcb1; Fedora: dnf install mesa-libGL glib2 libxcb)" >&2
+        echo "error: ${lacking##*$'\n'}; OpenCV needs it (Debian, Ubuntu: apt install libgl1 libglib2.0-0 libxcb1;" \
+            "Fedora: dnf install mesa-libGL glib2 libxcb)" >&2
         return 1
     }
     echo "$wanted" >"$stamp"

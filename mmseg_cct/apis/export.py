@@ -1,10 +1,13 @@
 """Export of the main path to ONNX."""
 
+import contextlib
 import copy
 import importlib.util
 import io
 import json
+import os
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.text import one_line
 
 INPUT, OUTPUT = 'images', 'seg_logits'
 # Maximum difference from PyTorch by rounding, as a share of the largest logit.
@@ -95,35 +99,19 @@ def export_onnx(model: Any, file: str | Path, size: tuple[int, int] | None = Non
         UserError: The package onnx is missing, the head has one output for two classes, or the file
             computes something else than PyTorch.
     """
-    if importlib.util.find_spec('onnx') is None:
-        raise UserError('--onnx', 'no package onnx', "it: pip install 'mmseg_cct[export]'")
     if model.out_channels == 1:  # its class is a threshold, where all others take the arg-max
         raise UserError('--onnx', 'a head with one output', 'out_channels=2')
+    if importlib.util.find_spec('onnx') is None:
+        raise UserError('--onnx', 'no package onnx', "it: pip install 'mmseg_cct[export]'")
     import onnx
 
     graph, usual = InferenceGraph(model), size or model.data_preprocessor.size or (256, 256)
     free = {0: 'batch'} if size else {0: 'batch', 2: 'height', 3: 'width'}
-    options: dict[str, Any] = {}
-    if digit_version(torch.__version__) >= digit_version('2.5'):
-        options['dynamo'] = False  # the new exporter needs the package onnxscript
-    data = io.BytesIO()
-    with warnings.catch_warnings():  # the tracer's, that sizes become constants: they are meant to
-        warnings.simplefilter('ignore')
-        torch.onnx.export(
-            graph,
-            (_random_images(1, usual, graph.channels),),
-            data,
-            input_names=[INPUT],
-            output_names=[OUTPUT],
-            dynamic_axes={INPUT: free, OUTPUT: free},
-            opset_version=17,
-            **options,
-        )
-    exported, difference = onnx.load_model_from_string(data.getvalue()), None
+    exported, difference = onnx.load_model_from_string(_export(graph, usual, free)), None
     if importlib.util.find_spec('onnxruntime') is not None:
         smaller = (usual[0] * 3 // 4, usual[1] * 3 // 4)
         sizes = [usual] if size else [usual, smaller]
-        difference = _difference(graph, data.getvalue(), sizes)
+        difference = _difference(graph, exported.SerializeToString(), sizes)
         if not difference <= TOLERANCE:
             found = f'its logits differ from PyTorch by {difference:.0e} of the largest'
             raise UserError('--onnx', found, '' if size else 'a fixed --size H W')
@@ -132,6 +120,49 @@ def export_onnx(model: Any, file: str | Path, size: tuple[int, int] | None = Non
     onnx.helper.set_model_props(exported, notes)
     write_atomic(file, exported.SerializeToString())
     return difference
+
+
+@contextlib.contextmanager
+def _no_output() -> Iterator[None]:
+    """Discards standard output: before it raises, the tracer prints its graph, from C++."""
+    kept = os.dup(1)
+    try:
+        with open(os.devnull, 'w') as nothing, contextlib.redirect_stdout(nothing):
+            os.dup2(nothing.fileno(), 1)
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _export(graph: InferenceGraph, size: tuple[int, int], free: dict[int, str]) -> bytes:
+    """Exports by the tracer or, if that does not know an operator, by torch's newer exporter."""
+    # two images: the newer exporter takes a size of 1 for a constant
+    images = (_random_images(2, size, graph.channels),)
+    names: dict[str, Any] = dict(input_names=[INPUT], output_names=[OUTPUT])
+    newer = digit_version(torch.__version__) >= digit_version('2.6')
+    data = io.BytesIO()
+    # the tracer warns that sizes become constants, which they are meant to
+    with warnings.catch_warnings(), _no_output():
+        warnings.simplefilter('ignore')
+        try:
+            torch.onnx.export(
+                graph,
+                images,
+                data,
+                dynamic_axes={INPUT: free, OUTPUT: free},
+                opset_version=17,
+                **names,
+                **(dict(dynamo=False) if newer else {}),
+            )
+            return data.getvalue()
+        except torch.onnx.errors.UnsupportedOperatorError as error:
+            if not newer or importlib.util.find_spec('onnxscript') is None:
+                expected = "torch 2.6 and onnxscript: pip install 'mmseg_cct[export]'"
+                raise UserError('--onnx', one_line(error), expected) from error
+        shapes = (dict.fromkeys(free, torch.export.Dim.DYNAMIC),)
+        program = torch.onnx.export(graph, images, dynamo=True, dynamic_shapes=shapes, **names)
+    return program.model_proto.SerializeToString()
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+import torch.nn.functional as F
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.models import EncoderDecoder
@@ -112,6 +113,20 @@ def test_a_network_whose_graph_freezes_the_size_needs_one(tmp_path):
         export_onnx(frozen, tmp_path / 'model.onnx')
     assert not list(tmp_path.iterdir())
     assert export_onnx(frozen, tmp_path / 'model.onnx', (48, 32)) < 1e-5
+
+
+@pytest.mark.usefixtures('runtime')
+def test_an_operator_that_the_tracer_lacks_is_exported_without_a_dumped_graph(tmp_path, capfd):
+    pytest.importorskip('onnxscript')
+
+    class Antialiased(EncoderDecoder):
+        def encode_decode(self, inputs, batch_img_metas):
+            logits, size = super().encode_decode(inputs, batch_img_metas), inputs.shape[2:]
+            return F.interpolate(logits[..., ::2, ::2], size, mode='bilinear', antialias=True)
+
+    model = loaded(MODELS.build(tiny.model_config(type=Antialiased, auxiliary_head=None)))
+    assert export_onnx(model, tmp_path / 'model.onnx') < 1e-5
+    assert 'graph(' not in capfd.readouterr().out
 
 
 def test_a_missing_package_and_a_head_with_one_output_are_named(model, tmp_path, monkeypatch):
