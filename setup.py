@@ -147,12 +147,13 @@ setup(
             'hypothesis>=6',
             'pydoclint',
             'pytest>=8',
+            'pytest-cov',
             'pytest-xdist>=3',
             'setuptools>=77',
         ],
         'tiff': TIFF,
         # other projects' code in tests/annotations/test_clients.py
-        'clients': ['datumaro', 'label-studio-sdk', 'labelme', 'pycocotools'],
+        'clients': ['datumaro', 'label-studio-sdk', 'labelme>=7', 'pycocotools'],
         # tools/ablation.py --slurm
         'cluster': ['submitit>=1.5'],
         # tools/publish_model.py --onnx

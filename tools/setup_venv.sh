@@ -19,8 +19,7 @@ _find_python() {  # `python3` first, which is the one that the person means
         fi
     done
     if [ -n "$found" ]; then
-        echo "error: $found cannot make virtual environments; install its venv module" \
-            "(Debian, Ubuntu: apt install $found-venv)" >&2
+        echo "error: $found cannot make environments; install its venv (Debian, Ubuntu: apt install $found-venv)" >&2
     else
         echo "error: no Python 3.10 or newer on PATH; install one, or activate an environment that has one" >&2
     fi
@@ -37,17 +36,16 @@ setup_venv() {
     fi
     if [ -n "$env" ]; then
         echo "environment: $env (active)"
-        if ! _python_runs "$env/bin/python"; then
-            echo "error: $env/bin/python does not run or is older than 3.10; deactivate it" >&2
+        _python_runs "$env/bin/python" || {
+            echo "error: $env/bin/python does not run or is older than Python 3.10; deactivate it" >&2
             return 1
-        fi
+        }
     else
         env=$root/.venv
         echo "environment: $env"
         # An environment whose interpreter has gone, or whose making was cut short, is made anew.
         if ! _python_runs "$env/bin/python" || ! "$env/bin/python" -m pip --version >/dev/null 2>&1; then
-            python=$(_find_python) || return 1
-            "$python" -m venv --clear "$env" || return 1
+            python=$(_find_python) && "$python" -m venv --clear "$env" || return 1
         fi
         export VIRTUAL_ENV=$env
     fi

@@ -35,7 +35,7 @@ def good():
     return dict(
         state_dict=collections.OrderedDict(a=torch.arange(3.0)),
         meta=dict(iter=3, cfg='a = 1', size=(1, 2), part=slice(1, 2), at=datetime(2026, 1, 2)),
-        args=Namespace(lr=0.1, out=PosixPath('x/y'), names={'a'}, raw=b'\xff'),
+        args=Namespace(lr=0.1, out=Reduced(PosixPath, 'x', 'y'), names={'a'}, raw=b'\xff'),
         message_hub=dict(
             log_scalars=collections.OrderedDict(loss=log),
             runtime_info=dict(lr=np.float32(0.5), n=np.int64(3), yes=np.bool_(True)),
@@ -63,9 +63,13 @@ def test_what_a_training_saves_loads_and_the_list_of_the_process_stays(save):
     before = set(listed())
     loaded = load_data(path, 'x.pth')
     assert set(listed()) == before
-    with torch.serialization.safe_globals([HistoryBuffer]):
+    torch.serialization.add_safe_globals([HistoryBuffer])
+    try:
         load_data(path, 'x.pth')
         assert HistoryBuffer in listed()
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(list(before))
     assert torch.equal(loaded['state_dict']['a'], torch.arange(3.0))
     hub = loaded['message_hub']
     assert hub['log_scalars']['loss'].mean() == 1.5
