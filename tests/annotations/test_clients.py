@@ -91,9 +91,7 @@ def test_labelme(scene):
 
     read = files.read_label_file(filename=str(scene.write('labelme') / 'labelme/a.json'))
     ids = {name: index for index, name in enumerate(NAMES)}
-    mask, _ = shapes_to_label(
-        img_shape=MASK.shape, shapes=read.shapes, label_name_to_value=ids
-    )
+    mask, _ = shapes_to_label(img_shape=MASK.shape, shapes=read.shapes, label_name_to_value=ids)
     assert agreement(mask) > 0.9  # its polygons hold the pixels that an outline touches
 
 
