@@ -85,10 +85,12 @@ class GuidedCutout(SpatialMask):
         n, _, h, w = context.features.shape
         stride = context.seg_logits.shape[-1] // w
         boxes = context.objects.boxes(self.min_box_side * stride)
-        image, left, top, right, bottom = boxes.unbind(1)
+        image = boxes[:, 0]
+        # both axes at once, (2, 1, B): x, then y
+        low, high = boxes[:, 1:3].T.unsqueeze(1), boxes[:, 3:5].T.unsqueeze(1)
+        starts, ends = random_crops(low, high, self.side_ratio, self.num_decoders)
         inside = []  # (k, B, w) and (k, B, h): positions whose first pixel is in a box's crop
-        for low, high, size in ((left, right, w), (top, bottom, h)):
-            start, end = random_crops(low, high, self.side_ratio, self.num_decoders)
+        for start, end, size in zip(starts, ends, (w, h)):
             # as nearest resizing of the whole mask, which is never made
             pixel = torch.arange(size, device=low.device) * stride
             inside.append((pixel >= start.unsqueeze(2)) & (pixel < end.unsqueeze(2)))
@@ -118,11 +120,11 @@ class ObjectMasking(SpatialMask):
 def random_crops(low: Tensor, high: Tensor, ratio: float, num_draws: int) -> tuple[Tensor, Tensor]:
     """Draws k sub-intervals of a fixed relative length in [0, 1], uniformly placed.
 
-    Bounds are pixels, int64, the upper one exclusive: `low` and `high` are `(B,)`, the returned
-    starts and ends `(k, B)`.
+    Bounds are pixels, int64, the upper one exclusive: `low` and `high` are `(B,)` or `(2, 1, B)`,
+    the returned starts and ends `(k, B)` or `(2, k, B)`.
     """
     side = high - low
     crop = (side * ratio).long()
-    share = torch.rand(num_draws, len(low), device=low.device)
+    share = torch.rand(*low.shape[:-2], num_draws, low.shape[-1], device=low.device)
     start = low + (share * (side - crop + 1)).long()
     return start, start + crop
