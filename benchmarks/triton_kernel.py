@@ -105,7 +105,7 @@ def bounds(gpu: GPU, kind: str, precision: str, config: triton.Config, loop: int
     """Milliseconds of the last level's products, instructions and memory at the peak rates."""
     bytes_each = 4 if kind == 'fp32' else 2
     products = 3 * 2 * K * 4 * 32 * 32 * COLUMNS * (3 if precision == 'tf32x3' else 1)
-    tiles = K * 4 * COLUMNS / config.kwargs['T']
+    tiles = K * COLUMNS / config.kwargs['T']
     # features and their gradient, main prediction and weights
     memory = 2 * K * C * COLUMNS * bytes_each + (C + 2) * 4 * COLUMNS * 4
     return dict(
@@ -181,6 +181,9 @@ def main() -> None:
     print('| --- | --- | --- | --- | ---: | ---: | ---: |')
     for arch, kind, config in itertools.product(options.archs, options.types, triton_chain.CONFIGS):
         gpu, precision = GPUS[arch], 'tf32x3' if kind == 'fp32x3' else 'tf32'
+        dtype = torch.float16 if kind == 'fp16' else torch.float32
+        if config not in triton_chain.offered(dtype, precision):
+            continue
         tile = f'{config.kwargs["T"]} × {config.num_warps}'
         used = compile_for(arch, kind[:4], precision, config)
         resident = min(

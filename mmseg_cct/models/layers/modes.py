@@ -1,8 +1,9 @@
-"""Modes of modules for one pass: evaluation, BatchNorm without updates, and recorded inputs."""
+"""Modes for one pass: evaluation, BatchNorm without updates, recorded inputs, TensorFloat-32."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -52,3 +53,27 @@ def recorded_input(layer: nn.Module) -> Iterator[list[Tensor]]:
         yield inputs
     finally:
         handle.remove()
+
+
+@contextmanager
+def precision_of_convolutions(device: torch.device) -> Iterator[None]:
+    """Lets matrix products of float32 use TensorFloat-32 on a GPU where convolutions may.
+
+    The auxiliary decoders are 1×1 convolutions, written as matrix products. torch allows
+    TensorFloat-32 to convolutions (`torch.backends.cudnn.allow_tf32`), but not to products.
+    """
+    cudnn, products = torch.backends.cudnn, torch.backends.cuda.matmul
+    # torch 2.9 renames the settings; the old names raise once somebody has set a new one
+    renamed = hasattr(products, 'fp32_precision') and hasattr(cudnn, 'conv')
+    name = 'fp32_precision' if renamed else 'allow_tf32'
+    wanted = cudnn.conv.fp32_precision == 'tf32' if renamed else cudnn.allow_tf32
+    before = getattr(products, name)
+    if device.type != 'cuda' or wanted == (before in (True, 'tf32')):
+        yield
+        return
+    products.allow_tf32 = wanted  # sets the new name, too
+    try:
+        yield
+    finally:
+        products.allow_tf32 = not wanted
+        setattr(products, name, before)

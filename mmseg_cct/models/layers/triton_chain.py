@@ -16,11 +16,12 @@ from torch import Tensor
 
 from .stacked_decoders import Chain, decode_backward, decode_levels
 
-# Columns of a tile and warps, of which the first step measures the best; without spilled registers
-# at up to 32 channels (see benchmarks/triton_kernel.py).
+# Columns of a tile and warps, of which the first step measures the best among those that do not
+# spill many registers at up to 31 channels (see benchmarks/triton_kernel.py). On an H200 the first
+# wins in bfloat16, the second in TensorFloat-32 and the last in exact float32.
 CONFIGS = [
     triton.Config({'T': columns}, num_warps=warps, num_stages=1)
-    for columns, warps in ((16, 1), (32, 2), (16, 2), (32, 4))
+    for columns, warps in ((16, 1), (16, 2), (32, 4), (64, 8))
 ]
 
 
@@ -37,7 +38,11 @@ def last_level(
     Features x `(K, B, M)` and their gradient gx; weights w `(K, 4C, B)` and biases b `(K, 4C)`,
     their gradients gw, gb with a first axis of parts; the main decoder's probabilities p
     `(C, 4, M)` and class `(4, M)`; pixel weights soft and hard, labels and agreeing `(4, M)`;
-    values `(parts, K, 2)`. BP and CP are B and C up to a power of two.
+    values `(parts, K, 2)`. BP and CP are powers of two, BP above B and CP at least C.
+
+    The four sub-pixels of a tile are one product: features are read, and their gradient is written,
+    once. Channel B of the features is 1 and its weight the bias, whose gradient so comes with the
+    weights'.
     """
     k, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     own = part * tl.num_programs(0) + k
@@ -47,84 +52,95 @@ def last_level(
     b += k * 4 * C
     gw += own * 4 * C * B
     gb += own * 4 * C
-    bb, cc = tl.arange(0, BP), tl.arange(0, CP)
-    real, cells = cc < C, (cc[:, None] < C) & (bb[None, :] < B)
-    soft_sum = tl.zeros((T,), tl.float32)
-    hard_sum = tl.zeros((T,), tl.float32)
-    for r in range(4):  # sub-pixels: a row of the weight is class, then sub-pixel
-        row = cc * 4 + r
-        weight = tl.load(w + row[:, None] * B + bb[None, :], mask=cells, other=0.0)
-        weight = weight.to(x.dtype.element_ty)
-        bias = tl.load(b + row, mask=real, other=float('-inf')).to(tl.float32)
-        dw = tl.zeros((CP, BP), tl.float32)
-        db = tl.zeros((T, CP), tl.float32)  # by row of a tile, summed at the end
-        for tile in range(part, tl.cdiv(M, T), tl.num_programs(1)):
-            column = tile * T + tl.arange(0, T)
-            inside = column < M
-            here = bb[None, :] * M + column[:, None]
-            live = (bb[None, :] < B) & inside[:, None]
-            pixel = r * M + column
-            before = tl.load(x + here, mask=live, other=0.0).to(tl.float32)
-            X = before
-            if RELU_IN:  # written so that NaN stays NaN, here and below
-                X = tl.where(before < 0, 0.0, before)
-            X = X.to(weight.dtype)
-            Y = tl.dot(X, tl.trans(weight), input_precision=PRECISION) + bias[None, :]
-            if RELU:
-                Y = tl.where((Y < 0) & real[None, :], 0.0, Y)
-            top = tl.max(Y, 1)
-            q = tl.exp2(Y * LOG2_E - (top * LOG2_E)[:, None])
-            total = tl.sum(q, 1)
-            q = q * (1.0 / total)[:, None]
-            # counts are whole numbers, so their order does not matter
-            chosen = tl.load(main + pixel, mask=inside, other=0)
-            at_main_class = tl.sum(tl.where(cc[None, :] == chosen[:, None], Y, 0.0), 1)
-            agrees = tl.where(at_main_class == top, 1.0, 0.0)
-            tl.atomic_add(agreeing + pixel, agrees, mask=inside)
-            g = tl.zeros((T, CP), tl.float32)
-            if SOFT:
-                at = p + cc[None, :] * 4 * M + pixel[:, None]
-                P = tl.load(at, mask=real[None, :] & inside[:, None], other=0.0)
-                counts = tl.load(soft + pixel, mask=inside, other=0.0) * (1.0 / C)
-                scale = (tl.load(factors) * counts)[:, None]
-                d = q - P
-                if KL:
-                    log_q = Y - (top + tl.log(total))[:, None]
-                    distance = tl.where(P == 0, 0.0, P * (tl.log(P) - log_q))
-                    g += scale * d
-                else:
-                    distance = d * d
-                    pull = d * q
-                    g += 2 * scale * (pull - q * tl.sum(pull, 1)[:, None])
-                soft_sum += tl.sum(distance, 1) * counts
-            if HARD:
-                label = tl.load(labels + pixel, mask=inside, other=0)
-                counts = tl.load(hard + pixel, mask=inside, other=0.0)
-                is_label = cc[None, :] == label[:, None]
-                at_label = tl.sum(tl.where(is_label, Y, 0.0), 1)
-                hard_sum += counts * (top + tl.log(total) - at_label)
-                scale = (tl.load(factors + 1) * counts)[:, None]
-                g += scale * (q - tl.where(is_label, 1.0, 0.0))
-            if RELU:
-                g = tl.where(Y > 0, g, 0.0)
-            db += g
-            G = g.to(X.dtype)
-            dw = tl.dot(tl.trans(G), X, dw, input_precision=PRECISION)
-            dx = tl.dot(G, weight, input_precision=PRECISION)
-            if RELU_IN:
-                dx = tl.where(before > 0, dx, 0.0)
-            if r > 0:
-                dx += tl.load(gx + here, mask=live, other=0.0).to(tl.float32)
-            tl.store(gx + here, dx.to(X.dtype), mask=live)
-        tl.store(gw + row[:, None] * B + bb[None, :], dw, mask=cells)
-        tl.store(gb + row, tl.sum(db, 0), mask=real)
-        tl.debug_barrier()  # the next sub-pixel adds to gx
-    tl.store(values + own * 2, tl.sum(soft_sum, 0))
-    tl.store(values + own * 2 + 1, tl.sum(hard_sum, 0))
+    channel, n = tl.arange(0, BP), tl.arange(0, 4 * CP)
+    is_bias = channel == B
+    # columns of the product are sub-pixel, then class; a row of the weight is class, then sub-pixel
+    row, real = n % CP * 4 + n // CP, n % CP < C
+    cells = real[:, None] & (channel[None, :] < B)
+    weight = tl.load(w + row[:, None] * B + channel[None, :], mask=cells, other=0.0)
+    # classes up to CP: less than any logit, and finite, as their gradient, 0, is multiplied by it
+    bias = tl.load(b + row, mask=real, other=-30000.0)
+    weight = tl.where(is_bias[None, :], bias[:, None], weight).to(x.dtype.element_ty)
+    classes = tl.arange(0, CP)[None, None, :]
+    soft_sum = tl.zeros((T, 4), tl.float32)
+    hard_sum = tl.zeros((T, 4), tl.float32)
+    dw = tl.zeros((4 * CP, BP), tl.float32)
+    for tile in range(part, tl.cdiv(M, T), tl.num_programs(1)):
+        column = tile * T + tl.arange(0, T)
+        inside = column[:, None] < M
+        here = channel[None, :] * M + column[:, None]
+        live = (channel[None, :] < B) & inside
+        X = tl.load(x + here, mask=live, other=0.0)
+        if RELU_IN:  # written so that NaN stays NaN, here and below
+            X = tl.where(X < 0, 0.0, X).to(X.dtype)
+        X += tl.where(is_bias[None, :], 1.0, 0.0).to(X.dtype)
+        Y = tl.dot(X, tl.trans(weight), input_precision=PRECISION)
+        Y = tl.reshape(Y, (T, 4, CP))
+        if RELU:
+            Y = tl.where((Y < 0) & (classes < C), 0.0, Y)
+        pixel = tl.arange(0, 4)[None, :] * M + column[:, None]
+        top = tl.max(Y, 2)
+        q = tl.exp2(Y * LOG2_E - (top * LOG2_E)[:, :, None])
+        total = tl.sum(q, 2)
+        q = q * (1.0 / total)[:, :, None]
+        # counts are whole numbers, so their order does not matter
+        chosen = tl.load(main + pixel, mask=inside, other=0)
+        at_main_class = tl.sum(tl.where(classes == chosen[:, :, None], Y, 0.0), 2)
+        agrees = tl.where(at_main_class == top, 1.0, 0.0)
+        tl.atomic_add(agreeing + pixel, agrees, mask=inside, sem='relaxed')
+        g = tl.zeros((T, 4, CP), tl.float32)
+        if SOFT:
+            at = p + classes * 4 * M + pixel[:, :, None]
+            P = tl.load(at, mask=(classes < C) & inside[:, :, None], other=0.0)
+            counts = tl.load(soft + pixel, mask=inside, other=0.0) * (1.0 / C)
+            scale = (tl.load(factors) * counts)[:, :, None]
+            d = q - P
+            if KL:
+                log_q = Y - (top + tl.log(total))[:, :, None]
+                distance = tl.where(P == 0, 0.0, P * (tl.log(P) - log_q))
+                g += scale * d
+            else:
+                distance = d * d
+                pull = d * q
+                g += 2 * scale * (pull - q * tl.sum(pull, 2)[:, :, None])
+            soft_sum += tl.sum(distance, 2) * counts
+        if HARD:
+            label = tl.load(labels + pixel, mask=inside, other=0)
+            counts = tl.load(hard + pixel, mask=inside, other=0.0)
+            is_label = classes == label[:, :, None]
+            at_label = tl.sum(tl.where(is_label, Y, 0.0), 2)
+            hard_sum += counts * (top + tl.log(total) - at_label)
+            scale = (tl.load(factors + 1) * counts)[:, :, None]
+            g += scale * (q - tl.where(is_label, 1.0, 0.0))
+        if RELU:
+            g = tl.where(Y > 0, g, 0.0)
+        G = tl.reshape(g, (T, 4 * CP)).to(X.dtype)
+        dw = tl.dot(tl.trans(G), X, dw, input_precision=PRECISION)
+        dx = tl.dot(G, weight, input_precision=PRECISION)
+        if RELU_IN:
+            dx = tl.where(X > 0, dx, 0.0)
+        tl.store(gx + here, dx.to(X.dtype), mask=live)
+    tl.store(gw + row[:, None] * B + channel[None, :], dw, mask=cells)
+    tl.store(gb + row, tl.sum(tl.where(is_bias[None, :], dw, 0.0), 1), mask=real)
+    tl.store(values + own * 2, tl.sum(tl.sum(soft_sum, 1), 0))
+    tl.store(values + own * 2 + 1, tl.sum(tl.sum(hard_sum, 1), 0))
+
+
+def offered(kind: torch.dtype, precision: str) -> list[triton.Config]:
+    """Selects the configurations for features of a type."""
+    warps = 1 if kind.itemsize == 2 else 2 if precision == 'tf32' else 4
+    return [config for config in CONFIGS if config.num_warps >= warps]
 
 
 _tuned = triton.autotune(
-    CONFIGS, key=['B', 'C', 'SOFT', 'KL', 'HARD', 'PRECISION'], reset_to_zero=['agreeing']
+    CONFIGS,
+    key=['B', 'C', 'SOFT', 'KL', 'HARD', 'PRECISION'],
+    reset_to_zero=['agreeing'],
+    prune_configs_by=dict(
+        early_config_prune=lambda _, arguments, **fixed: offered(
+            arguments['x'].dtype, fixed['PRECISION']
+        )
+    ),
 )(last_level)
 
 
@@ -168,12 +184,13 @@ class TritonChain:
         values = x.new_empty(parts, decoders, 2, dtype=torch.float32)
         agreeing = torch.zeros_like(probabilities[0])
         exact = x.dtype == torch.float32 and torch.get_float32_matmul_precision() == 'highest'
+        precision = 'tf32x3' if exact else 'tf32'
         launch: Any = _tuned
         config: dict[str, Any] = {}
         if not x.is_cuda:  # Triton's interpreter
             launch, config = last_level, {'T': 64}
         elif torch.are_deterministic_algorithms_enabled():  # the fastest may differ by run
-            launch, config = last_level, CONFIGS[0].all_kwargs()
+            launch, config = last_level, offered(x.dtype, precision)[0].all_kwargs()
         with torch.cuda.device_of(x):  # Triton launches on the current device
             launch[decoders, parts](
                 *(x, weight.contiguous(), bias.contiguous(), probabilities),
@@ -183,14 +200,14 @@ class TritonChain:
                 *(grad, weights, biases, values, agreeing, columns),
                 B=width,
                 C=rows // 4,
-                BP=max(triton.next_power_of_2(width), 16),
+                BP=max(triton.next_power_of_2(width + 1), 16),
                 CP=max(triton.next_power_of_2(rows // 4), 16),
                 RELU_IN=bool(before.weights),
                 RELU=chain.final_activation,
                 SOFT=soft is not None,
                 KL=self.kl,
                 HARD=hard is not None,
-                PRECISION='tf32x3' if exact else 'tf32',
+                PRECISION=precision,
                 **config,
             )
         grad, grad_weights, grad_biases = decode_backward(outputs, before, grad)

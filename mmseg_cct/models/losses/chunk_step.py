@@ -28,8 +28,9 @@ from .pixel_term import Distance, PixelTerm
 # Positions of the chunk at which the Triton kernel is compared with PyTorch, at most.
 TRIAL_POSITIONS = 256
 TRITON_TYPES = (torch.float32, torch.float16, torch.bfloat16)
-# A program of the Triton kernel holds the gradient of its weights in registers.
-TRITON_CHANNELS = 64
+# A program of the Triton kernel holds the gradient of its weights in registers; one more channel is
+# the bias.
+TRITON_CHANNELS = 63
 
 
 class TermTensors(NamedTuple):

@@ -3,7 +3,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from mmseg_cct.models.layers.modes import eval_mode, frozen_running_statistics
+from mmseg_cct.models.layers.modes import (
+    eval_mode,
+    frozen_running_statistics,
+    precision_of_convolutions,
+)
 
 
 def test_eval_mode_is_undone_module_by_module():
@@ -29,3 +33,29 @@ def test_frozen_statistics_normalise_by_the_batch_and_are_restored():
     norm.eval()
     with frozen_running_statistics(model):
         torch.testing.assert_close(norm(x), x / (1 + norm.eps) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ('device', 'convolutions', 'products', 'within'),
+    [
+        ('cuda', True, 'highest', 'high'),
+        ('cuda', False, 'high', 'highest'),
+        ('cuda', True, 'high', 'high'),
+        ('cpu', True, 'highest', 'highest'),
+    ],
+)
+def test_products_are_as_exact_as_convolutions_on_a_gpu(device, convolutions, products, within):
+    def settings():
+        return torch.get_float32_matmul_precision(), torch.backends.cuda.matmul.allow_tf32
+
+    try:
+        torch.backends.cudnn.allow_tf32 = convolutions
+        torch.set_float32_matmul_precision(products)
+        before = settings()
+        with pytest.raises(ZeroDivisionError), precision_of_convolutions(torch.device(device)):
+            assert settings() == (within, within == 'high')
+            raise ZeroDivisionError
+        assert settings() == before
+    finally:
+        torch.backends.cudnn.allow_tf32 = True
+        torch.set_float32_matmul_precision('highest')
