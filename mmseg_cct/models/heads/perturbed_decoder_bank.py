@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from mmseg_cct.config.compose import PERTURBATIONS
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
+from mmseg_cct.models.layers.modes import precision_of_convolutions
 from mmseg_cct.models.layers.sample_fields import stack_field
 from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode
 from mmseg_cct.models.layers.subpixel import (
@@ -214,7 +215,8 @@ class PerturbedDecoderBank(BaseModule):
         # p(z) for each decoder, through its projection: K × B channels
         context = self._context(features, seg_logits, data_samples, self.position_fraction, objects)
         seg_logits, positions = context.seg_logits, context.positions
-        projected = self._project_all(context)
+        with precision_of_convolutions(seg_logits.device):
+            projected = self._project_all(context)
 
         # what the K predictions are compared with, and by which losses
         losses = dict(
@@ -232,9 +234,10 @@ class PerturbedDecoderBank(BaseModule):
         terms = {name: loss.term(targets) for name, loss in losses.items() if loss is not None}
 
         # decodes and differentiates, one chunk of positions after the other
-        total, values, agreement = chunked_loss(
-            projected, self.chain, list(terms.values()), targets, self.chunking, self.log_terms
-        )
+        with precision_of_convolutions(seg_logits.device):
+            total, values, agreement = chunked_loss(
+                projected, self.chain, list(terms.values()), targets, self.chunking, self.log_terms
+            )
 
         # for the log: each term, L_u of each perturbation, and the agreement
         logged = {name: value.sum() for name, value in zip(terms, values)}

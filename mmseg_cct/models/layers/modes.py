@@ -65,15 +65,16 @@ def precision_of_convolutions(device: torch.device) -> Iterator[None]:
     cudnn, products = torch.backends.cudnn, torch.backends.cuda.matmul
     # torch 2.9 renames the settings; the old names raise once somebody has set a new one
     renamed = hasattr(products, 'fp32_precision') and hasattr(cudnn, 'conv')
-    name = 'fp32_precision' if renamed else 'allow_tf32'
     wanted = cudnn.conv.fp32_precision == 'tf32' if renamed else cudnn.allow_tf32
-    before = getattr(products, name)
+    before = products.fp32_precision if renamed else products.allow_tf32
     if device.type != 'cuda' or wanted == (before in (True, 'tf32')):
         yield
         return
-    products.allow_tf32 = wanted  # sets the new name, too
+    levels = 'highest', 'high'  # the older way, which sets the new names, too
+    torch.set_float32_matmul_precision(levels[wanted])
     try:
         yield
     finally:
-        products.allow_tf32 = not wanted
-        setattr(products, name, before)
+        torch.set_float32_matmul_precision(levels[not wanted])
+        if renamed:
+            products.fp32_precision = before
