@@ -12,6 +12,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.stacked_decoders import is_compiling
 from mmseg_cct.utils.ranges import require_value
 
 
@@ -98,7 +99,9 @@ class _Pyramid(PPM):
 def _interpolate(x: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     """Bilinear interpolation of `(N, D, h, w)` as a matrix product."""
     before, after = (tuple(map(int, each)) for each in (x.shape[2:], size))
-    weights = _bilinear_weights(before, after, align_corners, x.dtype, x.device)
+    # what an export or a compilation makes is none of a training's tensors
+    weights_of = _bilinear_weights.__wrapped__ if is_compiling() else _bilinear_weights
+    weights = weights_of(before, after, align_corners, x.dtype, x.device)
     return (x.flatten(2) @ weights).unflatten(2, after)
 
 

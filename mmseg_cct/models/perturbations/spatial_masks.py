@@ -23,8 +23,8 @@ class SpatialMask(Perturbation):
         """Draws masks `(k or 1, N, h, w)` bool of `context.features`, True where z is kept."""
 
     def _chosen_mask(self, context: PerturbationContext) -> Tensor:
-        """`(k or 1, N, 1, S)` in {0, 1}: the mask at the positions that the losses look at."""
-        return context.at_positions(self.mask(context)).unsqueeze(2).to(context.features.dtype)
+        """`(k or 1, N, 1, S)` bool: the mask at the positions that the losses look at."""
+        return context.at_positions(self.mask(context)).unsqueeze(2)
 
     def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         mask = self._chosen_mask(context).expand(self.num_decoders, -1, -1, -1)
