@@ -61,6 +61,7 @@ from mmseg.structures import SegDataSample
 from torch import Tensor
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
+from mmseg_cct.apis.device import enable_amp
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_names
 from mmseg_cct.engine.hooks.teacher_hook import MultiTensorEMA
@@ -134,11 +135,11 @@ def _plugin_step(
     torch.manual_seed(0)
     model = MODELS.build(copy.deepcopy(config.model)).to(options.device).train()
     optim_cfg = copy.deepcopy(config.optim_wrapper)
-    mixed = {'bfloat16', 'float16'} & {options.dtype, *settings}
-    if mixed and options.device == 'cpu':
-        optim_cfg['type'] = 'BFloat16OptimWrapper'
-    elif mixed:
-        optim_cfg.update(type='AmpOptimWrapper', dtype=mixed.pop())
+    if mixed := {'bfloat16', 'float16'} & {options.dtype, *settings}:
+        optim_cfg.update(type='OptimWrapper', dtype=mixed.pop())
+        mixed_config = Config(dict(optim_wrapper=optim_cfg))
+        enable_amp(mixed_config)  # as `--amp` trains
+        optim_cfg = mixed_config.optim_wrapper
     if 'merged' in settings:
         optim_cfg['constructor'] = 'MergedOptimWrapperConstructor'
     for key in settings & {'fused', 'foreach'}:

@@ -48,6 +48,9 @@ def enable_amp(config: Config) -> None:
         if device == 'cuda':  # NVIDIA's from Ampere on, AMD's all
             is_amd = torch.version.hip is not None
             has_bfloat16 = is_amd or torch.cuda.get_device_capability() >= (8, 0)
+            has_bfloat16 &= config.optim_wrapper.get('dtype') in (None, 'bfloat16')
+        if has_bfloat16:
+            config.optim_wrapper.pop('dtype', None)
         # float16 needs a loss scaler, for which the host waits in every step
         scaled = dict(type='AmpOptimWrapper', loss_scale='dynamic')
         config.optim_wrapper.update(dict(type=_BFLOAT16) if has_bfloat16 else scaled)

@@ -1,5 +1,8 @@
 import pytest
 import torch
+from mmengine.config import Config
+
+from mmseg_cct.apis import device
 
 pytestmark = pytest.mark.slow
 
@@ -13,6 +16,23 @@ def test_bfloat16_on_the_cpu_is_near_float32(cct, trained):
     assert not any(value.dtype is torch.bfloat16 for value in state.values())
 
 
+@pytest.mark.parametrize(
+    ('dtype', 'kind'),
+    [
+        (None, 'BFloat16OptimWrapper'),
+        ('bfloat16', 'BFloat16OptimWrapper'),
+        ('float16', 'AmpOptimWrapper'),
+    ],
+)
+def test_the_type_of_half_precision_may_be_chosen(monkeypatch, dtype, kind):
+    monkeypatch.setattr(device, 'get_device', lambda: 'cuda')
+    monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda: (8, 0))
+    config = Config(dict(optim_wrapper=dict(dtype=dtype) if dtype else {}))
+    device.enable_amp(config)
+    assert config.optim_wrapper.type == kind
+    assert config.optim_wrapper.get('dtype') == (dtype if kind == 'AmpOptimWrapper' else None)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize('dtype', ['float16', 'bfloat16'])
 def test_half_precision_on_a_gpu(cct, dtype):
@@ -20,8 +40,11 @@ def test_half_precision_on_a_gpu(cct, dtype):
         amp=True, options={'optim_wrapper.dtype': dtype, 'default_hooks.checkpoint.interval': 1}
     )
     last = cct.load(cct.folder / 'work/iter_6.pth')
-    # a step is skipped, and the scale halved from 2¹⁶, where a gradient is not finite
-    assert last['optimizer']['loss_scaler']['scale'] >= 2**14
+    # a step is skipped, and the scale halved from 2¹⁶, where a gradient is not finite; bfloat16 has
+    # float32's range and no scaler
+    scaler = last['optimizer'].get('loss_scaler')
+    assert (scaler is None) == (dtype == 'bfloat16')
+    assert scaler is None or scaler['scale'] >= 2**14
     assert all(value.isfinite().all() for value in last['state_dict'].values())
     first = cct.load(cct.folder / 'work/iter_1.pth')['state_dict']
     for name in ('decode_head.conv_seg.weight', 'auxiliary_head.up.0.weight'):
