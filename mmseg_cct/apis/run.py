@@ -15,11 +15,9 @@ from mmseg.apis import init_model
 from torch.utils.data import DataLoader
 
 from mmseg_cct.config.domains import pipeline_for_tests, require_domain, require_one_domain
-from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import find_run
-from mmseg_cct.config.walk import forget_initial_weights, get_by_key
+from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.datasets.files.palette import class_colours
-from mmseg_cct.engine.checkpoints import checkpoint_bytes, newest_checkpoint, read_checkpoint
+from mmseg_cct.engine.checkpoints import checkpoint_bytes, find_trained, read_checkpoint
 from mmseg_cct.engine.weights import require_matching_weights, weights
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
@@ -62,28 +60,19 @@ class Run:
         """Opens the work directory of a training or, as MMSeg's tools do, a config and checkpoint.
 
         Args:
-            place: A work directory; its config is the file that the training wrote there. Or a
-                checkpoint in one, or a config.
-            checkpoint: The weights; needed with a config, else the last in the work directory.
-            options: Settings of the config to override, as in `load_config`.
+            place: As in `find_trained`.
+            checkpoint: As there.
+            options: As there.
             name: By default that of the work directory.
 
         Returns:
             The run.
 
         Raises:
-            UserError: The folder has no checkpoint, or not exactly one config; or a file is missing
-                or does not load.
+            UserError: As there.
         """
-        config = load_config(find_run(place, checkpoint), options or {})
-        if checkpoint is None and Path(place).is_file():
-            checkpoint = place
-        if checkpoint is None:
-            template = get_by_key(config, 'default_hooks.checkpoint.filename_tmpl')
-            checkpoint = newest_checkpoint(str(place), template)
-        if checkpoint is None:
-            raise UserError(place, 'no checkpoint in it')
-        return cls(config, str(checkpoint), name or Path(checkpoint).absolute().parent.name)
+        config, found = find_trained(place, checkpoint, options)
+        return cls(config, found, name or Path(found).absolute().parent.name)
 
     @property
     def folder(self) -> Path:

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mmengine.config import Config
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.runner.checkpoint import CheckpointLoader
 
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.shipped import find_run
+from mmseg_cct.config.walk import get_by_key
 from mmseg_cct.engine.weights import require_finite_weights, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
@@ -75,6 +79,37 @@ def newest_checkpoint(work_dir: str, template: str | None = None) -> str | None:
     """
     best = sorted(map(str, Path(work_dir).glob('best_*.pth')))
     return next(newest_first(work_dir, template), best[-1] if best else None)
+
+
+def find_trained(
+    place: str | Path,
+    checkpoint: str | Path | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> tuple[Config, str]:
+    """Finds a trained network: the config of a training and one of its checkpoints.
+
+    Args:
+        place: A work directory; its config is the file that the training wrote there. Or a
+            checkpoint in one, or a config.
+        checkpoint: The weights; needed with a config, else the last in the work directory.
+        options: Settings of the config to override, as in `load_config`.
+
+    Returns:
+        The config and the checkpoint's path.
+
+    Raises:
+        UserError: The folder has no checkpoint, or not exactly one config; or the config is missing
+            or does not load.
+    """
+    config = load_config(find_run(place, checkpoint), options or {})
+    if checkpoint is None and Path(place).is_file():
+        checkpoint = place
+    if checkpoint is None:
+        template = get_by_key(config, 'default_hooks.checkpoint.filename_tmpl')
+        checkpoint = newest_checkpoint(str(place), template)
+    if checkpoint is None:
+        raise UserError(place, 'no checkpoint in it')
+    return config, str(checkpoint)
 
 
 def find_resumable(work_dir: str, template: str | None = None) -> str | None:

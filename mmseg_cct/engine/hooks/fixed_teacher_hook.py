@@ -5,9 +5,8 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmseg.registry import MODELS
 
-from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import forget_initial_weights, get_by_key
-from mmseg_cct.engine.checkpoints import read_checkpoint
+from mmseg_cct.engine.checkpoints import find_trained, read_checkpoint
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.weights import require_matching_weights, weights
 from mmseg_cct.errors import UserError
@@ -17,34 +16,30 @@ from mmseg_cct.errors import UserError
 class FixedTeacherHook(Hook):
     """Lets a trained network predict the targets, such as a large one those of a small one.
 
-    It may have any architecture of MMSeg, but must have the student's classes and normalisation. In
-    place of a `TeacherHook`, in an overlay::
+    It may have any architecture of MMSeg, but must have the student's classes and normalisation. It
+    is read when a training starts or resumes and is in none of its checkpoints. In place of a
+    `TeacherHook`::
 
-        _base_ = 'mmseg_cct::methods/cct-strong.py'
-        large = 'work_dirs/cct-strong_r50'
         default_hooks = dict(
-            teacher=None,
-            fixed_teacher=dict(
-                type='FixedTeacherHook',
-                config=f'{large}/cct-strong_r50.py',
-                checkpoint=f'{large}/iter_6000.pth',
-            ),
+            teacher=None, fixed_teacher=dict(type='FixedTeacherHook', run='work_dirs/large')
         )
 
     Args:
-        config: Path of the config that the teacher was trained with.
-        checkpoint: Path of its weights.
+        run: Work directory of the teacher's training, a checkpoint in it, or its config. '{seed}'
+            in it stands for the seed of this training, for studies.
+        checkpoint: Its weights; needed with a config, else the last in the work directory.
     """
 
-    def __init__(self, config: str, checkpoint: str) -> None:
-        self.config = config
+    def __init__(self, run: str, checkpoint: str | None = None) -> None:
+        self.run = run
         self.checkpoint = checkpoint
 
     def before_train(self, runner: Runner) -> None:
         """Builds the teacher, loads it and gives it to the model."""
-        config = load_config(self.config, {})
+        place = self.run.replace('{seed}', str(runner.seed))
+        config, checkpoint = find_trained(place, self.checkpoint)
         # other classes or colours fit in shape, and would teach nonsense
-        content = read_checkpoint(self.checkpoint)
+        content = read_checkpoint(checkpoint)
         classes = get_by_key(content, 'meta.dataset_meta.classes')
         facts = [('classes', classes, runner.train_dataloader.dataset.metainfo['classes'])]
         for key in ('mean', 'std', 'bgr_to_rgb'):
@@ -52,11 +47,11 @@ class FixedTeacherHook(Hook):
             facts.append((key, get_by_key(config, key), get_by_key(runner.cfg, key)))
         for key, its, own in facts:
             if its != own and list(its or ()) != list(own or ()):
-                raise UserError(f'{self.checkpoint}: {key}', its, f'{own}, as the student has')
+                raise UserError(f'{checkpoint}: {key}', its, f'{own}, as the student has')
         forget_initial_weights(config.model)
         config.model.auxiliary_head = None  # as at inference
         teacher = MODELS.build(config.model)
-        require_matching_weights(teacher, content, self.checkpoint, training=False)
+        require_matching_weights(teacher, content, checkpoint, training=False)
         teacher.load_state_dict(weights(content), strict=False)
         student = unwrap_model(runner.model)
         device = next(student.parameters()).device

@@ -26,7 +26,7 @@ def large(folder, classes=CLASSES, **preprocessor):
     Config(dict(model=model)).dump(config)
     content = dict(state_dict=teacher.state_dict(), meta=dict(dataset_meta=dict(classes=classes)))
     torch.save(content, checkpoint)
-    return teacher, dict(type='FixedTeacherHook', config=config, checkpoint=checkpoint)
+    return teacher, dict(type='FixedTeacherHook', run=config, checkpoint=checkpoint)
 
 
 @pytest.mark.slow
