@@ -53,8 +53,9 @@ branch=(python benchmarks/auxiliary_branch.py "${common[@]}")
 whole=(python benchmarks/train_step.py "${common[@]}")
 kernel=(python benchmarks/triton_kernel.py)  # registers, time of each configuration, correctness
 [ -z "$reference" ] || { branch+=(--reference "$reference"); whole+=(--reference "$reference"); }
-dtypes=(float32 tf32 float16 bfloat16)  # trainings run in tf32 (torch's default), --amp in float16
+dtypes=(float32 tf32 float16 bfloat16)  # trainings run in tf32 (torch's default)
 variants=(merged channels_last merged+channels_last)
+compiled=()
 tests=(tests -n 4 --dist worksteal)
 gpu_tests=(tests -m gpu)
 if [ "${SIZE:-}" = tiny ]; then
@@ -70,7 +71,7 @@ else
     branch+=(--images 10)
     kernel+=(--gpu)
     whole+=(--images 10 --size 320 320)
-    variants+=(compiled_encoder compiled_encoder+merged+channels_last)
+    compiled=(bfloat16+compiled_encoder+channels_last)
 fi
 
 step machine python -m torch.utils.collect_env
@@ -78,6 +79,9 @@ step tests env OMP_NUM_THREADS=1 python -m pytest -q -p no:cacheprovider "${test
 step tests-gpu env OMP_NUM_THREADS=1 MMSEG_CCT_TEST_GPU=1 \
     python -m pytest -q -p no:cacheprovider "${gpu_tests[@]}"
 step kernel "${kernel[@]}"
+# what a training takes as it is, with --amp, and with --amp --compile
+step step-amp "${whole[@]}" --dtype "${dtypes[1]}" --method cct-strong \
+    --variants bfloat16 "${compiled[@]}" --json "$out/tables/step-amp.json"
 for dtype in "${dtypes[@]}"; do
     step "branch-$dtype" "${branch[@]}" --dtype "$dtype" --tables main \
         --json "$out/tables/branch-$dtype.json"

@@ -64,6 +64,7 @@ import mmseg_cct.plugin  # noqa: F401 (registers the components)
 from mmseg_cct.apis.device import enable_amp
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_names
+from mmseg_cct.engine.hooks.speed_hooks import compile_encoder
 from mmseg_cct.engine.hooks.teacher_hook import MultiTensorEMA
 
 CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'
@@ -107,8 +108,8 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
         kinds[name] = method, pairs(strong.get('num_views', 0))
     steps = {name: _plugin_step(*kind, options) for name, kind in kinds.items()}
     for variant in options.variants:
-        for name in ('CCT', 'supervised'):
-            settings = frozenset(variant.split('+'))
+        settings = frozenset(variant.split('+'))
+        for name in kinds:
             steps[f'{name}, {variant}'] = _plugin_step(*kinds[name], options, settings)
     return steps
 
@@ -147,9 +148,7 @@ def _plugin_step(
     if 'channels_last' in settings:
         model.to(memory_format=torch.channels_last)
     if 'compiled_encoder' in settings:
-        model.backbone.compile()
-        if model.with_neck:
-            model.neck.compile()
+        compile_encoder(model)
     logger = MMLogger.get_current_instance()
     logger.setLevel('WARNING')  # else three lines per parameter, if learning rates differ
     optim_wrapper = build_optim_wrapper(model, optim_cfg)
@@ -159,6 +158,8 @@ def _plugin_step(
         return lambda: model.train_step(batch, optim_wrapper)
     average = MultiTensorEMA(model, momentum=0.01, gamma=1)
     model.set_teacher(average.module.eval())
+    if 'compiled_encoder' in settings:
+        compile_encoder(model.teacher, also_in_eval_mode=True)
 
     def step() -> None:
         model.train_step(batch, optim_wrapper)

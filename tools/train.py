@@ -35,6 +35,12 @@ def parse_args() -> argparse.Namespace:
         action='store_true',
         help='mixed precision: bfloat16; on GPUs before Ampere float16 with loss scaling',
     )
+    parser.add_argument(
+        '--compile',
+        action='store_true',
+        help='compile backbone and neck with torch.compile: minutes at the start, then faster '
+        'steps where a GPU waits for its host',
+    )
     add_cfg_options(parser)
     add_launcher(parser)
     return parser.parse_args()
@@ -52,6 +58,7 @@ def main() -> None:
                 work_dir=args.work_dir,
                 resume=args.resume,
                 amp=args.amp,
+                compile=args.compile,
                 options=args.cfg_options,
                 launcher=args.launcher,
             )

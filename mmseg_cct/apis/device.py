@@ -58,6 +58,18 @@ def enable_amp(config: Config) -> None:
         raise UserError('--amp', f'optim_wrapper.type is {kind}', 'OptimWrapper')
 
 
+def enable_compile(config: Config) -> None:
+    """Compiles the encoders in a config for training, in place.
+
+    A GPU also gets their features in channels-last, unless the config says otherwise: with its
+    launches gone, what is left is its own time, of which convolutions take less so.
+    """
+    config.default_hooks.compile_encoder = dict(type='CompileEncoderHook')
+    layout = config.default_hooks.get('memory_format')
+    if get_device() == 'cuda' and layout and layout.get('enabled') is None:
+        layout.enabled = True
+
+
 def fit_to_device(config: Config, launcher: str) -> Config:
     """Fits a config that is written for GPUs to the device at hand and a launcher, in place.
 

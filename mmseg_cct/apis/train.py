@@ -16,7 +16,7 @@ from mmseg_cct.preflight.labeled_record import LABELS
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
 from mmseg_cct.utils.processes import end_with_parent
 
-from .device import enable_amp, fit_to_device, fit_workers
+from .device import enable_amp, enable_compile, fit_to_device, fit_workers
 from .runner import require_files_kept, require_outputs_outside, run_config
 
 # What hooks write into the work directory besides checkpoints.
@@ -29,6 +29,7 @@ def prepare_training(
     work_dir: str | None = None,
     resume: str | None = None,
     amp: bool = False,
+    compile: bool = False,
     options: dict[str, Any] | None = None,
     launcher: str = 'none',
 ) -> Config:
@@ -39,6 +40,7 @@ def prepare_training(
         work_dir: Where to write; by default the config's own `work_dir` or `work_dirs/<config>`.
         resume: `'auto'` for the latest checkpoint in the work directory, or a checkpoint file.
         amp: Whether to train in mixed precision.
+        compile: Whether to compile the encoders (`CompileEncoderHook`).
         options: Settings of the config to override, by dotted key. Where they change
             `train_cfg.max_iters`, schedulers that ended at the old value end at the new one.
         launcher: What started the processes: `none`, `pytorch` or `slurm`.
@@ -60,6 +62,8 @@ def prepare_training(
             raise UserError(config_file, f'no {key}', 'a config for training')
     if amp:
         enable_amp(config)
+    if compile:
+        enable_compile(config)
     if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks
         resume = config.get('load_from') or 'auto'
         config.resume = False

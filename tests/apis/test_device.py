@@ -44,6 +44,10 @@ def test_workers_are_no_more_than_cores_for_them(machine, workers, monkeypatch):
 @pytest.mark.parametrize('device', ['cpu', 'cuda'])
 def test_what_the_device_decides(cct, monkeypatch, device):
     monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: device)
+    layout = {'default_hooks.memory_format': dict(type='ChannelsLastHook', enabled=None)}
+    compiling = prepare_training(str(cct.file), compile=True, options=layout).default_hooks
+    assert compiling.compile_encoder.type == 'CompileEncoderHook'
+    assert compiling.memory_format.enabled is (True if device == 'cuda' else None)
     for capability in ((7, 5), (8, 0)):  # Turing, Ampere
         monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda own=capability: own)
         wrapper = prepare_training(str(cct.file), amp=True).optim_wrapper

@@ -4,5 +4,5 @@ from .log_hooks import FindingsHook, MainProcessLoggerHook, ProgressBarHook
 from .non_finite_loss_hook import NonFiniteLossHook
 from .ramp_up_hook import RampUpHook
 from .resume_hook import IterationSeedHook, ResumeHook
-from .speed_hooks import ChannelsLastHook, FreezeHook, FuseConvBNHook
+from .speed_hooks import ChannelsLastHook, CompileEncoderHook, FreezeHook, FuseConvBNHook
 from .teacher_hook import SyncStatisticsHook, TeacherHook

@@ -10,13 +10,15 @@ from mmengine.dist import all_reduce_params
 from mmengine.hooks import Hook
 from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import OptimWrapper, PolyParamScheduler
+from mmengine.runner.activation_checkpointing import turn_on_activation_checkpointing
 from ranks import on_two_ranks, without_cuda
 from teacher_training import train
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from mmseg_cct.engine.hooks import ChannelsLastHook, FreezeHook
+from mmseg_cct.engine.hooks import ChannelsLastHook, CompileEncoderHook, FreezeHook
 from mmseg_cct.engine.hooks.resume_hook import match_memory_format
+from mmseg_cct.engine.hooks.speed_hooks import compile_encoder
 from mmseg_cct.errors import UserError
 
 
@@ -102,6 +104,77 @@ def test_moments_of_another_layout_follow_their_weights():
 
     _, state = step(before)
     torch.testing.assert_close(step(now, state)[0], step(before, state)[0])
+
+
+@pytest.fixture
+def compiling(monkeypatch):
+    """Lets torch compile, which the other tests do not."""
+    monkeypatch.delenv('TORCHDYNAMO_DISABLE')
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.slow
+def test_compiled_encoders_train_the_same_and_only_while_training(tmp_path, compiling):
+    """By a compiler that counts what it compiles and runs."""
+    calls = []
+
+    def backend(graph, inputs):
+        def run(*args):
+            calls.append(len(inputs))
+            return graph(*args)
+
+        return run
+
+    def losses(name, *hooks, **more):
+        teacher = dict(type='TeacherHook', decay=0.9)
+        recorder, runner = train(tmp_path / name, teacher, hooks=hooks, **more)
+        return runner, [each['loss'] for each in recorder.outputs]
+
+    plain, expected = losses('plain')
+    runner, found = losses('compiled', CompileEncoderHook(backend))
+    # a backbone and a neck of the student on two branches, and of the teacher on one
+    assert len(calls) == 6 * 4
+    assert found == pytest.approx(expected, rel=1e-4)
+    saved = torch.load(tmp_path / 'compiled/iter_4.pth', weights_only=False)
+    for key, weights in saved['state_dict'].items():
+        torch.testing.assert_close(weights, plain.model.state_dict()[key], rtol=1e-3, atol=1e-5)
+    with torch.no_grad():
+        runner.model.eval().backbone(torch.rand(1, 3, 40, 24))
+    assert len(calls) == 6 * 4
+
+    # resumed
+    (tmp_path / 'again').mkdir()
+    losses('again', CompileEncoderHook(backend), kill_after=2)
+    _, rest = losses('again', CompileEncoderHook(backend), resume=True)
+    assert rest == found[2:]
+
+
+def test_what_cannot_be_compiled_goes_on_with_a_line(messages, compiling):
+    def backend(graph, inputs):
+        raise RuntimeError('no compiler\nin two lines')
+
+    plain, model = (tiny.build().train() for _ in range(2))
+    images = torch.rand(2, 3, 32, 32)
+    compile_encoder(model, backend)
+    found = [model.extract_feat(images)[-1] for _ in range(2)]
+    assert torch.equal(found[0], plain.extract_feat(images)[-1])
+    assert [line.split(' is not compiled: ')[0] for line in messages] == ['ResNet', 'PSPNeck']
+    assert all('no compiler in two lines' in line and '\n' not in line for line in messages)
+
+
+@pytest.mark.parametrize('how', ['with_cp', 'activation_checkpointing'])
+def test_what_checkpoints_its_activations_is_not_compiled(messages, how):
+    backbone = tiny.model_config().backbone
+    backbone.with_cp = how == 'with_cp'
+    model = tiny.build(backbone=backbone).train()
+    if how == 'activation_checkpointing':
+        turn_on_activation_checkpointing(model, ['backbone'])
+    compile_encoder(model, lambda graph, inputs: pytest.fail('compiled'))
+    assert messages == ['ResNet is not compiled: its activations are checkpointed']
+    model.backbone(torch.rand(2, 3, 32, 32))
+    assert model.neck._compiled_call_impl is not None
 
 
 def run_of(initial_lr=True):
