@@ -44,7 +44,7 @@ def main() -> None:
             elif not Path(work_dir).exists():  # a name may hold a = too
                 name, _, work_dir = run.rpartition('=')
             if name in work_dirs:
-                raise UserError(run, f'{name} is {work_dirs[name]} already', 'another NAME=')
+                raise UserError(run, f'{name} is {work_dirs[name]} already', 'a name of its own')
             find_run(work_dir)
             work_dirs[name] = work_dir
     with running(args):

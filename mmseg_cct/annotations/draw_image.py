@@ -112,9 +112,10 @@ class Drawer(NamedTuple):
             drawn = [part for part in parts if part.label and not part.left_out]
             both = {s.label for s in drawn if s.is_box} & {s.label for s in drawn if not s.is_box}
             if both:
-                found = f'and other shapes of class {sorted(map(str, both))[0]}'
-                expected = '--boxes fill if they are regions, ignore if they bound the others'
-                raise UserError('boxes', found, expected)
+                raise UserError(
+                    f'class {sorted(map(str, both))[0]} has boxes and other shapes: pass --boxes '
+                    'fill if its boxes are regions, --boxes ignore if they bound the other shapes'
+                )
         return parts
 
     def _report(self, what: str, annotated: AnnotatedImage, number: int = 1) -> None:

@@ -148,7 +148,7 @@ class ImageNames:
             if ranks:
                 best, *others = ranks[max(ranks)]
                 if others:
-                    problem = f'stands for {best} and {others[0]}'
-                    raise UserError('/'.join(way), problem, 'the folder, too')
+                    problem = f'may be {best} or {others[0]}'
+                    raise UserError('/'.join(way), problem, 'a name with the folder in it')
                 return best
         return None

@@ -70,7 +70,7 @@ class Imported:
         problems: list[Problem | UserError] = [UserError(line) for line in self.failed]
         if self.changed and not overwrite:
             kept = f'{self.changed} masks of earlier imports differ and were kept'
-            problems.append(Problem('masks', kept, '--overwrite to replace them'))
+            problems.append(Problem(f'{kept}; --overwrite replaces them'))
         raise_problems(problems)
 
 
@@ -158,7 +158,7 @@ def import_masks(
         expected = 'background if every object is drawn, ignore if only some are'
         raise UserError('--rest', 'missing', expected)
     if empty and rest != BACKGROUND:
-        raise UserError('--empty-is-background', f'with --rest {rest}', '--rest background')
+        raise UserError(f'--empty-is-background goes with --rest background, not {rest}')
     renamed = _all_renamed(table, annotations.classes, rename or {})
     classes: dict[str, Colour | None] = {}
     for name, colour in annotations.classes.items():
@@ -182,8 +182,7 @@ def import_masks(
         with locked_folder(home, 'another import'):
             # The ids were chosen before there was a lock, since a failed import makes no folder.
             if (read_table(home) or ClassTable()) != table:
-                found = 'another import changed it meanwhile'
-                raise UserError(str(home / TABLE), found, 'the same command again')
+                raise UserError(f'{home / TABLE}: another import changed it; run this one again')
             remove_parts(home, '**/')
             # The names first: masks without them would be ids that nobody can read
             write_table(home, done.table)
@@ -223,7 +222,7 @@ def _drawn(
                 mask = None if name is None else drawer.draw(annotated, pool[name])
                 if name in taken and mask is not None:
                     found = f'annotated twice, in {taken[name]} and {annotated.place}'
-                    raise UserError(name, found, 'one of the two')
+                    raise UserError(name, found, 'one annotation an image')
         except UserError as error:  # the others go on
             done.failed.append(str(error))
             continue
@@ -274,8 +273,8 @@ def _all_renamed(
             raise UserError('--rename', repr(name), expected)
         # Those masks hold its old id
         if table.renamed.get(name, name) in table.colours:
-            problem = f'{name!r} has masks of earlier imports'
-            raise UserError('--rename', problem, 'another --out')
+            problem = f'{name!r} has masks of earlier imports; choose another --out'
+            raise UserError('--rename', problem)
     renamed = {**table.renamed, **new}
     known = {*renamed, *table.colours}
     if asked := [name for name in found if means_ignored(name) and name not in known]:

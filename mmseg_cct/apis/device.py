@@ -149,11 +149,9 @@ def _let_ddp_checkpoint(config: Config, setting: str) -> None:
     # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step.
     # DDP accepts that only with a static graph, as it is here, and then reduces in every step.
     if get_by_key(config, 'optim_wrapper.accumulative_counts', 1) > 1:
-        found = f'more than 1 with {setting}'
-        expected = 'only one of the two, as DDP cannot do both'
-        raise UserError('optim_wrapper.accumulative_counts', found, expected)
+        found = f'DDP cannot have more than 1 with {setting}; choose one of the two'
+        raise UserError('optim_wrapper.accumulative_counts', found)
     if config.model.get('domains'):
-        found = 'with several domains on several processes'
-        expected = 'it off, as DDP supports it only if every step has the same graph'
-        raise UserError(setting, found, expected)
+        found = 'DDP supports it only if every step has the same graph, not with several domains'
+        raise UserError(setting, found)
     config.model_wrapper_cfg = {'static_graph': True, **_ddp(config)}

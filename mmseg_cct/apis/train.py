@@ -76,8 +76,8 @@ def prepare_training(
         while free.exists():
             free = next_round(free)
         found = f'holds a training up to {os.path.basename(newest)}'
-        expected = f'--resume, or another folder, for a next round of labels --work-dir {free}'
-        raise UserError(f'--work-dir {config.work_dir}', found, expected)
+        ways = f'pass --resume to go on, or --work-dir {free} for a next round of labels'
+        raise UserError(f'--work-dir {config.work_dir}', f'{found}; {ways}')
     if resume is not None:
         if resume == 'auto' and not os.path.isdir(config.work_dir):
             raise UserError(f'--work-dir {config.work_dir}', 'no such folder, so none to resume')

@@ -131,8 +131,8 @@ def merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
     for key in options:
         section = key.split('.')[0]
         if section in config and section not in READ_KEYS:  # its value has been copied already
-            found = f'sets a variable, which {file} has read already'
-            raise UserError(f'--cfg-options {key}', found, 'the setting that it fills')
+            found = f'is a variable that {file} has used already: override the settings it fills'
+            raise UserError(f'--cfg-options {key}', found)
         # mmengine's word for replacing a dict
         if get_by_key(config, key, _ABSENT) is _ABSENT and not key.endswith('._delete_'):
             outer, _, name = key.rpartition('.')

@@ -135,12 +135,12 @@ def find_run(place: str | Path, checkpoint: str | Path | None = None) -> str:
         place = place.parent
     elif checkpoint is None and not place.is_dir():
         siblings = sorted(path.name for path in place.parent.glob('*') if path.is_dir())
-        expected = nearest(place.name, siblings, 'a work directory, or CONFIG CHECKPOINT')
+        expected = nearest(place.name, siblings, 'a work directory, or a config and its checkpoint')
         raise UserError(place, 'no such work directory', expected)
     if not place.is_dir():
         return find_config(str(place))
     configs = sorted(place.glob('*.py'))
     if len(configs) != 1:
         names = ', '.join(path.name for path in configs) or 'no config'
-        raise UserError(place, f'holds {names}', 'one config, or CONFIG CHECKPOINT')
+        raise UserError(place, f'holds {names}; name the config and the checkpoint instead')
     return str(configs[0])

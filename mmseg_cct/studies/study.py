@@ -128,8 +128,7 @@ def _write_configs(planned: Mapping[StudyRun, Config]) -> None:
             key, before, now = changed[0]
             raise UserError(
                 run.config,
-                f'{key} is {before!r} there and {now!r} here',
-                'the config of this study: delete the folder, or name another one',
+                f'{key} is {before!r} there, {now!r} here; delete the folder, or name another',
             )
     for run in new:
         run.folder.mkdir(parents=True, exist_ok=True)
@@ -158,7 +157,7 @@ def lists_of(
     """
     if not numbers:
         if folder is not None:
-            raise UserError(f'--lists {folder}', 'without -n', 'the numbers of labels too')
+            raise UserError(f'--lists {folder} needs -n, the numbers of labels')
         return {'config': lambda config, seed: None}
     config = study_config(base, options)
     sets = _sets_by_domain(config)
@@ -174,7 +173,7 @@ def lists_of(
         if place is None:
             raise UserError(base, f'no lists of labelled images {domain}'.strip(), '--lists DIR')
     if len({*folders.values()}) < len(folders) and '{domain}' not in str(folder):
-        raise UserError(f'--lists {folder}', 'one folder for several domains', "'{domain}' in it")
+        raise UserError(f'--lists {folder}', 'one folder for all domains', "'{domain}' in it")
 
     # all of them now: the list of the last seed may be read tomorrow
     for n, branch, domain, seed in itertools.product(

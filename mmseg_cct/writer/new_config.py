@@ -84,9 +84,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     if choices.method != 'supervised' and not summary.unlabeled:
         raise UserError(
             f'{data}/images',
-            'every image has a mask',
-            'some without one, or --method supervised, or lists from tools/make_splits.py '
-            'that leave masks out',
+            'every image has a mask; add images without one, pass --method supervised, or leave '
+            'masks out by lists from tools/make_splits.py',
         )
 
     # 2. What follows from it, where the user has not chosen
@@ -98,6 +97,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     )  # fmt: skip
     val_list = None if summary.validation else Path(out, 'val.txt')
     held = _held_out(summary.labels, val_list, choices.force) if val_list else []
+    labels = Counter(summary.labels.values())
+    judged = tuple(judge_labels(labels, classes, 'masks', data=data))
     least = RARE_SHARE * int(summary.pixels.sum())
     rare = [name for name, pixels in zip(classes, summary.pixels) if 0 < pixels < least]
 
@@ -172,7 +173,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     rare_note = [f'rare: {", ".join(rare)}; the config adds the Lovász loss'] if rare else []
     warnings = (
         *([describe_left_out(Path(data, 'images'), others)] if others else ()),
-        *judge_labels(Counter(summary.labels.values()), classes, 'masks'),
+        *judged,
         *_one_sided(summary, classes, held),
     )
     return NewConfig(

@@ -65,5 +65,5 @@ def test_a_name_that_a_tool_changed_is_found(image, name):
 
 def test_only_an_upload_may_lack_its_folder():
     assert ImageNames(['a/1']).find('upload/1.jpg') is None
-    with pytest.raises(UserError, match='1: stands for a/1 and b/1'):
+    with pytest.raises(UserError, match='1: may be a/1 or b/1'):
         ImageNames(['a/1', 'b/1']).find('upload/1/1a2b3c4d-1.jpg')

@@ -107,7 +107,7 @@ ALONE = 'the 3 masks hold 0 and 255 alone, and 255 is ignored, so that'
         (([255], [255], [255]), {}, True, 'all 3 masks hold only 255 (ignored); expected class'),
         (
             ([0, 255], [0], [255]), TWO, True,
-            f'{ALONE} thing never occurs; expected 0 for ground and 1 for thing (replace 255 by 1)',
+            f'{ALONE} thing never occurs. If 255 is thing: ',
         ),
         (([255], [0, 1, 2], [255]), {}, False, '2 of 3 masks are 255 (ignored) alone; expected'),
         (([0, 2, 255], [2], [0]), {}, False, 'thing (1 of 3 classes) in none of the 3 masks;'),

@@ -72,7 +72,7 @@ def test_another_study_in_the_folder_is_an_error_and_nothing_is_written(tmp_path
     prepare(tmp_path, base, [20], [1])
     prepare(tmp_path, base, [20, 50], [1])  # more runs are none
     for changed in (dict(methods={'cct': read_method('js')}), {'train_cfg.max_iters': 9}):
-        with pytest.raises(UserError, match=r'seed1/config\.py: .* there and .* here'):
+        with pytest.raises(UserError, match=r'seed1/config\.py: .* there, .* here'):
             prepare(tmp_path, base, [20], [0, 1], **changed)
     assert not (tmp_path / 'cct/20/seed0').exists()
 
@@ -96,10 +96,10 @@ def test_the_last_checkpoint_is_written_where_it_is_looked_for(tmp_path, base):
 @pytest.mark.parametrize(
     ('config', 'numbers', 'lists', 'message'),
     [
-        (None, [], 'mine', '--lists mine: without -n; expected the numbers'),
+        (None, [], 'mine', '--lists mine needs -n, the numbers'),
         (None, [20], '/nowhere', '/nowhere/20_labeled.txt: no such list'),
         ('configs/demo/cct_shapes.py', [3000], None, 'cct_shapes.py has .* labelled images'),
-        (DOMAINS, [50], 'a', r"one folder for several domains; expected '\{domain\}'"),
+        (DOMAINS, [50], 'a', r"one folder for all domains; expected '\{domain\}'"),
     ],
 )
 def test_lists_that_are_not_there_are_an_error(base, config, numbers, lists, message):

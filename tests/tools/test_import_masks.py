@@ -34,7 +34,7 @@ def test_masks_that_differ_are_kept_and_told(tmp_path, capsys):
         '2 masks unlike those there' in said.out
         and 'earlier masks, kept; --overwrite replaces them: 18 in 2' in said.out
     )
-    assert 'error: masks: 2 masks of earlier imports differ and were kept; expected' in said.err
+    assert 'error: 2 masks of earlier imports differ and were kept; --overwrite' in said.err
     run_tool(*run, '--overwrite')
 
 

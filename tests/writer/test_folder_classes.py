@@ -1,5 +1,9 @@
+from pathlib import Path
+
 import exports
+import numpy as np
 import pytest
+from folders import save
 
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
@@ -21,6 +25,32 @@ def test_a_folder_that_is_an_export_is_told_the_way_in(tmp_path):
     command = f'import_masks.* {folder} --out {folder}_masks --rest background'
     with pytest.raises(UserError, match=f'not masks of ids; expected first: python .*{command}'):
         new_config(str(folder), str(tmp_path / 'configs'), Choices())
+
+
+def test_masks_of_0_and_255_are_told_how_to_import_them_before_a_file_is_written(data, tmp_path):
+    for path in data.rglob('masks/*.png'):
+        save(path, np.resize(np.uint8([0, 255]), (40, 64)))
+    with pytest.raises(UserError) as error:
+        new_config(str(data), str(tmp_path / 'configs'), Choices(['ground', 'crack']))
+    colors = ('--colors', 'ground=0', 'crack=255')
+    told = (
+        'import_masks.py',
+        f'{data}/masks',
+        '--images',
+        f'{data}/images',
+        '--out',
+        f'{data}_ids',
+    )
+    assert str(error.value).endswith(' '.join((*told, *colors)))
+    assert not Path(tmp_path, 'configs').exists() and not Path(data, 'classes.json').exists()
+    import_masks(
+        Path(told[1]),
+        Path(told[5]),
+        images=Path(told[3]),
+        colours=dict(ground=(0,) * 3, crack=(255,) * 3),
+    )
+    written = new_config(told[5], str(tmp_path / 'configs'), Choices())
+    assert "classes = ('ground', 'crack')" in written.file.read_text()
 
 
 def test_the_background_is_no_object_unless_told():

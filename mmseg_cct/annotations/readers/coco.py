@@ -98,5 +98,5 @@ def _by_id(entries: list[dict], what: str) -> dict[str, dict]:
         # VIA, for one, makes ids of file names, and two images may get the same.
         if (other := found.setdefault(str(each['id']), each)) != each:
             both = [entry.get('name', entry.get('file_name')) for entry in (other, each)]
-            raise UserError(f'{what} {each["id"]}', f'{both[0]} and {both[1]}', 'an id for each')
+            raise UserError(f'{what} {each["id"]}', f'is {both[0]} and {both[1]}', 'one id each')
     return found

@@ -35,8 +35,9 @@ def ask_for_names(source: Source) -> NoReturn:
     shares = {colour_of(code): n / found.total() for code, n in found.most_common(_SHOWN)}
     listed = ', '.join(f'{colour} ({share:.1%})' for colour, share in shares.items())
     more = ', ...' if len(found) > _SHOWN else ''
-    expected = f'their names, --colors {" ".join(f"NAME={colour}" for colour in shares)}'
-    raise UserError(str(source.path), f'masks of the colours {listed}{more}', expected)
+    names = ' '.join(f'NAME={colour}' for colour in shares)
+    found = f'masks of the colours {listed}{more}; name them: --colors {names}'
+    raise UserError(str(source.path), found)
 
 
 def _count(source: Source, names: list[str]) -> Counter[int]:
@@ -87,8 +88,8 @@ def _parts(
     if others and is_strict:
         shown = ['transparent' if c == TRANSPARENT else colour_of(c) for c in others[:5]]
         more = f' and {len(others) - 5} more' if len(others) > 5 else ''
-        expected = '--colors with each, or --rest'
-        raise UserError(f'colours {" and ".join(shown)}{more}', 'without a name', expected)
+        found = f'colours {" and ".join(shown)}{more} have no name'
+        raise UserError(f'{found}; name each in --colors, or pass --rest')
     yield Shape(None, mask=np.zeros((1, 1), bool))  # without a colour it is a mask all the same
     for code in present:
         if code in labels:

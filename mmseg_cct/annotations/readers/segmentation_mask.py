@@ -55,8 +55,8 @@ def require_distinct(colours: Mapping[str, Colour]) -> None:
     owners: dict[Colour, str] = {}
     for label, colour in colours.items():
         if (other := owners.setdefault(colour, label)) != label:
-            found = f'both of colour {colour_of(code_of(colour))}'
-            raise UserError(f'classes {other} and {label}', found, 'a colour for each')
+            found = f'have the same colour {colour_of(code_of(colour))}'
+            raise UserError(f'classes {other} and {label}', found)
 
 
 def _colours(text: str) -> dict[str, Colour]:

@@ -34,5 +34,5 @@ class Export(NamedTuple):
                 yield file
             # A second run may write the same again: a stopped one left some of the files.
             if path.exists() and not filecmp.cmp(part, path, shallow=False):
-                found = 'exists with other contents, perhaps corrected ones'
-                raise UserError(path, found, 'that you remove it, or another --out')
+                found = 'exists with other contents, perhaps corrected: remove it or change --out'
+                raise UserError(path, found)

@@ -81,8 +81,8 @@ def write_report(
     for run in runs:
         own, first = (each.test_loader and each.config.test_dataloader for each in (run, runs[0]))
         if own.dataset != first.dataset:
-            expected = 'the same test_dataloader.dataset'
-            raise UserError(run.name, f'a different test set than {runs[0].name}', expected)
+            found = f'its test_dataloader.dataset differs from that of {runs[0].name}'
+            raise UserError(run.name, found)
     out = Path(out)
     read = {folder for run in runs for folder in data_folders(run.config)}
     with OutputFolder(out, 'record.json', read):

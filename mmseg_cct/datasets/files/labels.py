@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mmseg_cct.config.shipped import command_line
 from mmseg_cct.datasets.files.image_files import find_files
 from mmseg_cct.errors import UserError
 
@@ -119,12 +120,16 @@ def check_size(mask: object, ids: np.ndarray, image: object, size: tuple[int, in
 
 
 def judge_labels(
-    found: Mapping[frozenset[int], int], classes: Sequence[str], name: str, is_mapped: bool = False
+    found: Mapping[frozenset[int], int],
+    classes: Sequence[str],
+    name: str,
+    is_mapped: bool = False,
+    data: str = 'DATA',
 ) -> Iterator[str]:
     """Judges a labelled set, called `name`, as a whole; yields warnings, a line each.
 
     `found` counts the masks by the set of their labels, after MMSeg's mappings; `is_mapped` tells
-    whether the files hold other ids.
+    whether the files hold other ids, and `data` has the folders `masks` and `images`.
 
     Raises:
         UserError: If no pixel is labelled, or the masks of two classes hold only 0 and 255.
@@ -142,10 +147,10 @@ def judge_labels(
     if len(classes) > 1 and there == {0, IGNORE_INDEX} and not is_mapped:
         line = f'{name}: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
         if len(classes) == 2:
-            raise UserError(
-                f'{line}{classes[1]} never occurs; expected 0 for {classes[0]} and 1 for '
-                f'{classes[1]} (replace 255 by 1)'
-            )
+            colours = (f'{classes[0]}=0', f'{classes[1]}=255')
+            options = ('--images', f'{data}/images', '--out', f'{data}_ids', '--colors', *colours)
+            command = command_line('import_masks', f'{data}/masks', *options)
+            raise UserError(f'{line}{classes[1]} never occurs. If 255 is {classes[1]}: {command}')
         yield (
             f'{line}{classes[0]} alone occurs; expected ids from 0 to {len(classes) - 1} (replace '
             '255 by the id of its class, if it is one)'

@@ -32,9 +32,9 @@ def domain_of(
     # decoders and classes differ by domain: a mixed batch has no loss
     if len(found) > 1:
         raise UserError(
-            f'a batch mixes the domains {" and ".join(sorted(found))}; expected one',
-            'the same batch_size in train_dataloader and its sampler, and batch_size=1 in '
-            'val_dataloader and test_dataloader',
+            f'a batch mixes the domains {" and ".join(sorted(found))}: set the same batch_size in '
+            'train_dataloader and its sampler, and batch_size=1 in val_dataloader and '
+            'test_dataloader'
         )
     domain = found.pop()
     if domain not in known:

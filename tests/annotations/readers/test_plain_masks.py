@@ -36,7 +36,7 @@ def test_a_colour_without_a_name_and_what_is_erased_are_an_error_or_the_rest(tmp
     for pixels, expected in ((PIXELS, right), (erased, np.where(CAR, 0, 255))):
         folder, out = masks_of(tmp_path, pixels), tmp_path / f'out{pixels.shape[2]}'
         done = import_masks(folder, out, images=photos, colours=some)
-        assert 'without a name; expected --colors with each, or --rest' in done.failed[0]
+        assert 'have no name; name each in --colors, or pass --rest' in done.failed[0]
         done = import_masks(folder, out, images=photos, colours=some, rest='ignore')
         assert np.array_equal(ids(out, 'a/1'), expected)
         assert 'pixels of colours without a name' in done.describe()
@@ -59,8 +59,8 @@ def test_colours_are_asked_for_by_name(tmp_path, photos):
     with pytest.raises(UserError) as raised:
         import_masks(folder, tmp_path / 'out', images=photos)
     assert str(raised.value) == (
-        f'{folder}: masks of the colours 0 (75.0%), 0,0,255 (22.2%), 255,0,0 (2.8%); expected '
-        'their names, --colors NAME=0 NAME=0,0,255 NAME=255,0,0'
+        f'{folder}: masks of the colours 0 (75.0%), 0,0,255 (22.2%), 255,0,0 (2.8%); name '
+        'them: --colors NAME=0 NAME=0,0,255 NAME=255,0,0'
     )
     noise = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
     with pytest.raises(UserError, match='no known format; expected COCO, CVAT'):

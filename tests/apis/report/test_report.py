@@ -56,7 +56,7 @@ def test_report_of_two_trainings(trained, changed, tmp_path, checkpoints_read):
 
 def test_runs_with_different_test_sets_and_incomplete_ones_are_refused(trained, changed, tmp_path):
     other = changed(lambda config: config.test_dataloader.dataset.update(indices=2))
-    with pytest.raises(UserError, match='b: a different test set than a'):
+    with pytest.raises(UserError, match=r'b: its test_dataloader\.dataset differs from that of a'):
         write_report(dict(a=trained.work_dir, b=other), tmp_path / 'out')
     with pytest.raises(UserError, match='holds no config'):
         write_report(dict(a=tmp_path), tmp_path / 'out')
