@@ -60,6 +60,8 @@ NAMES = {
     'self-train': '`self-train` †',
     'self-train-r50': '`self-train`, ResNet-50 teacher †',
     'self-train-r50-precision': '`self-train`, the same, by precision †',
+    'cct-strong-fixed-r50': '`cct-strong`, fixed ResNet-50 teacher',
+    'cct-plus-fixed-r50': '`cct-plus`, fixed ResNet-50 teacher',
     'mean-teacher': 'Mean Teacher',
     'input-vat': 'VAT on the images',
     'supervised-strong-views': 'supervised, strong views †',

@@ -17,7 +17,8 @@ RUNS = page.read_runs()
 ELSEWHERE = re.compile(
     r'3\.10 to 3\.14|glib2\.0|torch 2\.\d+( and 2\.\d+)?|Apache-2\.0|p < 0\.05|decay=0\.99'
     r'|2\.5 minutes|2\.2 to 2\.9 baseline steps|images alone brought \[5\.5\]|ring \+14\.9.*?\+6\.0'
-    r'|Which classes.*?7\.2|Pavement \(.*?1\.7|## One ingredient at a time.*?## '
+    r'|Which classes.*?7\.2|Pavement \(.*?1\.7|same labels and machine.*?2\.14'
+    r'|## One ingredient at a time.*?## '
 )
 
 
@@ -115,8 +116,10 @@ def sentences():
             f'raises {miou(20, "supervised", "idd_lite_r50"):.1f} to '
             f'{miou(20, "cct-strong", "idd_lite_r50"):.1f} mIoU on val',
             f'by {gain(20, "cct", of="idd_lite_r50")} {half(20, "cct", of="idd_lite_r50")} (three',
-            f'small network +{gain(20, "self-train-r50")} {half(20, "self-train-r50")} over',
-            f'small network alone brings +{gain(20)}',
+            *(
+                f'+{gain(20, f"{method}-fixed-r50")} {half(20, f"{method}-fixed-r50")} {end}'
+                for method, end in (('cct-plus', 'over supervised'), ('cct-strong', 'where only'))
+            ),
             f'gains spread by {page.common([gains(5, of="camvid")]).deviation:.1f}',
             f'{gain(100, of="camvid", split="val")} higher on val (three pairs), '
             f'but {gain(100, of="camvid")} on test',

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import tiny
 import torch
@@ -54,3 +56,16 @@ def test_one_of_other_classes_or_colours_is_refused(key, settings, tmp_path):
     with pytest.raises(UserError) as error:
         train(tmp_path / 'run', hook)
     assert error.value.problems[0].key == f'{hook["checkpoint"]}: {key}'
+
+
+@pytest.mark.slow
+def test_the_file_on_the_page_trains(cct, trained, project_root):
+    page = (project_root / 'docs' / 'cct_plus.md').read_text(encoding='utf-8')
+    ((_, code),) = re.findall(r'title="(large_teacher\.py)"\n(.*?)^```', page, re.M | re.S)
+    assert code.count("'work_dirs/cct-strong_r50_mine'") == 1
+    file = cct.folder / 'large_teacher.py'
+    file.write_text(code.replace('work_dirs/cct-strong_r50_mine', str(trained.work_dir)))
+    cct.train('small', options={'method': str(file), 'train_cfg.max_iters': 2})
+    names = cct.load(cct.folder / 'small/iter_2.pth')['state_dict']
+    assert names and not [name for name in names if 'teacher' in name]
+    assert 'strong.unweighted' in str(cct.scalars(cct.folder / 'small'))
