@@ -12,6 +12,7 @@ from mmseg_cct.datasets.leaves import image_paths
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_record, write_record
+from mmseg_cct.utils.log import warn
 
 # In the work directory of a training.
 LABELS = 'labels.json'
@@ -22,6 +23,7 @@ class Labels(NamedTuple):
 
     labeled: list[str]  # sorted paths
     unlabeled: int  # how many
+    validated: Sequence[str] = ()  # sorted paths
 
 
 def read_labels(work_dir: str | os.PathLike) -> Labels | None:
@@ -29,9 +31,7 @@ def read_labels(work_dir: str | os.PathLike) -> Labels | None:
     record = Path(work_dir, LABELS)
     if not record.is_file():
         return None
-    # records of before version 0.1 hold the sizes of the files, too
-    kind = lambda labeled, unlabeled, **_: Labels(labeled, unlabeled)  # noqa: E731
-    return read_record(record, kind, 'the labelled images of a training, as it began')
+    return read_record(record, Labels, 'the labelled images of a training, as it began')
 
 
 def keep_labeled_images(runner: Runner) -> None:
@@ -42,10 +42,12 @@ def keep_labeled_images(runner: Runner) -> None:
     found = sorted(image_paths(dataset.labeled))
     if not found:  # a data set that generates its images
         return
+    loop = runner.val_loop
+    validated = sorted(image_paths(loop.dataloader.dataset)) if loop else []
     recorded = read_labels(runner.work_dir) if runner._resume else None
     if recorded is None:
         if is_main_process():
-            labels = Labels(found, len(dataset.unlabeled or ()))
+            labels = Labels(found, len(dataset.unlabeled or ()), validated)
             write_record(Path(runner.work_dir, LABELS), labels)
     elif below_folder(recorded.labeled) != below_folder(found):
         began = f'{len(recorded.labeled)} were when the training began'
@@ -54,6 +56,8 @@ def keep_labeled_images(runner: Runner) -> None:
             f'{len(found)} images are labelled, {began} ({runner.work_dir}/{LABELS})',
             'the same, or a new training with another --work-dir',
         )
+    elif below_folder(recorded.validated) != below_folder(validated):
+        warn('--resume: other images validate than when the training began; scores do not compare')
 
 
 def below_folder(paths: Sequence[str]) -> list[str]:

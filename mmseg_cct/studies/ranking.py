@@ -27,6 +27,7 @@ from mmseg_cct.datasets.files.images import check_image, explain_unreadable
 from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import append_line, read_lines
+from mmseg_cct.utils.log import only_warnings
 from mmseg_cct.utils.shares import SharedImages, gather
 
 # A folder with a file of scores for each process.
@@ -78,7 +79,7 @@ def rank_images(
     done = _scores_of(listed, out)
     gather(None)  # all processes have read the old scores before one writes
     share = SharedImages([name for name in listed if name not in done], len(done))
-    with share.bar:
+    with only_warnings(), share.bar:  # no line amid the bar
         for name in share.own:
             try:
                 data = pipeline(dict(listed[name]))

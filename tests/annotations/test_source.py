@@ -65,6 +65,10 @@ def test_images_in_a_zip_are_taken(tmp_path, photos):
         assert (done.failed, done.masks, done.images) == ([], 2, left)
         (tmp_path / 'out/images/images/a/1.jpg').unlink()
     with zipfile.ZipFile(archive, 'a') as file:
+        file.writestr(f'{"b" * 300}.jpg', b'')
+    (said,) = import_masks(archive, tmp_path / 'long', rest='ignore').failed
+    assert 'a name of 304 bytes; expected at most 240' in said
+    with zipfile.ZipFile(archive, 'a') as file:
         file.write(photos / 'a/1.jpg', '../../evil.jpg')
         file.writestr('/evil.jpg', b'')
     with pytest.raises(UserError, match=r"'/evil\.jpg': leads out of the folder"):

@@ -106,6 +106,7 @@ LISTED = dict(ann_file='bare.txt', subset='labeled')
     [
         (dict(subset='test'), 'FolderDataset.subset'),
         (dict(classes=()), 'FolderDataset.classes=()'),
+        (dict(classes=('a', 'b\a')), r"FolderDataset.classes=('a', 'b\x07')"),
         (dict(ignore_index=1), 'FolderDataset.ignore_index=1'),
         (dict(ignore_index=-32768), 'FolderDataset.ignore_index=-32768'),  # 0 in 8 bits
         (dict(palette=[[0, 0, 0]]), 'FolderDataset.palette'),

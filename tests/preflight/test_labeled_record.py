@@ -8,16 +8,16 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.labeled_record import LABELS, keep_labeled_images, read_labels
 
 
-def test_a_training_resumes_with_the_labelled_images_that_it_began_with(tmp_path):
+def test_a_training_resumes_with_the_labelled_images_that_it_began_with(tmp_path, messages):
     world.write_images(tmp_path / 'data')
     settings = world.cct_config(tmp_path / 'data').train_dataloader.dataset
 
-    def start(resume=False):
+    def start(resume=False, validated='labeled'):
         dataset = SemiSegDataset(**{k: v for k, v in settings.items() if k != 'type'})
         loader = SimpleNamespace(dataset=dataset)
-        keep_labeled_images(
-            SimpleNamespace(train_dataloader=loader, work_dir=tmp_path, _resume=resume)
-        )
+        val_loop = SimpleNamespace(dataloader=SimpleNamespace(dataset=getattr(dataset, validated)))
+        run = dict(train_dataloader=loader, val_loop=val_loop, work_dir=tmp_path, _resume=resume)
+        keep_labeled_images(SimpleNamespace(**run))
         return [path.rsplit('/')[-1] for path in read_labels(tmp_path).labeled]
 
     assert read_labels(tmp_path) is None
@@ -28,10 +28,14 @@ def test_a_training_resumes_with_the_labelled_images_that_it_began_with(tmp_path
         start(resume=True)
     assert caught.value.problems[0].key == '--resume'
     assert start() == ['l0.png', 'l1.png', 'l2.png', 'u1.png']
+    assert not messages
+    start(resume=True, validated='unlabeled')
+    assert messages.pop().startswith('--resume: other images validate')
     (tmp_path / 'data').rename(tmp_path / 'moved')
     for branch in ('labeled', 'unlabeled'):
         settings[branch].data_root = str(tmp_path / 'moved')
     assert start(resume=True) == ['l0.png', 'l1.png', 'l2.png', 'u1.png']
+    assert not messages
     (tmp_path / 'moved/images/l0.png').rename(tmp_path / 'moved/images/l9.png')
     (tmp_path / 'moved/masks/l0.png').rename(tmp_path / 'moved/masks/l9.png')
     with pytest.raises(UserError, match='4 images are labelled, 4 were'):

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.datasets.files.image_files import find_files
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import UserError, printable
 
 BACKGROUND = 'background'
 
@@ -47,8 +47,10 @@ def check_classes(classes: Any) -> None:
 def check_names(names: Any, key: str) -> None:
     """Checks that names are a list without repetition; `key` is the setting or option."""
     is_list = isinstance(names, Sequence) and not isinstance(names, str)
-    if not is_list or not names or not all(isinstance(name, str) for name in names):
-        raise UserError(f'{key}={names!r}', '', 'the class names in the order of their ids')
+    # no control characters, which no XML may hold
+    if not is_list or not names or not all(printable(name) == name for name in names):
+        expected = 'the class names in the order of their ids, each in one line of text'
+        raise UserError(f'{key}={names!r}', '', expected)
     if len(set(names)) < len(names):
         raise UserError(f'{key}={tuple(names)}', '', 'every name once')
 

@@ -167,19 +167,27 @@ def _built(levels: int, width: int, classes: int, final_activation: bool) -> Nat
 def _load(command: list[str]) -> NativeChain:
     """Loads the library, kept under a hash of its inputs; compiles it if there is none."""
     version = _run([command[0], '--version']).stdout
-    parts = (SOURCE.read_bytes(), ' '.join(command).encode(), version)
-    digest = hashlib.sha256(b'\0'.join([*parts, _processor().encode()])).hexdigest()[:16]
-    path = _cache_folder() / f'native_chain_{digest}.so'
-    if not path.exists():
+    parts = (SOURCE.read_bytes(), ' '.join(command).encode(), version, _processor().encode())
+    name = 'native_chain_' + _digest(b'\0'.join(parts))
+    kept = _cache_folder().glob(f'{name}_*.so')
+    # its name ends with what it holds: to load one that was cut off is a bus error
+    path = next((each for each in kept if each.stem.endswith(_digest(each.read_bytes()))), None)
+    if path is None:
         with tempfile.TemporaryDirectory() as folder:
-            built = Path(folder) / path.name
+            built = Path(folder) / f'{name}.so'
             _run([*command, str(SOURCE), '-o', str(built)])
-            write_atomic(path, built.read_bytes())  # other processes may build it too
+            library = built.read_bytes()
+        path = _cache_folder() / f'{name}_{_digest(library)}.so'
+        write_atomic(path, library)  # other processes may build it too
     try:
         return NativeChain(path)
     except Exception:
         path.unlink()  # the next process builds it again
         raise
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _cache_folder() -> Path:
