@@ -24,7 +24,8 @@ class Code(str):
 def installed_bases(*names: str) -> Code:
     """The `_base_` of a config outside of the checkout, which every launcher can read."""
     items = ''.join(f'    {name!r},\n' for name in names)
-    return Code(f"__import__('mmseg_cct').bases(\n{items})")
+    why = '  # mmengine evaluates `_base_` alone, before an import'
+    return Code(f"__import__('mmseg_cct').bases({why}\n{items})")
 
 
 def assignment(name: str, value: Any) -> str:
