@@ -63,13 +63,16 @@ def measure_images(
             f'numbers from 0 to {found.channels - 1}',
         )
     # The statistics are those of the values that the network gets: after the stretching.
-    values = np.concatenate([_pixels_of(path, chosen) for path in formats]).astype(np.float64)
+    sampled = [_pixels_of(path, chosen, each.no_data) for path, each in formats.items()]
+    values = np.concatenate(sampled).astype(np.float64)
     limits = None if found.bits <= 8 and bits is None else _range_of(values, bits)
     if limits is not None:
         low, high = limits
         values = (values.clip(low, high) - low) * (255 / (high - low))
     loader: dict[str, Any] = dict(type='LoadChannels', channels=chosen)
     scaled = '' if limits is None else f', {limits[0]} to {limits[1]} as 0 to 255'
+    if found.no_data is not None:
+        scaled += f'; {found.no_data:g}, which means no data, is not measured'
     is_all = sorted(chosen) == list(range(found.channels))
     loaded = 'all' if is_all else ', '.join(map(str, chosen))
     return ImageValues(
@@ -80,13 +83,15 @@ def measure_images(
     )
 
 
-def _pixels_of(path: str, chosen: tuple[int, ...]) -> np.ndarray:
-    """Reads the chosen channels of evenly spaced pixels, `(P, C)`."""
+def _pixels_of(path: str, chosen: tuple[int, ...], no_data: float | None) -> np.ndarray:
+    """Reads the chosen channels of evenly spaced pixels, `(P, C)`, of those that have data."""
     with named_if_unreadable(path, 'image'):
         pixels = decode_channels(Path(path).read_bytes())
         require_channels(pixels, chosen)  # a grey JPEG among others has one
     flat = pixels.reshape(-1, pixels.shape[2])
-    return flat[:: max(len(flat) // _PIXELS, 1), chosen]
+    flat = flat[:: max(len(flat) // _PIXELS, 1), chosen]
+    known = (flat != no_data).all(1)
+    return flat[known] if known.any() else flat
 
 
 def _range_of(values: np.ndarray, bits: int | None) -> tuple[int, int]:

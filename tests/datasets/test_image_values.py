@@ -43,6 +43,20 @@ def test_channels_and_range_follow_from_the_files(images, pixels, kind, options,
     np.testing.assert_allclose(values.std, scaled.std((0, 1)), atol=1e-3)
 
 
+def test_pixels_without_data_are_not_measured(images):
+    pixels = pixels_of(4)
+    expected = measure_images(images(pixels, colours=2, extra=(0,)))
+    holes = np.full_like(pixels[:3], 65535)
+    holes[..., 1] = 7  # one channel of four has a value there
+    found = measure_images(images(np.vstack([pixels, holes]), colours=2, extra=(0,), no_data=65535))
+    assert found[1:] == expected[1:]
+    assert found.description.endswith(
+        '0 to 4095 as 0 to 255; 65535, which means no data, is not measured'
+    )
+    alone = measure_images(images(np.full_like(pixels, 9), colours=2, extra=(0,), no_data=9))
+    assert alone.mean == measure_images(images(np.full_like(pixels, 9), colours=2, extra=(0,))).mean
+
+
 def test_images_of_8_bits_need_nothing(images):
     assert measure_images(images(pixels_of(3, 8, dtype='uint8'), colours=2)) is None
 

@@ -6,7 +6,7 @@ import numpy as np
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 
-def tiff_bytes(pixels, colours=1, extra=(), separate=False):
+def tiff_bytes(pixels, colours=1, extra=(), separate=False, no_data=None):
     """An uncompressed TIFF of an image `(H, W, C)`; `colours` is 1 for grey and 2 for RGB."""
     height, width, channels = pixels.shape
     data = np.moveaxis(pixels, 2, 0) if separate else pixels
@@ -20,6 +20,8 @@ def tiff_bytes(pixels, colours=1, extra=(), separate=False):
     tags[339] = (3 if pixels.dtype.kind == 'f' else 1,) * channels
     if extra:
         tags[338] = extra
+    if no_data is not None:
+        tags.tagtype[42113], tags[42113] = 2, str(no_data)
     file = io.BytesIO()
     tags.save(file)
     return file.getvalue() + content

@@ -26,6 +26,7 @@ _GREY, _PALETTE, _CMYK = (0, 1), 3, 5
 _THREE_COLOURS = (2, 6, 8)  # RGB, YCbCr, L*a*b*
 # Bits of TIFF's NewSubfileType: a smaller copy, as in a Cloud Optimized GeoTIFF, and its mask.
 _NO_PAGE = 1 | 4
+_NO_DATA = 42113  # GDAL's tag
 
 
 class Header(NamedTuple):
@@ -50,6 +51,7 @@ class ImageFormat(NamedTuple):
     has_opacity: bool = False  # whether the last channel is the opacity of the others
     is_plain: bool = True
     opencv_reads: bool = True  # whether OpenCV can return all channels unchanged
+    no_data: float | None = None  # the value of pixels without one, by GDAL's tag
 
     def describe(self) -> str:
         """Describes it, such as '4 channels of 16 bits'."""
@@ -152,4 +154,12 @@ def _tiff_format(file: BinaryIO) -> ImageFormat:
         has_opacity=bool(extra) and extra[-1] in (1, 2),
         is_plain=as_colours and max(bits) <= 8 and set(kinds) == {1},
         opencv_reads=in_order,
+        no_data=_number(first.get(_NO_DATA)),
     )
+
+
+def _number(text: object) -> float | None:
+    try:
+        return float(str(text).strip('\0 '))
+    except ValueError:
+        return None
