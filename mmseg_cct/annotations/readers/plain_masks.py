@@ -36,8 +36,9 @@ def ask_for_names(source: Source) -> NoReturn:
     listed = ', '.join(f'{colour} ({share:.1%})' for colour, share in shares.items())
     more = ', ...' if len(found) > _SHOWN else ''
     names = ' '.join(f'NAME={colour}' for colour in shares)
-    found = f'masks of the colours {listed}{more}; name them: --colors {names}'
-    raise UserError(str(source.path), found)
+    raise UserError(
+        str(source.path), f'masks of the colours {listed}{more}; name them: --colors {names}'
+    )
 
 
 def _count(source: Source, names: list[str]) -> Counter[int]:
