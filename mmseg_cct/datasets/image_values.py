@@ -88,7 +88,7 @@ def _pixels_of(path: str, chosen: tuple[int, ...], no_data: float | None) -> np.
     with named_if_unreadable(path, 'image'):
         pixels = decode_channels(Path(path).read_bytes())
         require_channels(pixels, chosen)  # a grey JPEG among others has one
-    flat = pixels.reshape(-1, pixels.shape[2])
+    flat: np.ndarray = pixels.reshape(-1, pixels.shape[2])
     flat = flat[:: max(len(flat) // _PIXELS, 1), chosen]
     known = (flat != no_data).all(1)
     return flat[known] if known.any() else flat

@@ -168,8 +168,8 @@ def mean_neighbour_distance(
         if size is not None:
             part = F.interpolate(part[None], (height, width), mode='bilinear')[0]
         for shift in HALF_OF_THE_NEIGHBOURS:
-            here, there = _pair(height, width, shift)
-            square = (part[(..., *here)] - part[(..., *there)]).square().sum(0)
+            here, there = ((slice(None), *place) for place in _pair(height, width, shift))
+            square = (part[here] - part[there]).square().sum(0)
             squares[shift] = squares[shift] + square if shift in squares else square
     total = features.new_zeros(height, width, dtype=torch.float32)
     count = torch.zeros_like(total)

@@ -35,6 +35,15 @@ class Chain(NamedTuple):
         """Whether a level ends in a ReLU."""
         return self.final_activation or level < len(self.weights) - 1
 
+    def where_active(self, level: int, change: Tensor, outputs: Sequence[Tensor]) -> Tensor:
+        """Passes a change or gradient of a level's output on where its ReLU, if any, passed it.
+
+        `outputs` are those of `decode_levels`.
+        """
+        if not self.activates(level):
+            return change
+        return torch.ops.aten.threshold_backward(change, outputs[level + 1], 0)
+
     @property
     def values_per_position(self) -> int:
         """Size of the largest activation of a decoder at one feature position, at least 1."""
@@ -87,10 +96,8 @@ def decode_backward(
     weights: list[Tensor] = []
     biases: list[Tensor] = []
     for level in reversed(range(len(chain.weights))):
-        output, weight = outputs[level + 1], chain.weights[level]
-        grad = grad.reshape(output.shape)
-        if chain.activates(level):
-            grad = torch.ops.aten.threshold_backward(grad, output, 0)
+        weight = chain.weights[level]
+        grad = chain.where_active(level, grad.reshape(outputs[level + 1].shape), outputs)
         x = outputs[level].reshape(len(weight), weight.shape[-1], -1)
         # gradients of this level, last first, then that of its input
         biases.insert(0, grad.sum(-1, keepdim=True, dtype=weight.dtype))

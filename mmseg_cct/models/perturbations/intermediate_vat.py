@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from mmseg.registry import MODELS
@@ -10,7 +9,13 @@ from torch import Tensor
 
 from mmseg_cct.models.layers.chunking import split_positions
 from mmseg_cct.models.layers.native_chain import native_chain
-from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode, softmax
+from mmseg_cct.models.layers.stacked_decoders import (
+    Chain,
+    DecoderGroup,
+    as_seg_logits,
+    decode_levels,
+    softmax,
+)
 from mmseg_cct.utils.ranges import number, positive, ranges
 
 from .base import Perturbation, PerturbationContext
@@ -35,12 +40,18 @@ class FisherProduct:
         biases: Sequence[Tensor],
     ) -> Tensor:
         """Computes the product, `(k, B, p)` like x (`projected`) and the tangent."""
-        decoded = partial(decode, chain=Chain(weights, biases, self.final_activation))
-        _, change = torch.func.jvp(decoded, (projected,), (tangent,))
-        seg_logits, pull_back = torch.func.vjp(decoded, projected)
-        p = softmax(seg_logits)
+        chain = Chain(weights, biases, self.final_activation)
+        outputs = decode_levels(projected, chain)
+        change = tangent
+        for level, weight in enumerate(weights):  # forward, to first order
+            change = torch.bmm(weight, change.reshape(len(weight), weight.shape[-1], -1))
+            change = chain.where_active(level, change, outputs)
+        p, change = softmax(as_seg_logits(outputs[-1], chain)), as_seg_logits(change, chain)
         force = p * (change - (p * change).sum(1, keepdim=True))  # (diag p - p pᵀ) · change
-        return pull_back(force)[0]
+        for level, weight in reversed(list(enumerate(weights))):  # and back
+            force = chain.where_active(level, force.reshape(outputs[level + 1].shape), outputs)
+            force = torch.bmm(weight.mT, force)
+        return force.reshape(projected.shape)
 
 
 @MODELS.register_module()
@@ -73,71 +84,80 @@ class IntermediateVAT(Perturbation):
     def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         features = context.chosen_features
         with torch.autocast(features.device.type, enabled=False):
-            direction = context.at_positions(self._adversarial(decoders, context))
-            weight = decoders.as_float().projection.detach()
-            return features + weight.transpose(1, 2).unsqueeze(1) @ direction
+            decoders = decoders.as_float()
+            weight = decoders.projection.detach()
+            direction = self._adversarial(decoders, context, weight @ weight.mT)
+            return features + weight.mT.unsqueeze(1) @ direction
 
     def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """See `Perturbation.project`: W(z + r_adv) = Wz + W r_adv, with r_adv a constant."""
         features = context.chosen_features
         with torch.autocast(features.device.type, enabled=False):
-            direction = context.at_positions(self._adversarial(decoders, context))
             decoders = decoders.as_float()
             weight = decoders.projection
-            mixing = weight @ weight.detach().transpose(1, 2)
             clean = decoders.project(features.to(weight.dtype))
-            return clean + mixing.unsqueeze(1) @ direction
+            gram = weight @ weight.detach().mT
+            everywhere = clean.detach() if context.positions is None else None
+            direction = self._adversarial(decoders, context, gram.detach(), everywhere)
+            return clean + gram.unsqueeze(1) @ direction
 
     @torch.no_grad()
-    def _adversarial(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """Computes ε u/‖g‖, `(k, N, B, h, w)`; Wᵀ maps it to r_adv."""
-        decoders = decoders.as_float()
-        features = context.features.detach().to(decoders.projection.dtype)
-        n, d, h, w = features.shape
-        clean = decoders.project(features.flatten(2))  # (k, N, B, h·w)
-        gram = (decoders.projection @ decoders.projection.transpose(1, 2)).unsqueeze(1)
+    def _adversarial(
+        self,
+        decoders: DecoderGroup,
+        context: PerturbationContext,
+        gram: Tensor,
+        clean: Tensor | None = None,
+    ) -> Tensor:
+        """Computes ε u/‖g‖, `(k, N, B, S)`; Wᵀ maps it to r_adv.
+
+        `gram` is W Wᵀ, and `clean` is Wz at all positions, `(k, N, B, h·w)`, if it is known.
+        """
+        n, d, h, w = context.features.shape
+        if clean is None:
+            features = context.features.detach().to(gram.dtype)
+            clean = decoders.project(features.flatten(2))
         # a probe of unit length: a Gaussian vector of D·h·w values has a length of about √(D·h·w)
         tangent = _projected_noise(decoders.projection, clean) / (d * h * w) ** 0.5
+        clean, tangent = (t.transpose(1, 2).flatten(2) for t in (clean, tangent))  # (k, B, N·h·w)
         tiny, eps = torch.finfo(clean.dtype).tiny, torch.finfo(clean.dtype).eps
-        least = eps * gram.diagonal(dim1=-2, dim2=-1).amax(-1).sqrt()[..., None, None] + tiny
-        u = self._fisher_product(clean, tangent, decoders)
+        least = eps * gram.diagonal(dim1=-2, dim2=-1).amax(-1).sqrt()[:, None, None, None] + tiny
+        u = self._fisher_product(clean, tangent, decoders).unflatten(2, (n, h * w))
         # Where a decoder is saturated, u² underflows: scale by the largest entry first.
-        largest = u.abs().amax((2, 3), keepdim=True).clamp(min=tiny)
+        largest = torch.linalg.vector_norm(u, float('inf'), (1, 3), keepdim=True).clamp(min=tiny)
         u = u / largest
-        norm = (u * (gram @ u)).sum((2, 3), keepdim=True).clamp(min=0).sqrt()
-        # at ξ, the batch mean's gradient with respect to the unit direction is ξ²/N times this
-        floor = self.norm_floor * n / self.xi**2 / largest
+        length = (u * torch.bmm(gram, u.flatten(2)).view_as(u)).sum((1, 3), keepdim=True)
+        norm = length.clamp(min=0).sqrt()
+        if self.norm_floor:
+            # at ξ, the batch mean's gradient with respect to the unit direction is ξ²/N times this
+            norm = norm + self.norm_floor * n / self.xi**2 / largest
         # where Wᵀu = 0, the norm is nothing but rounding errors
-        u = u / (norm + floor).clamp(min=least)
-        return (self.epsilon * u).unflatten(-1, (h, w))
+        u = self.epsilon * (u / norm.clamp(min=least))
+        return context.at_positions(u.transpose(1, 2).unflatten(-1, (h, w)))
 
     def _fisher_product(self, clean: Tensor, tangent: Tensor, decoders: DecoderGroup) -> Tensor:
-        """Computes `FisherProduct` on `(k, N, B, h·w)`, chunk by chunk."""
-        n, num_positions = clean.shape[1], clean.shape[3]
-        # channel-first, (k, B, N·h·w)
-        clean, tangent = (t.transpose(1, 2).flatten(2) for t in (clean, tangent))
+        """Computes `FisherProduct` on `(k, B, P)`, chunk by chunk."""
         chain, chunking = decoders.chain, decoders.chunking
         kernel = native_chain(clean, chain, chunking)
         if kernel is not None:
-            u = kernel.fisher_product(clean, tangent, chain)
-        else:
-            _, size = chunking.shape(clean, chain.values_per_position)
-            step = chunking.prepare(FisherProduct(chain.final_activation), clean.device)
-            parts = [
-                step(x, v, tuple(chain.weights), tuple(chain.biases))
-                for x, v in zip(split_positions(clean, size), split_positions(tangent, size))
-            ]
-            u = torch.cat(parts, -1)[..., : n * num_positions]
-        return u.unflatten(2, (n, num_positions)).transpose(1, 2)
+            return kernel.fisher_product(clean, tangent, chain)
+        _, size = chunking.shape(clean, chain.values_per_position)
+        step = chunking.prepare(FisherProduct(chain.final_activation), clean.device)
+        parts = [
+            step(x, v, tuple(chain.weights), tuple(chain.biases))
+            for x, v in zip(split_positions(clean, size), split_positions(tangent, size))
+        ]
+        return torch.cat(parts, -1)[..., : clean.shape[-1]]
 
 
 def _projected_noise(weight: Tensor, like: Tensor) -> Tensor:
     """Draws W r `(k, N, B, S)` for W `(k, B, D)` and Gaussian r: its covariance is W Wᵀ."""
     # Double precision and a small multiple of the identity keep the factorisation defined where
     # the rows of W are zero or linearly dependent, as they are where B > D.
-    weight = weight.double()
-    gram = (weight @ weight.mT).unsqueeze(1)
-    jitter = 1e-10 * gram.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None] + 1e-30
-    identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    factor, _ = torch.linalg.cholesky_ex(gram + jitter * identity)
-    return factor.to(like.dtype) @ torch.randn_like(like)
+    wide = weight.double()
+    gram = wide @ wide.mT
+    diagonal = gram.diagonal(dim1=-2, dim2=-1)
+    diagonal += 1e-10 * diagonal.mean(-1, keepdim=True) + 1e-30
+    factor = torch.linalg.cholesky_ex(gram).L.to(like.dtype)
+    noise = torch.randn_like(like).transpose(1, 2)  # (k, B, N, S)
+    return torch.bmm(factor, noise.flatten(2)).view(noise.shape).transpose(1, 2)
