@@ -35,7 +35,7 @@ from mmseg_cct.models.layers.kernel_trial import _difference
 from mmseg_cct.models.losses import chunk_step
 
 K, C, COLUMNS = 30, 21, 16 * 10 * 40 * 40
-NAMES = ['x', 'w', 'b', 'p', 'main', 'soft', 'hard', 'labels', 'factors']
+NAMES = ['x', 'w', 'b', 'p', 'main', 'soft', 'hard', 'labels', 'soft_factor', 'hard_factor']
 NAMES += ['gx', 'gw', 'gb', 'values', 'agreeing']
 
 
@@ -63,7 +63,7 @@ GPUS = {
 
 def compile_for(arch: int, kind: str, precision: str, config: triton.Config) -> dict[str, Any]:
     """Compiles for the squared error alone; returns what the binary needs."""
-    signature = dict.fromkeys(NAMES, '*fp32') | dict(main='*i32', labels='*i32', M='i32')
+    signature = dict.fromkeys(NAMES, '*fp32') | dict(main='*i64', labels='*i64', M='i32')
     signature |= dict(x=f'*{kind}', gx=f'*{kind}')
     constants = dict(
         B=C, C=C, BP=32, CP=32, RELU_IN=True, RELU=False, SOFT=True, KL=False, HARD=False,

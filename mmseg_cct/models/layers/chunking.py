@@ -4,7 +4,7 @@ All chunks have one shape, the last one padded. If there are several, the shape 
 image size nor batch size, so a function compiles once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -32,6 +32,11 @@ def split_positions(maps: Tensor, size: int) -> list[Tensor]:
     return [
         F.pad(chunk, (0, size - chunk.shape[-1])).contiguous() for chunk in maps.split(size, -1)
     ]
+
+
+def join(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Concatenates tensors; a single one is not copied."""
+    return torch.cat(parts, dim) if len(parts) > 1 else parts[0]
 
 
 @dataclass
@@ -72,13 +77,19 @@ class Chunking:
         """Positions per chunk of the native kernel, which holds no predictions.
 
         Features are `(K, B, P)`, the main prediction has `values_per_position` s²C, and a thread
-        processes `tile` positions at once. The size is a multiple of the tile. Features and targets
-        fit into the budget unless one tile per thread needs more. Chunks are about equally full, so
-        they need little padding.
+        processes `tile` positions at once. Features and targets fit into the budget unless one tile
+        per thread needs more.
         """
-        num_decoders, width, num_positions = projected.shape
+        num_decoders, width, _ = projected.shape
         fits = self._num_values(projected) // max(values_per_position, num_decoders * width)
-        most = max(fits, tile * torch.get_num_threads())
+        return self.even_size(projected, max(fits, tile * torch.get_num_threads()), tile)
+
+    def even_size(self, projected: Tensor, most: int, tile: int) -> int:
+        """Positions per chunk of `(K, B, P)`, a multiple of a tile, where any size will do.
+
+        Chunks are about equally full, so they need little padding.
+        """
+        num_positions = projected.shape[-1]
         chunks = -(-num_positions // most)
         return -(-num_positions // (chunks * tile)) * tile
 

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 
+from .chunking import join
+
 
 def num_levels(stride: int) -> int:
     """Number of ×2 sub-pixel convolutions of a decoder, log2(stride).
@@ -146,10 +148,10 @@ def subpixel_chunks(
             ordered = ordered[..., missing:]
             missing -= pieces[-1].shape[-1]
             if not missing:
-                yield torch.cat(pieces, -1).flatten(-2)
+                yield join(pieces, -1).flatten(-2)
                 pieces, missing = [], size
     if pieces:
-        yield F.pad(torch.cat(pieces, -1), (0, missing)).flatten(-2)
+        yield F.pad(join(pieces, -1), (0, missing)).flatten(-2)
 
 
 def from_subpixel_layout(values: Tensor, size: tuple[int, int, int], stride: int) -> Tensor:

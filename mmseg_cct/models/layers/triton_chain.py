@@ -27,7 +27,8 @@ CONFIGS = [
 
 @triton.jit
 def last_level(
-    x, w, b, p, main, soft, hard, labels, factors, gx, gw, gb, values, agreeing, M,
+    x, w, b, p, main, soft, hard, labels, soft_factor, hard_factor,
+    gx, gw, gb, values, agreeing, M,
     B: tl.constexpr, C: tl.constexpr, BP: tl.constexpr, CP: tl.constexpr,
     RELU_IN: tl.constexpr, RELU: tl.constexpr,
     SOFT: tl.constexpr, KL: tl.constexpr, HARD: tl.constexpr,
@@ -35,10 +36,11 @@ def last_level(
 ):  # fmt: skip
     """Adds up losses and gradients of a decoder, k, over some of the tiles of columns.
 
-    Features x `(K, B, M)` and their gradient gx; weights w `(K, 4C, B)` and biases b `(K, 4C)`,
-    their gradients gw, gb with a first axis of parts; the main decoder's probabilities p
-    `(C, 4, M)` and class `(4, M)`; pixel weights soft and hard, labels and agreeing `(4, M)`;
-    values `(parts, K, 2)`. BP and CP are powers of two, BP above B and CP at least C.
+    Features x `(K, B, M)` and their gradient gx, which may take their place; weights w `(K, 4C, B)`
+    and biases b `(K, 4C)`, their gradients gw, gb with a first axis of parts; the main decoder's
+    probabilities p `(C, 4, M)` and class `(4, M)`; pixel weights soft and hard, labels and agreeing
+    `(4, M)`; the terms' factors; values `(parts, K, 2)`. BP and CP are powers of two, BP above B
+    and CP at least C.
 
     The four sub-pixels of a tile are one product: features are read, and their gradient is written,
     once. Channel B of the features is 1 and its weight the bias, whose gradient so comes with the
@@ -84,7 +86,7 @@ def last_level(
         total = tl.sum(q, 2)
         q = q * (1.0 / total)[:, :, None]
         # counts are whole numbers, so their order does not matter
-        chosen = tl.load(main + pixel, mask=inside, other=0)
+        chosen = tl.load(main + pixel, mask=inside, other=0).to(tl.int32)
         at_main_class = tl.sum(tl.where(classes == chosen[:, :, None], Y, 0.0), 2)
         agrees = tl.where(at_main_class == top, 1.0, 0.0)
         tl.atomic_add(agreeing + pixel, agrees, mask=inside, sem='relaxed')
@@ -93,7 +95,7 @@ def last_level(
             at = p + classes * 4 * M + pixel[:, :, None]
             P = tl.load(at, mask=(classes < C) & inside[:, :, None], other=0.0)
             counts = tl.load(soft + pixel, mask=inside, other=0.0) * (1.0 / C)
-            scale = (tl.load(factors) * counts)[:, :, None]
+            scale = (tl.load(soft_factor) * counts)[:, :, None]
             d = q - P
             if KL:
                 log_q = Y - (top + tl.log(total))[:, :, None]
@@ -105,12 +107,12 @@ def last_level(
                 g += 2 * scale * (pull - q * tl.sum(pull, 2)[:, :, None])
             soft_sum += tl.sum(distance, 2) * counts
         if HARD:
-            label = tl.load(labels + pixel, mask=inside, other=0)
+            label = tl.load(labels + pixel, mask=inside, other=0).to(tl.int32)
             counts = tl.load(hard + pixel, mask=inside, other=0.0)
             is_label = classes == label[:, :, None]
             at_label = tl.sum(tl.where(is_label, Y, 0.0), 2)
             hard_sum += counts * (top + tl.log(total) - at_label)
-            scale = (tl.load(factors + 1) * counts)[:, :, None]
+            scale = (tl.load(hard_factor) * counts)[:, :, None]
             g += scale * (q - tl.where(is_label, 1.0, 0.0))
         if RELU:
             g = tl.where(Y > 0, g, 0.0)
@@ -136,6 +138,7 @@ _tuned = triton.autotune(
     CONFIGS,
     key=['B', 'C', 'SOFT', 'KL', 'HARD', 'PRECISION'],
     reset_to_zero=['agreeing'],
+    restore_value=['x'],
     prune_configs_by=dict(
         early_config_prune=lambda _, arguments, **fixed: offered(
             arguments['x'].dtype, fixed['PRECISION']
@@ -170,7 +173,7 @@ class TritonChain:
         probabilities = main_logits.float().softmax(0).contiguous()
         soft, hard, labels = (
             m if m is None else m.to(d).contiguous()
-            for m, d in zip(maps, (torch.float32, torch.float32, torch.int32))
+            for m, d in zip(maps, (torch.float32, torch.float32, torch.int64))
         )
         columns = x.shape[-1]
         cores = 1  # multiprocessors
@@ -178,7 +181,7 @@ class TritonChain:
             cores = torch.cuda.get_device_properties(x.device).multi_processor_count
         # enough programs to keep all of them busy to the end
         parts = max(min(16 * cores // decoders, triton.cdiv(columns, 64)), 1)
-        grad = torch.empty_like(x)
+        grad = x if before.weights else torch.empty_like(x)  # features are the caller's
         weights = x.new_empty(parts, *weight.shape, dtype=torch.float32)
         biases = x.new_empty(parts, *bias.shape, dtype=torch.float32)
         values = x.new_empty(parts, decoders, 2, dtype=torch.float32)
@@ -194,9 +197,9 @@ class TritonChain:
         with torch.cuda.device_of(x):  # Triton launches on the current device
             launch[decoders, parts](
                 *(x, weight.contiguous(), bias.contiguous(), probabilities),
-                main_logits.argmax(0).int(),
+                main_logits.argmax(0),
                 *(probabilities if m is None else m for m in (soft, hard, labels)),
-                torch.stack([factor.float() for factor in factors]),
+                *(factor.float() for factor in factors),
                 *(grad, weights, biases, values, agreeing, columns),
                 B=width,
                 C=rows // 4,

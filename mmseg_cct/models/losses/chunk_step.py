@@ -114,7 +114,7 @@ def kernel_step(
     # the distance to the main prediction, then that to labels
     slots = [int(term.labels is not None) for term in terms]
     maps: list[Tensor | None] = [None, None, None]
-    factors = [torch.zeros_like(terms[0].factor)] * 2
+    factors = [terms[0].factor] * 2
     for slot, term in zip(slots, terms):
         maps[slot], factors[slot] = term.pixel_weight[0], term.factor
         if term.labels is not None:
@@ -167,9 +167,11 @@ def choose_way(
     shapes = tuple(weight.shape for weight in chain.weights)
     key = (step, projected.device, projected.dtype, shapes, together, size)
     if wins_trial(key, fast, run, step, lambda: map(chunk, (min(size, TRIAL_POSITIONS), size))):
-        # it writes no logits: its largest temporary is what the last level reads
-        values_per_position = chain.weights[-1].shape[-1] * stride**2 // 4
-        return fast, *chunking.shape(projected, values_per_position, divisible)
+        # it writes no logits: its largest temporary is what the last level reads, and half as large
+        # as what two of them would be, as the gradient takes its place
+        values_per_position = chain.weights[-1].shape[-1] * stride**2 // 8
+        together, size = chunking.shape(projected, values_per_position, divisible)
+        return fast, together, chunking.even_size(projected, size, tile=16)
     return run, together, size
 
 

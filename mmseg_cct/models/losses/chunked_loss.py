@@ -11,14 +11,14 @@ positions, `p` positions of a chunk, `R` and `Q` sub-pixels (see `subpixel.py`).
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmseg_cct.models.layers.chunking import Chunking
+from mmseg_cct.models.layers.chunking import Chunking, join
 from mmseg_cct.models.layers.stacked_decoders import FLOAT16_GRADIENT, FLOAT16_SUMMANDS, Chain
 from mmseg_cct.models.layers.subpixel import subpixel_chunks
 
@@ -49,14 +49,10 @@ class _LossFromChunks(torch.autograd.Function):
         """
         levels = len(parameters) // 2
         ctx.set_materialize_grads(False)  # only the first result has a gradient
-        grads = [torch.empty_like(parameter) for parameter in parameters]
-        if grads:  # none at stride 1
-            torch._foreach_zero_(grads)  # of all tensors at once on a GPU
-        # by group of decoders: parameters, their gradients, and the terms' sums
+        # by group of decoders: parameters; their gradients and the terms' sums
         together = plan.num_decoders
         starts = range(0, len(projected), together)
         groups = [[tensor[i : i + together] for tensor in parameters] for i in starts]
-        group_grads = [[grad[i : i + together] for grad in grads] for i in starts]
         sums: list = [None] * len(groups)
         agreeing = []
         size = plan.num_positions
@@ -67,25 +63,26 @@ class _LossFromChunks(torch.autograd.Function):
                 counts = []
                 for i, part in enumerate(chunk.split(together)):
                     (grad, *part_grads), values, count = plan.step(
-                        F.pad(part, (0, size - valid)).contiguous(),
+                        (part if valid == size else F.pad(part, (0, size - valid))).contiguous(),
                         groups[i][:levels],
                         groups[i][levels:],
                         main_logits,
                         terms,
                     )
                     part.copy_(grad[..., :valid])  # takes the place of the features
-                    for total, part_grad in zip(group_grads[i], itertools.chain(*part_grads)):
-                        total += part_grad
-                    sums[i] = values if sums[i] is None else tuple(map(torch.add, sums[i], values))
+                    found = (*itertools.chain(*part_grads), *values)
+                    sums[i] = found if sums[i] is None else tuple(map(torch.add, sums[i], found))
                     counts.append(count)
                 if counts[0] is not None:
-                    agreeing.append(sum(counts).view(-1, size)[:, :valid])
-        # the terms' sums over all chunks, joined over the groups of decoders
-        by_term = [torch.cat(parts) for parts in zip(*sums)]
-        loss = plan.scale * sum(term.factor * value.sum() for term, value in zip(terms, by_term))
+                    agreeing.append(reduce(torch.add, counts).view(-1, size)[:, :valid])
+        # sums over all chunks, joined over the groups of decoders
+        joined = [join(parts) for parts in zip(*sums)]
+        grads, by_term = joined[: len(parameters)], joined[len(parameters) :]
+        weighted = [term.factor * value.sum() for term, value in zip(terms, by_term)]
+        loss = plan.scale * reduce(torch.add, weighted)
         ctx.gradients = (projected, *grads)
         ctx.scale = plan.scale
-        agreement_map = torch.cat(agreeing, -1) if agreeing else None
+        agreement_map = join(agreeing, -1) if agreeing else None
         ctx.mark_non_differentiable(*by_term, *filter(lambda t: t is not None, [agreement_map]))
         return loss, agreement_map, *by_term
 

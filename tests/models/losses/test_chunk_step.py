@@ -44,6 +44,6 @@ def test_the_triton_kernel_is_tried_where_it_has_the_losses(monkeypatch, setting
         assert run_loss(bank)['loss'].item() == pytest.approx(expected.item(), rel=1e-5)
         assert bool(steps) == (tried and won)
     assert len(trials) == 2 * tried
-    # without logits a chunk has room for more positions
+    # without logits a chunk has room for more positions, in tiles
     kl = settings.get('loss_consistency', MSE)['type'] == 'KLConsistency'
-    assert {*steps} == ({(kl, 16)} if tried else set())
+    assert {*steps} == ({(kl, 32)} if tried else set())
