@@ -18,7 +18,12 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
 from mmseg_cct.models.layers.modes import precision_of_convolutions
 from mmseg_cct.models.layers.sample_fields import stack_field
-from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode
+from mmseg_cct.models.layers.stacked_decoders import (
+    Chain,
+    DecoderGroup,
+    decode,
+    project_at_once,
+)
 from mmseg_cct.models.layers.subpixel import (
     from_subpixel_layout,
     icnr_,
@@ -242,7 +247,7 @@ class PerturbedDecoderBank(BaseModule):
         # for the log: each term, L_u of each perturbation, and the agreement
         logged = {name: value.sum() for name, value in zip(terms, values)}
         if agreement is not None:
-            logged.update(self._details(terms, values[0], targets.valid_pixels.sum()))
+            logged.update(self._details(terms, values[0], targets.valid_pixels))
             valid = to_subpixel_layout(targets.valid_pixels, self.stride).flatten(0, 2)
             valid = (valid if positions is None else valid[..., positions]).flatten(1)
             logged['agreement'] = (agreement * valid).sum() / valid.sum().clamp(min=1)
@@ -331,32 +336,42 @@ class PerturbedDecoderBank(BaseModule):
         n, _, s = features.shape
         nothing = features.new_empty(0, 0)
         dtype = (nothing @ nothing).dtype  # of a matrix product: autocast's, or their own
+        # split at once: the gradient of several slices would be a sum of as many full tensors
+        sizes = [chosen.stop - chosen.start for chosen in self.slices.values()]
+        groups = [
+            replace(self.group(chosen), projection=projection)
+            for chosen, projection in zip(self.slices.values(), self.proj.split(sizes))
+        ]
+        perturbations = [self.perturbations[name] for name in self.slices]
+        if self.chunking.copies(features) > 1:  # on a GPU: few products, and one copy of the parts
+            project_at_once([g for p, g in zip(perturbations, groups) if p.projects_z], features)
+            parts = (p.project(group, context) for p, group in zip(perturbations, groups))
+            return torch.cat([part.transpose(1, 2).to(dtype) for part in parts]).flatten(2)
         # one tensor for all decoders, filled in place: no copy when the parts are joined
         projected = features.new_empty((*self.proj.shape[:2], n, s), dtype=dtype)
-        slices = self.slices
-        # split at once: the gradient of several slices would be a sum of as many full tensors
-        projections = self.proj.split([chosen.stop - chosen.start for chosen in slices.values()])
-        for (name, chosen), projection in zip(slices.items(), projections):
-            group = replace(self.group(chosen), projection=projection)
-            part = self.perturbations[name].project(group, context)
+        for perturbation, group, chosen in zip(perturbations, groups, self.slices.values()):
+            part = perturbation.project(group, context)
             projected = _ScatterInto.apply(projected, part.transpose(1, 2), chosen)
         return projected.flatten(2)
 
     def _details(
-        self, terms: dict[str, PixelTerm], consistency: Tensor, num_valid: Tensor
+        self, terms: dict[str, PixelTerm], consistency: Tensor, valid_pixels: Tensor
     ) -> dict[str, Tensor]:
         """Figures for the log: L_u of each perturbation, and the share of valid pixels that count.
 
         `consistency` is `(K,)` and sums to L_u. Only terms that mask pixels have a share.
         """
-        means = [consistency[chosen].mean() for chosen in self.slices.values()]
-        means = torch._foreach_mul(means, self.num_decoders)
+        # each is at least 0, so their sum is their 1-norm: two operations on a GPU
+        sums = torch._foreach_norm([consistency[chosen] for chosen in self.slices.values()], 1)
+        shares = [self.num_decoders / (s.stop - s.start) for s in self.slices.values()]
+        means = torch._foreach_mul(sums, shares)
         details = {f'{name}.consistency': mean for name, mean in zip(self.slices, means)}
         masked = {'weak_ce'} & terms.keys()
         if getattr(self.loss_consistency, 'confidence_threshold', None) is not None:
             masked.add('consistency')
         for name in masked:
-            details[f'pixels_{name}'] = terms[name].pixel_weight.sum() / num_valid.clamp(min=1)
+            num_valid = valid_pixels.sum().clamp(min=1)
+            details[f'pixels_{name}'] = terms[name].pixel_weight.sum() / num_valid
         return details
 
     def _check_num_classes(self, expected: int) -> None:

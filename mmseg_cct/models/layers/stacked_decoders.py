@@ -139,6 +139,7 @@ class DecoderGroup:
     projection: Tensor  # (k, B, D)
     chain: Chain  # their sub-pixel convolutions
     chunking: Chunking
+    projected: tuple[Tensor, Tensor] | None = None  # features, and what `project` makes of them
 
     def as_float(self) -> 'DecoderGroup':
         """Casts 16-bit parameters to float32."""
@@ -148,6 +149,19 @@ class DecoderGroup:
 
     def project(self, features: Tensor) -> Tensor:
         """Applies the k projections to the same features: `(N, D, S)` to `(k, N, B, S)`."""
+        if self.projected is not None:
+            known, result = self.projected
+            if features is known and features.dtype == result.dtype:
+                return result
         k, b, _ = self.projection.shape
         weight = self.projection.flatten(0, 1).expand(len(features), -1, -1)
         return torch.bmm(weight, features).unflatten(1, (k, b)).transpose(0, 1)
+
+
+def project_at_once(groups: Sequence[DecoderGroup], features: Tensor) -> None:
+    """Projects the same features by all groups in one product, which each then returns."""
+    if groups:
+        weights = [group.projection for group in groups]
+        projected = replace(groups[0], projection=torch.cat(weights)).project(features)
+        for group, part in zip(groups, projected.split([len(weight) for weight in weights])):
+            group.projected = features, part

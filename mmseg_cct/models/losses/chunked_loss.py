@@ -129,11 +129,8 @@ def chunked_loss(
     # A factor taken out of the loss so that float16 can hold the chunks' gradients; it follows the
     # largest ω · scale. Terms of few pixels, or none, may have larger gradients and count less:
     # they must not push those of the others below what float16 can hold.
-    factors = [
-        term.loss_weight * term.scale * (term.pixel_weight.sum() / FLOAT16_SUMMANDS).clamp(max=1)
-        for term in terms
-    ]
-    scale = torch.stack(factors).max() / FLOAT16_GRADIENT
+    factors = [term.factor * (term.total_weight / FLOAT16_SUMMANDS).clamp(max=1) for term in terms]
+    scale = reduce(torch.maximum, factors) / FLOAT16_GRADIENT
     scale = scale.where(scale > 0, 1)  # all ω may be 0, or no pixel count
     step = ChunkStep(tuple(t.distance for t in terms), chain.final_activation, count_agreement)
     cut = partial(_cut_targets, targets, terms, scale)
@@ -155,7 +152,7 @@ def _cut_targets(
         return subpixel_chunks(pixels, targets.stride, size, targets.positions)
 
     def tensors_of(term: PixelTerm) -> Iterator[TermTensors]:
-        factor = (term.loss_weight * term.scale / scale).to(term.pixel_weight.dtype)
+        factor = (term.factor / scale).to(term.pixel_weight.dtype)
         for labels, weight in zip(cut(term.labels), cut(term.pixel_weight)):
             yield TermTensors(labels, weight, factor, term.decoders)
 

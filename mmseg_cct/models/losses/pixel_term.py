@@ -7,6 +7,7 @@ sees pixels in sub-pixel layout: `R` sub-pixels of the last level, `Q` all other
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -30,7 +31,7 @@ class PixelTargets:
     positions: Tensor | None = None  # (S,) indices into h·w; None for all
     valid: Tensor | None = None  # (N, 1, H, W) bool, False at padding; None for all pixels
 
-    @property
+    @cached_property
     def valid_pixels(self) -> Tensor:
         """Pixel weight of 1 at real pixels and 0 at padding, `(N, 1, H, W)`."""
         dtype = torch.promote_types(self.seg_logits.dtype, torch.float32)
@@ -53,14 +54,15 @@ class PixelTargets:
         reduces the decoders.
         """
         # in float64: float32 cannot count beyond 2²⁴ pixels
-        count = pixel_weight.sum(dtype=torch.float64).clamp(min=1)
+        total = pixel_weight.sum(dtype=torch.float64)
+        count = total.clamp(min=1)
         if self.positions is not None:
             # The pixels of the whole map times the share of positions make the estimate unbiased;
             # a mean over the counted pixels of the subset is too low where none of them counts.
             num_positions = pixel_weight[0].numel() // self.stride**2
             count = count * (len(self.positions) / num_positions)
-        scale = 1 / (count * values_per_pixel)
-        return PixelTerm(distance, labels, pixel_weight, scale, loss_weight, decoders)
+        scale = (count * values_per_pixel).reciprocal()
+        return PixelTerm(distance, labels, pixel_weight, total, scale, loss_weight, decoders)
 
 
 @dataclass
@@ -70,6 +72,12 @@ class PixelTerm:
     distance: Distance
     labels: Tensor | None  # (N, 1, H, W), the target; None for the main decoder's probabilities
     pixel_weight: Tensor  # (N, 1, H, W) in [0, 1]; 0 leaves a pixel out
+    total_weight: Tensor  # 0-dimensional, its sum
     scale: Tensor  # 0-dimensional, makes the sum a mean
     loss_weight: float  # ω, the factor of the term in the total loss
     decoders: Tensor | None  # (k,) indices of those that the term looks at; None for all
+
+    @cached_property
+    def factor(self) -> Tensor:
+        """ω · scale, 0-dimensional."""
+        return self.loss_weight * self.scale

@@ -16,7 +16,7 @@ from mmengine.model import BaseModule
 from torch import Tensor
 
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
-from mmseg_cct.models.layers.transfer import to_device, to_host
+from mmseg_cct.models.layers.transfer import to_host
 from mmseg_cct.utils.ranges import at_least, ranges
 
 
@@ -62,10 +62,9 @@ class DetectedObjects:
         self._boxes: dict[float, Tensor] = {}
 
     def boxes(self, min_side: float) -> Tensor:
-        """Finds the bounding boxes `(B, 5)`, on the device, once for each least side in pixels."""
+        """Finds the bounding boxes `(B, 5)`, on the host, once for each least side in pixels."""
         if min_side not in self._boxes:
-            boxes = bounding_boxes(self._on_host().numpy(), min_side)
-            self._boxes[min_side] = to_device(boxes, self.foreground.device)
+            self._boxes[min_side] = bounding_boxes(self._on_host().numpy(), min_side)
         return self._boxes[min_side]
 
 
@@ -125,7 +124,12 @@ class Perturbation(BaseModule):
 
     Args:
         num_decoders: k, the number of decoders with this perturbation; 0 switches it off.
+
+    Attributes:
+        projects_z: Whether `project` begins with Wz; a GPU projects those of all decoders at once.
     """
+
+    projects_z = False
 
     @ranges(num_decoders=at_least(0))
     def __init__(self, num_decoders: int = 2) -> None:

@@ -8,6 +8,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from mmseg_cct.models.layers.chunking import join
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
 from mmseg_cct.utils.ranges import in_unit, ranges
 
@@ -50,7 +51,7 @@ class _NoisyProjection(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         """Accumulates over the decoders in place."""
         features, weight = ctx.saved_tensors
-        grad_features, grad_weight = torch.zeros_like(features), torch.empty_like(weight)
+        grad_features, grad_weight = torch.zeros_like(features), []
         for first in range(0, len(weight), ctx.together):
             chosen = slice(first, first + ctx.together)
             shape = grad[chosen].shape[:2]
@@ -58,13 +59,15 @@ class _NoisyProjection(torch.autograd.Function):
             factors = ctx.factors(first, shape[0])
             perturbed = (features * factors).to(grad.dtype).flatten(0, 1)
             product = torch.bmm(pulled, perturbed.transpose(1, 2))
-            grad_weight[chosen] = product.unflatten(0, shape).sum(1)
+            grad_weight.append(product.unflatten(0, shape).sum(1))
             transposed = weight[chosen].to(grad.dtype).transpose(1, 2).unsqueeze(1)
             expanded = transposed.expand(-1, len(features), -1, -1).flatten(0, 1)
             pulled_back = torch.bmm(expanded, pulled).to(features.dtype).unflatten(0, shape)
-            for each, factor in zip(pulled_back, factors):
-                grad_features.addcmul_(each, factor)
-        return grad_features, grad_weight, None, None
+            if ctx.together == 1:  # on a CPU, in one pass
+                grad_features.addcmul_(pulled_back[0], factors[0])
+            else:
+                grad_features += pulled_back.mul_(factors).sum(0)
+        return grad_features, join(grad_weight), None, None
 
 
 @MODELS.register_module()

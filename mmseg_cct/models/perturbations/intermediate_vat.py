@@ -47,7 +47,8 @@ class FisherProduct:
             change = torch.bmm(weight, change.reshape(len(weight), weight.shape[-1], -1))
             change = chain.where_active(level, change, outputs)
         p, change = softmax(as_seg_logits(outputs[-1], chain)), as_seg_logits(change, chain)
-        force = p * (change - (p * change).sum(1, keepdim=True))  # (diag p - p pᵀ) · change
+        # (diag p - p pᵀ) · change
+        force = torch.ops.aten._softmax_backward_data(change, p, 1, p.dtype)
         for level, weight in reversed(list(enumerate(weights))):  # and back
             force = chain.where_active(level, force.reshape(outputs[level + 1].shape), outputs)
             force = torch.bmm(weight.mT, force)
@@ -71,6 +72,8 @@ class IntermediateVAT(Perturbation):
         norm_floor: Added to ‖g‖ in the normalisation. 0 is exact; the public code's 1e-8 makes
             r_adv much shorter than ε where g is small.
     """
+
+    projects_z = True
 
     @ranges(epsilon=number(0), xi=positive, norm_floor=number(0))
     def __init__(

@@ -35,7 +35,7 @@ class SpatialDropout(Perturbation):
         """Draws factors 0 or 1/(1 - p) of the channels `(k, N, D)`, for features `(N, D, S)`."""
         # for each image, as `nn.Dropout2d` draws, and for each decoder
         keep = torch.rand(self.num_decoders, *features.shape[:2], device=features.device)
-        return (keep >= self.drop_ratio).to(features.dtype) / (1 - self.drop_ratio)
+        return ((keep >= self.drop_ratio) / (1 - self.drop_ratio)).to(features.dtype)
 
     def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         features = context.chosen_features

@@ -7,6 +7,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
+from mmseg_cct.models.layers.transfer import to_device
 from mmseg_cct.utils.ranges import in_unit, number, pair, ranges
 
 from .base import Perturbation, PerturbationContext
@@ -17,6 +18,8 @@ class SpatialMask(Perturbation):
 
     A mask m commutes with the projection, W(z ⊙ m) = (Wz) ⊙ m: z is projected once, then masked.
     """
+
+    projects_z = True
 
     @abstractmethod
     def mask(self, context: PerturbationContext) -> Tensor:
@@ -85,19 +88,20 @@ class GuidedCutout(SpatialMask):
         n, _, h, w = context.features.shape
         stride = context.seg_logits.shape[-1] // w
         boxes = context.objects.boxes(self.min_box_side * stride)
-        image = boxes[:, 0]
-        # both axes at once, (2, 1, B): x, then y
+        # both axes at once, (2, 1, B): x, then y; on the host, where the boxes are
         low, high = boxes[:, 1:3].T.unsqueeze(1), boxes[:, 3:5].T.unsqueeze(1)
-        starts, ends = random_crops(low, high, self.side_ratio, self.num_decoders)
-        inside = []  # (k, B, w) and (k, B, h): positions whose first pixel is in a box's crop
-        for start, end, size in zip(starts, ends, (w, h)):
-            # as nearest resizing of the whole mask, which is never made
-            pixel = torch.arange(size, device=low.device) * stride
-            inside.append((pixel >= start.unsqueeze(2)) & (pixel < end.unsqueeze(2)))
-        crops = inside[1].unsqueeze(3) & inside[0].unsqueeze(2)  # (k, B, h, w)
+        bounds = torch.stack(random_crops(low, high, self.side_ratio, self.num_decoders))
+        # one copy to the device, (1 + 4k, B)
+        rows = torch.cat([boxes[:, :1].T, bounds.flatten(0, 2)])
+        image, bounds = to_device(rows, context.features.device).split([1, len(rows) - 1])
+        starts, ends = bounds.unflatten(0, (2, 2, -1))  # (2, k, B)
+        # first pixels of the positions: as nearest resizing of the whole mask, which is never made
+        pixel = torch.arange(0, max(h, w) * stride, stride, device=image.device)
+        inside = (pixel >= starts.unsqueeze(3)) & (pixel < ends.unsqueeze(3))  # (2, k, B, h or w)
+        crops = inside[1, ..., :h].unsqueeze(3) & inside[0, ..., :w].unsqueeze(2)  # (k, B, h, w)
         # a position is cut by any crop of its image; counted, as boxes of an image may overlap
         cut = crops.new_zeros((self.num_decoders, n, h, w), dtype=torch.int32)
-        cut.index_add_(1, image, crops.to(torch.int32))
+        cut.index_add_(1, image[0], crops.to(torch.int32))
         return cut == 0
 
 

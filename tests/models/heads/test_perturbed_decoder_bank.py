@@ -25,6 +25,7 @@ from plain import PlainBank
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.models.layers.chunking import Chunking
 
 
 def test_forward_gives_every_prediction(num_images=3):
@@ -99,6 +100,20 @@ def test_order_of_the_perturbations_in_a_config_does_not_matter():
     assert list(make_bank(turned).perturbations) == ['vat', 'a_second', *names[1:]]
     backwards = {name: PERTURBATIONS[name] for name in reversed(names)}
     assert_same_results(loss_and_gradients(make_bank(backwards)), loss_and_gradients(make_bank()))
+
+
+@pytest.mark.parametrize('fraction', [1.0, 0.5])
+@pytest.mark.parametrize('autocast', [False, True])
+def test_decoders_that_are_projected_at_once_as_on_a_gpu_are_the_same(
+    monkeypatch, fraction, autocast
+):
+    without_noise = copy.deepcopy(PERTURBATIONS)  # it draws several decoders from one seed there
+    without_noise['feature_noise']['noise_range'] = 0.0
+    bank = make_bank(without_noise, position_fraction=fraction)
+    with torch.autocast('cpu', torch.bfloat16, enabled=autocast):
+        one_by_one = loss_and_gradients(bank)
+        monkeypatch.setattr(Chunking, 'copies', lambda *_: 4)
+        assert_same_results(loss_and_gradients(bank), one_by_one, 2e-2 if autocast else 1e-5)
 
 
 @pytest.mark.parametrize(
