@@ -2,7 +2,8 @@
 """Training steps on a simulated GPU: what the host waits for, and how many operations a step has.
 
 The tensors of this GPU have shape, type and device but no values (PyTorch's fake tensors); the rest
-is real. A step fails where tensors of two devices meet. Needs a C compiler.
+is real, but for the Triton kernel, which is one operation. What torch.compile would merge counts as
+it is written. A step fails where tensors of two devices meet. Needs a C compiler and Triton.
 
     python benchmarks/simulated_steps.py [CONFIG[:METHOD[:TYPE]] ...]
 """
@@ -59,6 +60,11 @@ class SimulatedGPU(TorchDispatchMode):
     def operations(self) -> int:
         return self.parts.total()
 
+    @property
+    def of_branch(self) -> int:
+        """Those of the auxiliary branch: perturbations, decoders and their losses."""
+        return sum(self.parts[part] for part in BRANCH)
+
     def wait(self, kind: str) -> None:
         """Notes that the host waits in the innermost function of this project or its host's."""
         for file, _, function, _ in reversed(traceback.extract_stack()):
@@ -88,8 +94,10 @@ class SimulatedGPU(TorchDispatchMode):
         if torch.device(kwargs.get('device') or 'cpu').type == 'cpu' and on_host == tensors:
             return func(*args, **kwargs)
         kwargs.pop('generator', None)  # there is none on this GPU
-        if func.namespace == 'aten' and not (func.is_view or func.overloadpacket in NO_KERNEL):
-            self.parts[self.part()] += 1
+        started = func.namespace == 'aten' and not func.is_view
+        if started and func.overloadpacket not in NO_KERNEL:
+            empty = tensors and not any(tensor.numel() for tensor in tensors)
+            self.parts[self.part()] += not empty
         kind = func.overloadpacket
         if kind in (aten._to_copy, aten.copy_):
             in_place = kind is aten.copy_
@@ -145,6 +153,10 @@ DEMO = 'demo/cct_shapes'
 METHODS = ('cct-strong:float16', 'cct-plus', 'unimatch')
 STEPS = ['cct/cct_r50_voc_1464', *(f'{DEMO}:{method}' for method in METHODS)]
 PACKAGE, GPU = Path(mmseg_cct.__file__).parent, SimulatedGPU()
+BRANCH = {file.stem for file in (PACKAGE / 'models/perturbations').glob('*.py')} | {
+    *('perturbed_decoder_bank', 'stacked_decoders', 'triton_chain', 'chunking', 'subpixel'),
+    *('chunked_loss', 'chunk_step', 'pixel_term', 'auxiliary'),
+}
 mmengine.runner.runner.collect_env = dict
 
 
@@ -196,5 +208,6 @@ if __name__ == '__main__':
         with torch.autograd.set_detect_anomaly(True, check_nan=False):
             train(*step.split(':'))
         waits = ', '.join(f'{n} {wait}' for wait, n in sorted(GPU.waits.items()))
-        print(f'{step}: {GPU.operations} operations; the host waits: {waits}', flush=True)
+        counted = f'{GPU.operations} operations, {GPU.of_branch} of the branch'
+        print(f'{step}: {counted}; the host waits: {waits}', flush=True)
         print('  ' + ', '.join(f'{part} {n}' for part, n in GPU.parts.most_common()), flush=True)

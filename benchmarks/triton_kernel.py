@@ -4,8 +4,8 @@
 For each architecture and configuration: registers of a thread, bytes of spills, shared memory,
 resident warps of a multiprocessor of 64 or 48 (their share is the occupancy), and the least time
 of the last level at the paper's shape (K=30, B=C=21, stride 8, z 10×512×40×40): the longest of what
-its matrix products, its instructions and its memory take at the peak rates. Then the operations of
-the branch, counted on a CPU. With --gpu also the time of each configuration on this machine's GPU.
+its matrix products, its instructions and its memory take at the peak rates. With --gpu also the
+time of each configuration on this machine's GPU.
 
 Examples:
     python benchmarks/triton_kernel.py
@@ -24,12 +24,9 @@ from unittest import mock
 
 import torch
 import triton
-from auxiliary_branch import SETTING
-from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.models.layers import triton_chain
 from mmseg_cct.models.layers.kernel_trial import _difference
 from mmseg_cct.models.losses import chunk_step
@@ -115,43 +112,6 @@ def bounds(gpu: GPU, kind: str, precision: str, config: triton.Config, loop: int
     )
 
 
-class Counter(TorchDispatchMode):
-    """Counts operations without views and allocations, and launches of the kernel."""
-
-    number = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        allocates = func.overloadpacket.__name__ in ('empty', 'new_empty', 'empty_like', 'detach')
-        self.number += not func.is_view and not allocates
-        return func(*args, **kwargs or {})
-
-    def __getitem__(self, grid):  # in the kernel's place
-        def launch(*_, **__):
-            self.number += 1
-
-        return launch
-
-
-def operations(by_kernel: bool) -> int:
-    """Counts those of the branch, loss and backward, in as many chunks as on a GPU."""
-    torch.manual_seed(0)
-    classes = 3
-    bank = PerturbedDecoderBank(
-        8, classes, SETTING.perturbations, SETTING.loss_consistency, context_classes=(0,),
-        memory_budget=512 * 2**20 * classes // C, compile='auto' if by_kernel else False,
-    )  # fmt: skip
-    z, seg_logits = torch.randn(10, 8, 40, 40).requires_grad_(), torch.randn(10, classes, 320, 320)
-    with (
-        Counter() as counter,
-        mock.patch.object(chunk_step, 'native_chain', lambda *_: None),
-        mock.patch.object(chunk_step, '_triton_fits', lambda *_: by_kernel),
-        mock.patch.object(chunk_step, 'wins_trial', lambda *_: True),
-        mock.patch.object(triton_chain, 'last_level', counter),
-    ):
-        bank.loss((z,), seg_logits, [])['loss'].backward()
-    return counter.number
-
-
 def measure(config: triton.Config, kind: torch.dtype) -> str:
     """Time of the last level on this machine's GPU, and its difference from PyTorch."""
     x = torch.randn(K, C, COLUMNS // 16, device='cuda').to(kind)
@@ -198,7 +158,6 @@ def main() -> None:
             f'| {longest:.1f} ms ({what}) |',
             flush=True,
         )
-    print(f'\nOperations of the branch: {operations(False)}, with the kernel {operations(True)}')
     for config, kind in itertools.product(triton_chain.CONFIGS, (torch.float32, torch.float16)):
         if options.gpu:
             print(f'{config}, {kind}: {measure(config, kind)}', flush=True)

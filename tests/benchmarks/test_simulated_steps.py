@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+pytest.importorskip('triton', reason='not on this platform')
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not shutil.which('cc'), reason='no C compiler for the driver'),
@@ -28,8 +29,8 @@ vat = {'model.auxiliary_head.perturbations.vat.num_decoders': 1}
 steps = [waits('cct-strong', 'float16', **vat), waits('unimatch')]
 
 def operations(*step):
-    train(DEMO, *step)
-    return GPU.operations
+    train('cct/cct_r50_voc_1464', *step)
+    return GPU.operations, GPU.of_branch
 
 counts = [[operations(m, t) for m in ('cct-strong', 'supervised')] for t in ('', 'bfloat16')]
 forward = PSPNeck.forward
@@ -56,6 +57,6 @@ def test_few_places_wait_and_planted_mistakes_are_found(project_root):
     assert 'tensors on the CPU and on the GPU' in mixed
     place = 'encoder_decoder.extract_feat'  # who calls what was planted
     assert found == {verdict: 1, f'value in {place}': 1, f'copy in {place}': 1}
-    # a slow host starts no more at a time; in a network this small most belong to the decoders
-    for (of_method, of_baseline), most in zip(counts, (3.6, 3.4)):
-        assert of_method <= most * of_baseline
+    # a slow host starts no more at a time; three encodings are most of them
+    for ((of_method, of_branch), (of_baseline, _)), bounds in zip(counts, [(3.1, 195), (2.8, 225)]):
+        assert of_method <= bounds[0] * of_baseline and of_branch <= bounds[1]
