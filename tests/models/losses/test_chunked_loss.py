@@ -1,3 +1,5 @@
+import sysconfig
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -257,6 +259,10 @@ assert stats['unique_graphs'] == 2, stats
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    not Path(sysconfig.get_path('include'), 'Python.h').is_file(),
+    reason="torch.compile needs Python's headers (Debian: apt install python3-dev)",
+)
 @pytest.mark.parametrize('device', ['cpu', pytest.param('cuda', marks=pytest.mark.gpu)])
 def test_compiled_results_are_the_eager_ones(device):
     run_compiling(COMPILED, device)
