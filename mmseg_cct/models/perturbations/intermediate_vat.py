@@ -100,26 +100,17 @@ class IntermediateVAT(Perturbation):
             weight = decoders.projection
             clean = decoders.project(features.to(weight.dtype))
             gram = weight @ weight.detach().mT
-            everywhere = clean.detach() if context.positions is None else None
-            direction = self._adversarial(decoders, context, gram.detach(), everywhere)
+            direction = self._adversarial(decoders, context, gram.detach())
             return clean + gram.unsqueeze(1) @ direction
 
     @torch.no_grad()
     def _adversarial(
-        self,
-        decoders: DecoderGroup,
-        context: PerturbationContext,
-        gram: Tensor,
-        clean: Tensor | None = None,
+        self, decoders: DecoderGroup, context: PerturbationContext, gram: Tensor
     ) -> Tensor:
-        """Computes ε u/‖g‖, `(k, N, B, S)`; Wᵀ maps it to r_adv.
-
-        `gram` is W Wᵀ, and `clean` is Wz at all positions, `(k, N, B, h·w)`, if it is known.
-        """
-        n, d, h, w = context.features.shape
-        if clean is None:
-            features = context.features.detach().to(gram.dtype)
-            clean = decoders.project(features.flatten(2))
+        """Computes ε u/‖g‖, `(k, N, B, S)`; Wᵀ maps it to r_adv. `gram` is W Wᵀ."""
+        features = context.features.detach().to(gram.dtype)
+        n, d, h, w = features.shape
+        clean = decoders.project(features.flatten(2))  # (k, N, B, h·w)
         # a probe of unit length: a Gaussian vector of D·h·w values has a length of about √(D·h·w)
         tangent = _projected_noise(decoders.projection, clean) / (d * h * w) ** 0.5
         clean, tangent = (t.transpose(1, 2).flatten(2) for t in (clean, tangent))  # (k, B, N·h·w)
