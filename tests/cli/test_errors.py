@@ -2,6 +2,8 @@ import errno
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
+from workers import Failing, closing_workers
 
 from mmseg_cct.cli import errors
 from mmseg_cct.cli.errors import user_errors_as_one_line
@@ -50,19 +52,11 @@ def test_errors_of_the_system_are_no_bugs(capsys):
     assert capsys.readouterr().err == 'error: OSError: No locks available\nerror: x: None\n'
 
 
-class _Failing(torch.utils.data.Dataset):
-    def __len__(self):
-        return 2
-
-    def __getitem__(self, index):
-        raise UserError('a.png: label id 7 outside the classes; expected 0 to 2\nb.png: none')
-
-
 def test_of_an_error_in_a_loading_worker_its_lines_are_said(capsys):
-    batches = iter(torch.utils.data.DataLoader(_Failing(), num_workers=1))
-    with pytest.raises(SystemExit), user_errors_as_one_line():
+    message = 'a.png: label id 7 outside the classes; expected 0 to 2\nb.png: none'
+    loading = closing_workers(DataLoader(Failing(message), num_workers=1))
+    with loading as batches, pytest.raises(SystemExit), user_errors_as_one_line():
         next(batches)
-    batches._shutdown_workers()  # left to the garbage collector, it takes 5 s
     lines = 'error: a.png: label id 7 outside the classes; expected 0 to 2\nerror: b.png: none\n'
     assert capsys.readouterr().err == lines
 

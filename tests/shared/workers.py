@@ -2,6 +2,23 @@
 
 from contextlib import contextmanager
 
+from torch.utils.data import Dataset
+
+from mmseg_cct.errors import UserError
+
+
+class Failing(Dataset):
+    """Fails at each image; here, where a worker that does not fork can import it."""
+
+    def __init__(self, message):
+        self.message = message
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        raise UserError(self.message)
+
 
 @contextmanager
 def closing_workers(loader):
