@@ -86,7 +86,7 @@ class ChunkStep:
             agrees = at_main_class.squeeze(1) == predicted.amax(1)
             agreeing = agrees.to(predicted.dtype).sum(0)
 
-        def total(seg_logits: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
+        def total(seg_logits: Tensor) -> Any:  # before torch 2.7, dynamo reads no `tuple[...]`
             values = []
             for distance, term in zip(self.distances, terms):
                 chosen = seg_logits if term.decoders is None else seg_logits[term.decoders]
