@@ -22,7 +22,7 @@ workers=$((cores < 4 ? cores : 4))
 # One thread a worker: more threads than free cores slow torch down many times over.
 export OMP_NUM_THREADS=1
 
-echo "== ruff";      python -m ruff check . && python -m ruff format --check .
+echo "== ruff";      python -m ruff check .; python -m ruff format --check .
 echo "== mypy";      python -m mypy
 echo "== pydoclint"; python .ci/docstrings.py --quiet mmseg_cct tools
 if [ -n "$fast" ]; then
