@@ -22,6 +22,7 @@ from mmseg_cct.models.layers.stacked_decoders import (
     Chain,
     DecoderGroup,
     decode,
+    product_dtype,
     project_at_once,
 )
 from mmseg_cct.models.layers.subpixel import (
@@ -334,8 +335,7 @@ class PerturbedDecoderBank(BaseModule):
         """Perturbs z for every decoder and projects it: `(K, B, N·S)` of the compute type."""
         features = context.chosen_features
         n, _, s = features.shape
-        nothing = features.new_empty(0, 0)
-        dtype = (nothing @ nothing).dtype  # of a matrix product: autocast's, or their own
+        dtype = product_dtype(features)
         # split at once: the gradient of several slices would be a sum of as many full tensors
         sizes = [chosen.stop - chosen.start for chosen in self.slices.values()]
         groups = [

@@ -151,11 +151,17 @@ class DecoderGroup:
         """Applies the k projections to the same features: `(N, D, S)` to `(k, N, B, S)`."""
         if self.projected is not None:
             known, result = self.projected
-            if features is known and features.dtype == result.dtype:
+            if features is known and result.dtype == product_dtype(features):
                 return result
         k, b, _ = self.projection.shape
         weight = self.projection.flatten(0, 1).expand(len(features), -1, -1)
         return torch.bmm(weight, features).unflatten(1, (k, b)).transpose(0, 1)
+
+
+def product_dtype(features: Tensor) -> torch.dtype:
+    """Type of a matrix product: autocast's, or that of the features."""
+    nothing = features.new_empty(0, 0)
+    return (nothing @ nothing).dtype
 
 
 def project_at_once(groups: Sequence[DecoderGroup], features: Tensor) -> None:

@@ -90,19 +90,17 @@ class GuidedCutout(SpatialMask):
         boxes = context.objects.boxes(self.min_box_side * stride)
         # both axes at once, (2, 1, B): x, then y; on the host, where the boxes are
         low, high = boxes[:, 1:3].T.unsqueeze(1), boxes[:, 3:5].T.unsqueeze(1)
-        bounds = torch.stack(random_crops(low, high, self.side_ratio, self.num_decoders))
-        # one copy to the device, (1 + 4k, B)
-        rows = torch.cat([boxes[:, :1].T, bounds.flatten(0, 2)])
-        image, bounds = to_device(rows, context.features.device).split([1, len(rows) - 1])
-        starts, ends = bounds.unflatten(0, (2, 2, -1))  # (2, k, B)
+        starts, ends = random_crops(low, high, self.side_ratio, self.num_decoders)
         # first pixels of the positions: as nearest resizing of the whole mask, which is never made
-        pixel = torch.arange(0, max(h, w) * stride, stride, device=image.device)
+        pixel = torch.arange(0, max(h, w) * stride, stride)
         inside = (pixel >= starts.unsqueeze(3)) & (pixel < ends.unsqueeze(3))  # (2, k, B, h or w)
-        crops = inside[1, ..., :h].unsqueeze(3) & inside[0, ..., :w].unsqueeze(2)  # (k, B, h, w)
-        # a position is cut by any crop of its image; counted, as boxes of an image may overlap
-        cut = crops.new_zeros((self.num_decoders, n, h, w), dtype=torch.int32)
-        cut.index_add_(1, image[0], crops.to(torch.int32))
-        return cut == 0
+        columns, rows = inside[0, ..., :w], inside[1, ..., :h]
+        of_image = boxes[:, 0] == torch.arange(n).unsqueeze(1)  # (N, B)
+        rows = (rows.unsqueeze(1) & of_image.unsqueeze(2)).transpose(2, 3)  # (k, N, h, B)
+        # one copy to the device; there one product counts the crops that cut a position
+        sides = torch.cat([rows.flatten(1, 2), columns.mT], 1).float()
+        rows, columns = to_device(sides, context.features.device).split([n * h, w], 1)
+        return (torch.bmm(rows, columns.mT) == 0).unflatten(1, (n, h))
 
 
 @MODELS.register_module()
