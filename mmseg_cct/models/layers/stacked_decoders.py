@@ -104,9 +104,11 @@ def decode_backward(
         # in parts, each summed in float32: the sum over all columns may overflow float16
         size = FLOAT16_SUMMANDS if x.dtype == torch.float16 else x.shape[-1]
         parts = zip(x.split(size, -1), grad.split(size, -1))
-        products = [torch.bmm(a, b.mT).to(weight.dtype) for a, b in parts]
-        total = products[0] if len(products) == 1 else torch.stack(products).sum(0)
-        weights.insert(0, total.mT)
+        products = [
+            (torch.bmm(b, a.mT) if x.is_cuda else torch.bmm(a, b.mT).mT).to(weight.dtype)
+            for a, b in parts
+        ]
+        weights.insert(0, products[0] if len(products) == 1 else torch.stack(products).sum(0))
         grad = torch.bmm(weight.to(grad.dtype).mT, grad)
     return grad.reshape(outputs[0].shape), weights, biases
 

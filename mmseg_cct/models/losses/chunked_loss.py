@@ -131,7 +131,7 @@ def chunked_loss(
     # they must not push those of the others below what float16 can hold.
     factors = [term.factor * (term.total_weight / FLOAT16_SUMMANDS).clamp(max=1) for term in terms]
     scale = reduce(torch.maximum, factors) / FLOAT16_GRADIENT
-    scale = scale.where(scale > 0, 1)  # all ω may be 0, or no pixel count
+    scale = scale + (scale == 0)  # all ω may be 0, or no pixel count
     step = ChunkStep(tuple(t.distance for t in terms), chain.final_activation, count_agreement)
     cut = partial(_cut_targets, targets, terms, scale)
     run, together, size = choose_way(step, projected, chain, terms, chunking, targets.stride, cut)

@@ -60,8 +60,8 @@ class FeatureDrop(SpatialMask):
         # |z| in float32, as 16 bits would round it over the threshold
         attention = context.features.detach().float().abs().mean(1)  # (N, h, w)
         low, high = self.threshold_range
-        gamma = torch.rand(self.num_decoders, len(attention), 1, 1, device=attention.device)
-        gamma = low + (high - low) * gamma
+        gamma = low + (high - low) * torch.rand(self.num_decoders, len(attention), 1, 1)
+        gamma = to_device(gamma, attention.device)
         return attention < gamma * attention.amax((1, 2), keepdim=True)
 
 
