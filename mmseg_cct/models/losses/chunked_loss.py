@@ -129,8 +129,9 @@ def chunked_loss(
     # A factor taken out of the loss so that float16 can hold the chunks' gradients; it follows the
     # largest ω · scale. Terms of few pixels, or none, may have larger gradients and count less:
     # they must not push those of the others below what float16 can hold.
-    factors = [term.factor * (term.total_weight / FLOAT16_SUMMANDS).clamp(max=1) for term in terms]
-    scale = reduce(torch.maximum, factors) / FLOAT16_GRADIENT
+    summands, most = FLOAT16_SUMMANDS * FLOAT16_GRADIENT, 1 / FLOAT16_GRADIENT
+    factors = [term.factor * (term.total_weight / summands).clamp(max=most) for term in terms]
+    scale = reduce(torch.maximum, factors)
     scale = scale + (scale == 0)  # all ω may be 0, or no pixel count
     step = ChunkStep(tuple(t.distance for t in terms), chain.final_activation, count_agreement)
     cut = partial(_cut_targets, targets, terms, scale)

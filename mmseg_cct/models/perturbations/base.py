@@ -58,13 +58,13 @@ class DetectedObjects:
             # Class by class: a list as an index would be copied to the GPU, and the host waits.
             context = (seg_logits[:, class_id] for class_id in context_classes)
             self.foreground = seg_logits.amax(1) > reduce(torch.maximum, context)
-        self._on_host = to_host(self.foreground.to(torch.uint8))
+        self._on_host = to_host(self.foreground)
         self._boxes: dict[float, Tensor] = {}
 
     def boxes(self, min_side: float) -> Tensor:
         """Finds the bounding boxes `(B, 5)`, on the host, once for each least side in pixels."""
         if min_side not in self._boxes:
-            self._boxes[min_side] = bounding_boxes(self._on_host().numpy(), min_side)
+            self._boxes[min_side] = bounding_boxes(self._on_host().numpy().view(np.uint8), min_side)
         return self._boxes[min_side]
 
 

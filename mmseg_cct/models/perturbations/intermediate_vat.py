@@ -7,7 +7,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.models.layers.chunking import split_positions
+from mmseg_cct.models.layers.chunking import join, split_positions
 from mmseg_cct.models.layers.native_chain import native_chain
 from mmseg_cct.models.layers.stacked_decoders import (
     Chain,
@@ -141,7 +141,7 @@ class IntermediateVAT(Perturbation):
             step(x, v, tuple(chain.weights), tuple(chain.biases))
             for x, v in zip(split_positions(clean, size), split_positions(tangent, size))
         ]
-        return torch.cat(parts, -1)[..., : clean.shape[-1]]
+        return join(parts, -1)[..., : clean.shape[-1]]
 
 
 def _projected_noise(weight: Tensor, like: Tensor) -> Tensor:
