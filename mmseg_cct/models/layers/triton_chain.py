@@ -18,10 +18,11 @@ from .stacked_decoders import Chain, decode_backward, decode_levels
 
 # Columns of a tile and warps, of which the first step measures the best among those that do not
 # spill many registers at up to 31 channels (see benchmarks/triton_kernel.py). On an H200 the first
-# wins in bfloat16, the second in TensorFloat-32 and the last in exact float32.
+# wins in bfloat16, the second in TensorFloat-32 and the last in exact float32, for which a GPU with
+# 100 KiB of shared memory has room only in the third.
 CONFIGS = [
     triton.Config({'T': columns}, num_warps=warps, num_stages=1)
-    for columns, warps in ((16, 1), (16, 2), (32, 4), (64, 8))
+    for columns, warps in ((16, 1), (16, 2), (16, 4), (32, 4), (64, 8))
 ]
 
 
