@@ -22,7 +22,7 @@ REPOSITORY = 'https://github.com/mmseg-cct/mmseg-cct'
 MMPRETRAIN = ['onedl-mmpretrain>=1.3.6,<1.4', 'torchvision']
 # mkdocs 2 has no plugins, which mkdocstrings is.
 DOCS = ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
-# of what follows Python 3.10's last mkdocstrings knows no more
+# the last mkdocstrings for Python 3.10 breaks with version 12
 DOCS += ['pymdown-extensions<12; python_version < "3.11"']
 # TIFFs of other channels than OpenCV reads; the second decompresses them
 TIFF = ['tifffile', 'imagecodecs']

@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import Any
 
 # onedl-*: the maintained distributions of OpenMMLab's libraries. The demo trains with torch 2.4;
-# the tests run with 2.14 and 2.15, and some need it.
+# the tests run with 2.14 and 2.15, and some of them fail with 2.9 and older.
 MAINTAINED = {
     'torch': '>=2.4,<3',
     'onedl-mmengine': '>=0.10.12,<0.11',

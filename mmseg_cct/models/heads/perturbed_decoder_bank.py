@@ -22,7 +22,6 @@ from mmseg_cct.models.layers.stacked_decoders import (
     Chain,
     DecoderGroup,
     decode,
-    product_dtype,
     project_at_once,
 )
 from mmseg_cct.models.layers.subpixel import (
@@ -335,21 +334,23 @@ class PerturbedDecoderBank(BaseModule):
         """Perturbs z for every decoder and projects it: `(K, B, N·S)` of the compute type."""
         features = context.chosen_features
         n, _, s = features.shape
-        dtype = product_dtype(features)
+        nothing = features.new_empty(0, 0)
+        dtype = (nothing @ nothing).dtype  # of a matrix product: autocast's, or their own
+        slices = self.slices
+        perturbations = [self.perturbations[name] for name in slices]
         # split at once: the gradient of several slices would be a sum of as many full tensors
-        sizes = [chosen.stop - chosen.start for chosen in self.slices.values()]
+        projections = self.proj.split([p.num_decoders for p in perturbations])
         groups = [
             replace(self.group(chosen), projection=projection)
-            for chosen, projection in zip(self.slices.values(), self.proj.split(sizes))
+            for chosen, projection in zip(slices.values(), projections)
         ]
-        perturbations = [self.perturbations[name] for name in self.slices]
         if self.chunking.copies(features) > 1:  # on a GPU: few products, and one copy of the parts
             project_at_once([g for p, g in zip(perturbations, groups) if p.projects_z], features)
             parts = (p.project(group, context) for p, group in zip(perturbations, groups))
             return torch.cat([part.transpose(1, 2).to(dtype) for part in parts]).flatten(2)
         # one tensor for all decoders, filled in place: no copy when the parts are joined
         projected = features.new_empty((*self.proj.shape[:2], n, s), dtype=dtype)
-        for perturbation, group, chosen in zip(perturbations, groups, self.slices.values()):
+        for perturbation, group, chosen in zip(perturbations, groups, slices.values()):
             part = perturbation.project(group, context)
             projected = _ScatterInto.apply(projected, part.transpose(1, 2), chosen)
         return projected.flatten(2)

@@ -29,9 +29,13 @@ MIN_POSITIONS = 32
 
 def split_positions(maps: Tensor, size: int) -> list[Tensor]:
     """Cuts `(..., P)` into ceil(P / p) contiguous `(..., p)`, the last one padded with zeros."""
-    return [
-        F.pad(chunk, (0, size - chunk.shape[-1])).contiguous() for chunk in maps.split(size, -1)
-    ]
+    return [fill_up(chunk, size) for chunk in maps.split(size, -1)]
+
+
+def fill_up(chunk: Tensor, size: int) -> Tensor:
+    """Pads `(..., p)` with zeros to contiguous `(..., size)`; what is that already stays."""
+    missing = size - chunk.shape[-1]
+    return (F.pad(chunk, (0, missing)) if missing else chunk).contiguous()
 
 
 def join(parts: Sequence[Tensor], dim: int = 0) -> Tensor:

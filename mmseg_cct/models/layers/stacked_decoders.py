@@ -144,26 +144,22 @@ class DecoderGroup:
     projected: tuple[Tensor, Tensor] | None = None  # features, and what `project` makes of them
 
     def as_float(self) -> 'DecoderGroup':
-        """Casts 16-bit parameters to float32."""
-        if self.projection.dtype not in (torch.float16, torch.bfloat16):
-            return self
-        return replace(self, projection=self.projection.float(), chain=self.chain.map(Tensor.float))
+        """Casts 16-bit parameters to float32, and forgets what was projected in 16 bits."""
+        group, half = self, (torch.float16, torch.bfloat16)
+        if self.projected is not None and self.projected[1].dtype in half:
+            group = replace(group, projected=None)
+        if self.projection.dtype in half:
+            projection, chain = self.projection.float(), self.chain.map(Tensor.float)
+            group = replace(group, projection=projection, chain=chain)
+        return group
 
     def project(self, features: Tensor) -> Tensor:
         """Applies the k projections to the same features: `(N, D, S)` to `(k, N, B, S)`."""
-        if self.projected is not None:
-            known, result = self.projected
-            if features is known and result.dtype == product_dtype(features):
-                return result
+        if self.projected is not None and features is self.projected[0]:
+            return self.projected[1]
         k, b, _ = self.projection.shape
         weight = self.projection.flatten(0, 1).expand(len(features), -1, -1)
         return torch.bmm(weight, features).unflatten(1, (k, b)).transpose(0, 1)
-
-
-def product_dtype(features: Tensor) -> torch.dtype:
-    """Type of a matrix product: autocast's, or that of the features."""
-    nothing = features.new_empty(0, 0)
-    return (nothing @ nothing).dtype
 
 
 def project_at_once(groups: Sequence[DecoderGroup], features: Tensor) -> None:

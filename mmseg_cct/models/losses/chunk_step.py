@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from mmseg_cct.models.layers.chunking import Chunking, triton_found
+from mmseg_cct.models.layers.chunking import Chunking, fill_up, triton_found
 from mmseg_cct.models.layers.kernel_trial import wins_trial
 from mmseg_cct.models.layers.native_chain import native_chain
 from mmseg_cct.models.layers.stacked_decoders import (
@@ -160,15 +159,15 @@ def choose_way(
 
     def chunk(positions: int) -> tuple:
         part = projected.detach()[:together, :, :positions]
-        part = F.pad(part, (0, positions - part.shape[-1])).contiguous()
+        part = fill_up(part, positions)
         some = chain.map(Tensor.detach).select(slice(together))
         return part, some.weights, some.biases, *next(cut(positions))
 
     shapes = tuple(weight.shape for weight in chain.weights)
     key = (step, projected.device, projected.dtype, shapes, together, size)
     if wins_trial(key, fast, run, step, lambda: map(chunk, (min(size, TRIAL_POSITIONS), size))):
-        # it writes no logits: its largest temporary is what the last level reads, and half as large
-        # as what two of them would be, as the gradient takes its place
+        # it writes no logits: its largest temporary is what the last level reads, and the gradient
+        # takes its place, so that a chunk of twice the positions needs no more memory
         values_per_position = chain.weights[-1].shape[-1] * stride**2 // 8
         together, size = chunking.shape(projected, values_per_position, divisible)
         return fast, together, chunking.even_size(projected, size, tile=16)

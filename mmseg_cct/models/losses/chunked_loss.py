@@ -15,10 +15,9 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from mmseg_cct.models.layers.chunking import Chunking, join
+from mmseg_cct.models.layers.chunking import Chunking, fill_up, join
 from mmseg_cct.models.layers.stacked_decoders import FLOAT16_GRADIENT, FLOAT16_SUMMANDS, Chain
 from mmseg_cct.models.layers.subpixel import subpixel_chunks
 
@@ -63,7 +62,7 @@ class _LossFromChunks(torch.autograd.Function):
                 counts = []
                 for i, part in enumerate(chunk.split(together)):
                     (grad, *part_grads), values, count = plan.step(
-                        (part if valid == size else F.pad(part, (0, size - valid))).contiguous(),
+                        fill_up(part, size),
                         groups[i][:levels],
                         groups[i][levels:],
                         main_logits,

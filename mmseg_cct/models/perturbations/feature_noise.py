@@ -51,7 +51,7 @@ class _NoisyProjection(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         """Accumulates over the decoders in place."""
         features, weight = ctx.saved_tensors
-        grad_features, grad_weight = torch.zeros_like(features), []
+        grad_features, grad_weight = None, []
         for first in range(0, len(weight), ctx.together):
             chosen = slice(first, first + ctx.together)
             shape = grad[chosen].shape[:2]
@@ -63,10 +63,11 @@ class _NoisyProjection(torch.autograd.Function):
             transposed = weight[chosen].to(grad.dtype).transpose(1, 2).unsqueeze(1)
             expanded = transposed.expand(-1, len(features), -1, -1).flatten(0, 1)
             pulled_back = torch.bmm(expanded, pulled).to(features.dtype).unflatten(0, shape)
-            if ctx.together == 1:  # on a CPU, in one pass
-                grad_features.addcmul_(pulled_back[0], factors[0])
-            else:
-                grad_features += pulled_back.mul_(factors).sum(0)
+            for each, factor in zip(pulled_back, factors):
+                if grad_features is None:
+                    grad_features = each * factor
+                else:
+                    grad_features.addcmul_(each, factor)
         return grad_features, join(grad_weight), None, None
 
 
