@@ -96,11 +96,13 @@ def _mmseg_scope():
 @pytest.fixture(autouse=True)
 def _loggers_end_with_their_test():
     # What mmengine calls the current logger writes to the standard output of the test that made it:
-    # captured, and closed by the time of a later test, whose first line is then a traceback.
+    # captured, and closed by the time of a later test, whose first line is then a traceback. A log
+    # file left open is a warning in whichever test collects it.
     before = set(MMLogger._instance_dict)
     yield
     for name in set(MMLogger._instance_dict) - before:
-        del MMLogger._instance_dict[name]
+        for handler in MMLogger._instance_dict.pop(name).handlers:
+            handler.close()
 
 
 @pytest.fixture

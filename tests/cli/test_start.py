@@ -36,4 +36,5 @@ def test_a_tool_starts_no_program_and_says_nothing_that_misleads(recwarn):
     assert Image.MAX_IMAGE_PIXELS == 2**29
     Visualizer.get_instance('start')
     SegVisualizationHook()  # its draw is False
-    assert not recwarn
+    # Python shows users no ResourceWarning, and one may be of an earlier test's garbage
+    assert not [str(w.message) for w in recwarn if w.category is not ResourceWarning]
