@@ -370,8 +370,9 @@ class PerturbedDecoderBank(BaseModule):
         masked = {'weak_ce'} & terms.keys()
         if getattr(self.loss_consistency, 'confidence_threshold', None) is not None:
             masked.add('consistency')
-        for name in masked:
+        if masked:
             num_valid = valid_pixels.sum().clamp(min=1)
+        for name in masked:
             details[f'pixels_{name}'] = terms[name].pixel_weight.sum() / num_valid
         return details
 

@@ -12,12 +12,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 
-from .chunking import join
+from .chunking import fill_up, join
 
 
 def num_levels(stride: int) -> int:
@@ -151,7 +150,7 @@ def subpixel_chunks(
                 yield join(pieces, -1).flatten(-2)
                 pieces, missing = [], size
     if pieces:
-        yield F.pad(join(pieces, -1), (0, missing)).flatten(-2)
+        yield fill_up(join(pieces, -1), size).flatten(-2)
 
 
 def from_subpixel_layout(values: Tensor, size: tuple[int, int, int], stride: int) -> Tensor:
