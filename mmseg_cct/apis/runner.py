@@ -1,4 +1,4 @@
-"""Builds a Runner from a config and runs it, with a terminal that shows less than the log."""
+"""Builds a Runner from a config and runs it, with a terminal without the longest messages."""
 
 import gc
 import glob
@@ -14,7 +14,7 @@ import torch.distributed
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook
-from mmengine.logging import MessageHub, MMLogger
+from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 
 from mmseg_cct.config.walk import get_by_key, settings_of
@@ -32,20 +32,9 @@ _OF_A_RUN = f'{"[0-9]" * 8}_{"[0-9]" * 6}'
 _PLACES = {'out_dir', 'save_dir', 'output_dir', 'outfile_prefix', 'out_file_path'}
 _FILES = {'filename_tmpl', 'config_save_file', 'scalar_save_file', 'img_save_dir'}
 _EVALUATORS = ('val_evaluator', 'test_evaluator')
-# Beginnings of mmengine's lines that go to the log file only: the environment, the dumped config,
-# the table of hooks, and hints about what users cannot change.
-_FOR_THE_FILE = (
-    '\n------',
-    'Config:\n',
-    'Hooks will be executed',
-    'Distributed training is not used',
-    'The prefix is not set in metric class',
-    '"FileClient" will be deprecated',
-    '"HardDiskBackend" is the alias',
-    'Exp name:',
-    'Checkpoints will be saved to',
-    'per class results:',  # the table follows
-)
+# Lines of a message that the terminal shows: the table of 21 classes, but not the environment, the
+# config or the list of hooks, which are in the log file.
+_LINES = 25
 
 
 def require_outputs_outside(config: Config) -> None:
@@ -129,7 +118,7 @@ def _run(config: Config, what: str) -> Any:
 
 
 class _Runner(Runner):
-    """mmengine's runner with a terminal that shows less than the log file."""
+    """mmengine's runner whose terminal leaves long messages to the log file."""
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         logger = super().build_logger(*args, **kwargs)
@@ -156,12 +145,5 @@ class _FirstBatch(Hook):
 
 
 def console_filter(record: logging.LogRecord) -> bool:
-    """Tells what a user needs from what is worth keeping in the file.
-
-    Of a training's tables of IoU by class that is the last one.
-    """
-    line = str(record.msg)
-    if line.startswith('\n+--') and ' Class ' in line:
-        progress = MessageHub.get_current_instance().runtime_info
-        return progress.get('iter', 0) + 1 >= progress.get('max_iters', 0)
-    return not line.startswith(_FOR_THE_FILE)
+    """Whether the terminal shows a message: a long one is in the log file only."""
+    return record.getMessage().count('\n') <= _LINES

@@ -6,9 +6,7 @@ from mmseg_cct.apis.runner import console_filter
 
 
 @pytest.mark.parametrize(
-    ('line', 'shown'),
-    [('Config:\nmodel = 1', False), ('Training on 5 images', True), (ValueError('Config'), True)],
+    ('message', 'is_shown'), [('Config:\n' + 30 * 'a = 1\n', False), (ValueError('Config'), True)]
 )
-def test_the_screen_is_spared_what_is_for_the_file(line, shown):
-    record = logging.makeLogRecord(dict(msg=line))
-    assert console_filter(record) == shown
+def test_the_terminal_leaves_long_messages_to_the_file(message, is_shown):
+    assert console_filter(logging.makeLogRecord(dict(msg=message))) == is_shown
