@@ -32,7 +32,7 @@ ROOMS = {
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine', 'preflight'},
     'studies': {
         *('errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'),
-        'apis',
+        *('apis', 'models'),
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},
@@ -52,6 +52,7 @@ TESTED_ELSEWHERE = {
     'datasets/shapes_scene': 'datasets/test_shapes',
     'datasets/transforms/set_domain': 'datasets/test_multi_domain',
     'datasets/samplers/streams': 'datasets/samplers/test_pair_sampler',
+    'models/perturbations/paper': 'models/heads/test_perturbed_decoder_bank',
     'models/losses/pixel_term': 'models/losses/test_auxiliary',
     **{
         f'models/segmentors/{name}': 'models/segmentors/test_strong_views'

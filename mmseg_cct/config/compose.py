@@ -22,19 +22,6 @@ from .walk import as_list, settings_of
 
 _BANK, _BASELINE = 'PerturbedDecoderBank', 'EncoderDecoder'
 _HEADS = ('decode_head', 'auxiliary_head')
-# The perturbations of "CCT" by their names in configs: class, and name in the paper's figures. In
-# this order a bank has its decoders; each class has its own default number of them.
-_PAPER = dict(
-    vat=('IntermediateVAT', 'I-VAT'),
-    dropout=('SpatialDropout', 'DropOut'),
-    guided_cutout=('GuidedCutout', 'G-Cutout'),
-    context_masking=('ContextMasking', 'Con-Msk'),
-    object_masking=('ObjectMasking', 'Obj-Msk'),
-    feature_drop=('FeatureDrop', 'F-Drop'),
-    feature_noise=('FeatureNoise', 'F-Noise'),
-)
-PERTURBATIONS = {name: dict(type=kind) for name, (kind, _) in _PAPER.items()}
-PAPER_NAMES = {name: title for name, (_, title) in _PAPER.items()}
 # Hooks that mmengine adds by itself; None removes one of these.
 _OWN_HOOKS = {'runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint'}
 
@@ -181,10 +168,10 @@ def find_bank(config: Config) -> ConfigDict | None:
     return None
 
 
-def fill_perturbations(bank: ConfigDict) -> None:
-    """Writes the paper's perturbations into settings of auxiliary decoders that name none."""
+def fill_perturbations(bank: dict[str, Any]) -> None:
+    """Writes the default perturbations into settings of auxiliary decoders that name none."""
     if bank.get('perturbations') is None:
-        bank.perturbations = copy.deepcopy(PERTURBATIONS)
+        bank['perturbations'] = copy.deepcopy(MODELS.get(_BANK).default_perturbations)
 
 
 def merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> ConfigDict:

@@ -17,9 +17,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mmengine.config import Config
 
-from mmseg_cct.config.compose import PAPER_NAMES, fill_perturbations, find_bank, read_method
+from mmseg_cct.config.compose import fill_perturbations, find_bank, read_method
 from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.perturbations import paper
 from mmseg_cct.utils.files import require_own_folder, write_atomic, write_text
 from mmseg_cct.utils.templates import render
 from mmseg_cct.utils.text import counted
@@ -38,7 +39,7 @@ from .study import Overlay
 
 BASELINE, ABCE_BASELINE = 'supervised', 'supervised-abce'
 FULL = {'full': 'CCT full', 'full_abce': 'CCT full + ab-CE'}
-TITLES = PAPER_NAMES | FULL
+TITLES = paper.TITLES | FULL
 
 
 def grid_methods(config: Config, num_decoders: Sequence[int]) -> dict[str, Overlay]:
@@ -234,5 +235,5 @@ def _groups(results: Sequence[Result]) -> list[str]:
     """Lists the groups of the grid: the paper's perturbations, custom ones, and full."""
     places = (grid_place(result.method) for result in results)
     found = {group for group, _ in places if group is not None}
-    order = [*PAPER_NAMES, *sorted(found - PAPER_NAMES.keys() - FULL.keys()), *FULL]
+    order = [*paper.TITLES, *sorted(found - TITLES.keys()), *FULL]
     return [group for group in order if group in found]

@@ -13,7 +13,6 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
-from mmseg_cct.config.compose import PERTURBATIONS
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
 from mmseg_cct.models.layers.modes import precision_of_convolutions
@@ -37,6 +36,7 @@ from mmseg_cct.models.perturbations import (
     DetectedObjects,
     GuidedCutout,
     PerturbationContext,
+    paper,
 )
 from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges, require_value
 from mmseg_cct.utils.seed import seeded_random_state
@@ -105,6 +105,9 @@ class PerturbedDecoderBank(BaseModule):
         ['agreement', 'consistency', 'drop.consistency', 'loss']
     """
 
+    # Those that a method changes where a config names none.
+    default_perturbations = paper.PERTURBATIONS
+
     @ranges(position_fraction=positive_unit, memory_budget=optional(at_least(1)))
     def __init__(
         self,
@@ -139,8 +142,8 @@ class PerturbedDecoderBank(BaseModule):
         self.in_layer = in_layer
         self.chunking = Chunking(memory_budget, compile)
 
-        perturbations = PERTURBATIONS if perturbations is None else perturbations
-        self.perturbations = _built_in_order(perturbations)
+        configs = self.default_perturbations if perturbations is None else perturbations
+        self.perturbations = _built_in_order(configs)
         self.num_decoders = sum(p.num_decoders for p in self.perturbations.values())
         if not self.num_decoders:
             expected = 'num_decoders >= 1 in at least one of them'
@@ -455,9 +458,9 @@ def _built_in_order(configs: dict[str, dict]) -> nn.ModuleDict:
         built.append((name, MODELS.build(config)))
     # The rows of a bank's parameters in a checkpoint are in this order. It cannot be that of the
     # config: mmengine sorts the keys of the configs that it dumps.
-    order = [settings['type'] for settings in PERTURBATIONS.values()]
-    places = {kind: place for place, kind in enumerate(order)}
-    built.sort(key=lambda named: (places.get(type(named[1]).__name__, len(places)), named[0]))
+    order = [config['type'] for config in paper.PERTURBATIONS.values()]
+    ranks = {type_name: rank for rank, type_name in enumerate(order)}
+    built.sort(key=lambda named: (ranks.get(type(named[1]).__name__, len(ranks)), named[0]))
     return nn.ModuleDict(built)
 
 

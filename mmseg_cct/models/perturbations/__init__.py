@@ -1,4 +1,5 @@
-from .base import DetectedObjects, Perturbation, PerturbationContext
+from .base import Perturbation, PerturbationContext
+from .detected_objects import DetectedObjects
 from .feature_noise import FeatureNoise
 from .intermediate_vat import IntermediateVAT
 from .spatial_dropout import SpatialDropout
