@@ -64,7 +64,7 @@ import mmseg_cct.plugin  # noqa: F401 (registers the components)
 from mmseg_cct.apis.device import enable_amp
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_names
-from mmseg_cct.engine.hooks.speed_hooks import compile_encoder
+from mmseg_cct.engine.hooks.compile_encoder_hook import compile_encoder
 from mmseg_cct.engine.hooks.teacher_hook import MultiTensorEMA
 
 CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'

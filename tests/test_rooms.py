@@ -1,8 +1,7 @@
-"""The floor plan: which package may import which; tests mirror the tree."""
+"""The floor plan: which package may import which."""
 
 import ast
 import graphlib
-import re
 
 import pytest
 
@@ -36,44 +35,6 @@ ROOMS = {
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},
-}
-# Folders of tests that belong to none of the rooms.
-OTHER_TESTS = {'benchmarks', 'docs', 'examples', 'shared', 'tools', 'trust'}
-# Modules without a file of tests of their own name, and where they are tested.
-TESTED_ELSEWHERE = {
-    '__init__': 'test_package',
-    '__main__': 'test_package runs the command line',
-    'version': 'test_package',
-    'preflight/components': 'preflight/test_values',
-    'writer/choices': 'writer/test_new_config',
-    'writer/method_parts': 'writer/test_new_config',
-    'writer/pipeline_lines': 'writer/test_new_config loads what is written',
-    'annotations/readers/geometry': 'in the tests of each reader',
-    'datasets/shapes_scene': 'datasets/test_shapes',
-    'datasets/transforms/set_domain': 'datasets/test_multi_domain',
-    'datasets/samplers/streams': 'datasets/samplers/test_pair_sampler',
-    'models/perturbations/paper': 'models/heads/test_perturbed_decoder_bank',
-    'models/losses/pixel_term': 'models/losses/test_auxiliary',
-    **{
-        f'models/segmentors/{name}': 'models/segmentors/test_strong_views'
-        for name in ('cct_plus', 'cct_strong', 'fixmatch', 'unimatch', 'unimatch_v2')
-    },
-    **{
-        f'annotations/writers/{name}': 'annotations/test_export writes and reads every format'
-        for name in ('coco', 'cvat', 'label_studio', 'labelme', 'output')
-    },
-}
-# Tests of several modules of a room together.
-OF_A_ROOM = {
-    'engine/test_run_lengths',
-    'annotations/readers/test_formats',  # damage in any format
-    'annotations/test_clients',
-    'datasets/test_mistakes',  # in the settings of any part
-    'apis/test_public_code',
-    'models/segmentors/test_auxiliary_heads',
-    'models/segmentors/test_unchanged_models',
-    'models/test_pinned_losses',
-    'pseudo_labels/test_weak_configs',
 }
 
 
@@ -128,19 +89,3 @@ def test_no_modules_import_each_other(imports):
     for file, _, name in imports:
         edges[file.replace('/', '.')] |= {name, name.rpartition('.')[0]} & modules
     graphlib.TopologicalSorter(edges).prepare()
-
-
-def test_tests_mirror_the_tree(project_root):
-    """Each module has its tests in the file of its name in the mirrored room, and only there."""
-    tests, package = project_root / 'tests', project_root / 'mmseg_cct'
-    modules = {path.relative_to(package).with_suffix('') for path in package.rglob('*.py')}
-    modules = {module.as_posix() for module in modules}
-    modules = {module for module in modules if not module.endswith('/__init__')}
-    found = {path.relative_to(tests).with_suffix('') for path in tests.rglob('test_*.py')}
-    rooms = {
-        file.as_posix() for file in found if file.parts[1:] and file.parts[0] not in OTHER_TESTS
-    }
-    assert TESTED_ELSEWHERE.keys() <= modules
-    expected = {re.sub(r'[^/]+$', r'test_\g<0>', name) for name in modules - set(TESTED_ELSEWHERE)}
-    assert rooms - OF_A_ROOM == {name for name in expected if '/' in name}
-    assert expected | OF_A_ROOM <= {file.as_posix() for file in found}

@@ -57,8 +57,8 @@ def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> N
         raise UserError(checkpoint, 'holds no weights', 'a checkpoint with state_dict')
     for name, value in state.items():
         if not isinstance(value, torch.Tensor):
-            found = f'its weight {name} is of type {type(value).__name__}'
-            raise UserError(checkpoint, found, 'a tensor')
+            wrong_type = f'its weight {name} is of type {type(value).__name__}'
+            raise UserError(checkpoint, wrong_type, 'a tensor')
     require_finite_weights(state, checkpoint, training)
     if not isinstance(content.get('meta') or {}, Mapping):
         raise UserError(checkpoint, 'its meta is none of a training')
@@ -82,14 +82,14 @@ def newest_checkpoint(work_dir: str, template: str | None = None) -> str | None:
 
 
 def find_trained(
-    place: str | Path,
+    run: str | Path,
     checkpoint: str | Path | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> tuple[Config, str]:
     """Finds a trained network: the config of a training and one of its checkpoints.
 
     Args:
-        place: A work directory; its config is the file that the training wrote there. Or a
+        run: A work directory; its config is the file that the training wrote there. Or a
             checkpoint in one, or a config.
         checkpoint: The weights; needed with a config, else the last in the work directory.
         options: Settings of the config to override, as in `load_config`.
@@ -101,14 +101,14 @@ def find_trained(
         UserError: The folder has no checkpoint, or not exactly one config; or the config is missing
             or does not load.
     """
-    config = load_config(find_run(place, checkpoint), options or {})
-    if checkpoint is None and Path(place).is_file():
-        checkpoint = place
+    config = load_config(find_run(run, checkpoint), options or {})
+    if checkpoint is None and Path(run).is_file():
+        checkpoint = run
     if checkpoint is None:
         template = get_by_key(config, 'default_hooks.checkpoint.filename_tmpl')
-        checkpoint = newest_checkpoint(str(place), template)
+        checkpoint = newest_checkpoint(str(run), template)
     if checkpoint is None:
-        raise UserError(place, 'no checkpoint in it')
+        raise UserError(run, 'no checkpoint in it')
     return config, str(checkpoint)
 
 
@@ -131,8 +131,8 @@ def newest_first(work_dir: str, template: str | None = None) -> Iterator[str]:
     last = named.read_text(errors='replace').strip() if named.is_file() else ''
     # The work directory may have been copied or moved, or given by another relative path: use its
     # own file, not the original's.
-    own = os.path.join(work_dir, os.path.basename(last))
-    last = own if os.path.isfile(own) else last
+    in_work_dir = os.path.join(work_dir, os.path.basename(last))
+    last = in_work_dir if os.path.isfile(in_work_dir) else last
     if os.path.isfile(last):
         yield last
     # An earlier training may have left files with higher numbers: only those below the named count.

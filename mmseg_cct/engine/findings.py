@@ -5,8 +5,6 @@ The training's log and the report use the same sentences.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mmseg_cct.datasets.files.labels import is_background
-
 # With fewer validation images than this, mIoU depends on single ones.
 FEW_IMAGES = 20
 _RISE = 1.0  # points of mIoU in the last third that call for a longer training
@@ -65,28 +63,3 @@ def absent_from(split: str, names: Sequence[str]) -> str:
 
 def _some(names: Sequence[str]) -> str:
     return ', '.join(names[:_NAMED]) + (', …' if len(names) > _NAMED else '')
-
-
-def foreground_of(classes: Sequence[str]) -> int | None:
-    """Returns the id of the class that a two-class task looks for: 1, or 0 if 1 is the background.
-
-    `None` for another number of classes.
-    """
-    if len(classes) != 2:
-        return None
-    return int(not is_background(str(classes[1])))
-
-
-def detection_scores(found: float, predicted: float, truth: float) -> dict[str, float]:
-    """Returns F1, precision and recall of a class in percent, from numbers of pixels.
-
-    `found` are those of the class that are predicted as it. A score is 0 where nothing is predicted
-    or there is nothing to find.
-    """
-
-    # numbers of pixels are whole, so that 1 stands for nothing
-    return {
-        'F1': 200 * found / max(predicted + truth, 1),
-        'precision': 100 * found / max(predicted, 1),
-        'recall': 100 * found / max(truth, 1),
-    }

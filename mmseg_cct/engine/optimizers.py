@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from mmengine.device import get_device
 from mmengine.logging import MMLogger
-from mmengine.optim import DefaultOptimWrapperConstructor, OptimWrapper
+from mmengine.optim import DefaultOptimWrapperConstructor, OptimWrapper, OptimWrapperDict
 from mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS, OPTIM_WRAPPERS
+from mmengine.runner import Runner
 from mmengine.utils import digit_version
 from torch import nn
 
@@ -19,6 +20,12 @@ from mmseg_cct.utils.log import say, warn
 # step, as with float16, torch's fused SGD goes on with uninitialised momentum.
 FUSED = ('Adam', 'AdamW')
 _CPU_HAS_FUSED = digit_version(torch.__version__) >= digit_version('2.4')
+
+
+def optim_wrappers(runner: Runner) -> list[OptimWrapper]:
+    """Lists the optimizer wrappers of a run, mostly a single one."""
+    wrapper = runner.optim_wrapper
+    return list(wrapper.values()) if isinstance(wrapper, OptimWrapperDict) else [wrapper]
 
 
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()

@@ -41,10 +41,10 @@ def predict_class_ids(model: Any, data: dict[str, Any]) -> list[Tensor]:
     return [_ids(segmentor, *pair) for pair in zip(logits, metas)]
 
 
-def predicts_as_encoder_decoder(kind: Any, *methods: str) -> bool:
+def predicts_as_encoder_decoder(segmentor: Any, *methods: str) -> bool:
     """Whether a class has these methods, and those of inference, from `EncoderDecoder`."""
-    return isinstance(kind, type) and all(
-        getattr(kind, name, None) is getattr(EncoderDecoder, name)
+    return isinstance(segmentor, type) and all(
+        getattr(segmentor, name, None) is getattr(EncoderDecoder, name)
         for name in ('inference', 'slide_inference', *methods)
     )
 
@@ -87,9 +87,9 @@ def _of_windows(segmentor: Any, divisor: int, image: Tensor, sample: SegDataSamp
         logits = total[:, :done].div_(count[:done])
         ids.append(_ids(segmentor, logits, {**sample.metainfo, 'ori_shape': logits.shape[1:]}))
         # The next row starts lower: what it shares with this one moves up.
-        for each in (total, count):
-            each[..., : height - done, :] = each[..., done:, :].clone()
-            each[..., height - done :, :] = 0
+        for rows in (total, count):
+            rows[..., : height - done, :] = rows[..., done:, :].clone()
+            rows[..., height - done :, :] = 0
     return torch.cat(ids)[: image.shape[1], : image.shape[2]]
 
 
@@ -102,8 +102,8 @@ def _starts(length: int, crop: int, stride: int) -> Iterator[int]:
 def _ids(segmentor: Any, logits: Tensor, meta: dict[str, Any]) -> Tensor:
     """Compares logits `(C, h, w)` at the original size `(H, W)`, as `postprocess_result` does."""
     if not logits.isfinite().all():  # NaN would become class 0 without a word
-        place = meta.get('img_path') or 'an image'
-        raise UserError(place, 'the logits are not finite', 'finite pixels and weights')
+        image_path = meta.get('img_path') or 'an image'
+        raise UserError(image_path, 'the logits are not finite', 'finite pixels and weights')
     left, right, top, bottom = meta.get('img_padding_size') or meta.get('padding_size', [0] * 4)
     logits = logits[:, top : logits.shape[1] - bottom, left : logits.shape[2] - right]
     if meta.get('flip'):
@@ -151,8 +151,8 @@ def fused_model(model: Any, data: dict[str, Any]) -> Any:
         fused = fuse_conv_bn(copy.deepcopy(model, left_out)).to(memory_format=torch.channels_last)
         old, new = (
             # a preprocessor may change the batch: each has its own
-            each.test_step(dict(inputs=[image], data_samples=[sample.clone()]))[0].seg_logits.data
-            for each in (model, fused)
+            m.test_step(dict(inputs=[image], data_samples=[sample.clone()]))[0].seg_logits.data
+            for m in (model, fused)
         )
     except Exception:  # a module cannot be copied or merged; `model` itself reports other errors
         return model

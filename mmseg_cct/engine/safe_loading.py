@@ -76,7 +76,7 @@ def load_data(file: str | os.PathLike, name: str, map_location: Any = 'cpu') -> 
         raise UserError(name, f'cannot be read ({damage})', 'a whole file')
     try:
         if _TORCH_TAKES_NAMES:
-            types = [(kind, path) for path, kind in _ALLOWED.items()]
+            types = [(global_type, path) for path, global_type in _ALLOWED.items()]
             with torch.serialization.safe_globals(types):
                 content = torch.load(file, map_location, weights_only=True)
         else:
@@ -91,8 +91,8 @@ def load_data(file: str | os.PathLike, name: str, map_location: Any = 'cpu') -> 
                 'a checkpoint of tensors, numbers and text (of a file that you trust, save its '
                 'state_dict alone)',
             ) from None
-        found = f'cannot be read ({error_line(error, 120)})'
-        raise UserError(name, found, 'a whole file of torch.save') from error
+        failure = f'cannot be read ({error_line(error, 120)})'
+        raise UserError(name, failure, 'a whole file of torch.save') from error
     meta = content.get('meta') if isinstance(content, dict) else None
     if isinstance(meta, dict) and isinstance(meta.get('config'), str):
         del meta['config']  # mmengine's `Runner.resume` would run it as Python
@@ -127,8 +127,8 @@ def _require_dense_tensors(content: Any, checkpoint: str) -> None:
         if isinstance(value, torch.Tensor):
             is_dense = value.layout is torch.strided and not (value.is_meta or value.is_nested)
             if not is_dense or value.dtype not in _DTYPES:
-                found = f'{key} is a tensor of {value.layout}, {value.dtype}, on {value.device}'
-                raise UserError(checkpoint, found, 'dense tensors of usual types')
+                tensor = f'{key} is a tensor of {value.layout}, {value.dtype}, on {value.device}'
+                raise UserError(checkpoint, tensor, 'dense tensors of usual types')
             if value.numel() * value.element_size() > value.untyped_storage().nbytes():
                 raise UserError(checkpoint, f'{key} is larger than what is stored of it')
         elif isinstance(value, (Mapping, list, tuple)) and id(value) not in seen:
@@ -168,8 +168,8 @@ def address_of(checkpoint: str, where: str = '') -> str | None:
     return addresses[name]
 
 
-def download(url: str, place: str, otherwise: str = '') -> Path:
-    """Returns a file in torch's cache, downloaded if missing; a failure is an error of `place`."""
+def download(url: str, key: str, otherwise: str = '') -> Path:
+    """Returns a file in torch's cache, downloaded if missing; a failure is an error of `key`."""
     target = Path(torch.hub.get_dir()) / 'checkpoints' / Path(urlparse(url).path).name
     if target.exists():
         return target
@@ -180,7 +180,7 @@ def download(url: str, place: str, otherwise: str = '') -> Path:
         torch.hub.download_url_to_file(url, str(target))
     except OSError as error:
         raise UserError(
-            place,
+            key,
             f'could not be downloaded ({one_line(error)}); fetch {url} elsewhere and put it '
             f'at {target}{otherwise}',
         ) from error
@@ -225,7 +225,7 @@ def load_from_storage(filename: str, map_location: Any = None) -> Any:
 
 def _saved_method(owner: Any, name: str) -> Any:
     # pickle writes the methods in the state of these types as getattr(HistoryBuffer, 'mean')
-    methods = next((names for kind, names in _SAVED_METHODS.items() if kind is owner), ())
+    methods = next((names for cls, names in _SAVED_METHODS.items() if cls is owner), ())
     if name not in methods:
         raise UnpicklingError('Unsupported global: GLOBAL builtins.getattr')
     return getattr(owner, name)
@@ -250,14 +250,14 @@ _SAVED_METHODS: Mapping[type, tuple[str, ...]] = {
 _NOTES = (argparse.Namespace, datetime.date, datetime.datetime, datetime.timedelta)
 _ALLOWED: Mapping[str, Any] = {
     **{
-        f'{kind.__module__}.{kind.__qualname__}': kind
-        for kind in (*_NUMPY_TYPES, *_SAVED_METHODS, *_NOTES)
+        f'{cls.__module__}.{cls.__qualname__}': cls
+        for cls in (*_NUMPY_TYPES, *_SAVED_METHODS, *_NOTES)
     },
     # a path of any system, in files of any Python
     **{
-        f'{module}.{kind}Path': getattr(pathlib, f'Pure{kind.removeprefix("Pure")}Path')
+        f'{module}.{flavor}Path': getattr(pathlib, f'Pure{flavor.removeprefix("Pure")}Path')
         for module in ('pathlib', 'pathlib._local')
-        for kind in ('Posix', 'Windows', 'PurePosix', 'PureWindows')
+        for flavor in ('Posix', 'Windows', 'PurePosix', 'PureWindows')
     },
     'numpy.dtype': np.dtype,
     'numpy.ndarray': np.ndarray,

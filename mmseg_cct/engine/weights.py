@@ -22,17 +22,17 @@ def require_finite_weights(
 ) -> None:
     """Checks that weights are finite numbers."""
     averages = ('running_mean', 'running_var')
-    wrong = [
+    non_finite = [
         name
         for name, value in state.items()
         if isinstance(value, Tensor)
         and not value.isfinite().all()
         and not (training and name.endswith(averages))
     ]
-    if wrong:
-        found = f'{len(wrong)} of its weights are NaN or infinite, the first is {wrong[0]}'
-        expected = 'finite weights'
-        raise UserError(checkpoint, found, expected)
+    if non_finite:
+        first = f'the first is {non_finite[0]}'
+        message = f'{len(non_finite)} of its weights are NaN or infinite, {first}'
+        raise UserError(checkpoint, message, 'finite weights')
 
 
 def weights(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,17 +60,17 @@ def require_matching_weights(
     mmengine only logs what does not fit and leaves those weights random. With `training`, the parts
     that only training uses must match too, and the checkpoint may have no other weights.
     """
-    found, expected = _forms(weights(content)), _forms(model.state_dict())
+    saved, expected = _forms(weights(content)), _forms(model.state_dict())
     wrong = [
-        f'{name} is {found.get(name, "missing")}, expected {form}'
+        f'{name} is {saved.get(name, "missing")}, expected {form}'
         for name, form in expected.items()
-        if found.get(name) != form
+        if saved.get(name) != form
         and (training or not is_training_only(name, type(model)))
         # A counter that checkpoints of other programs lack.
-        and not (name not in found and name.endswith('num_batches_tracked'))
+        and not (name not in saved and name.endswith('num_batches_tracked'))
     ]
     if training and not wrong:
-        wrong = [f'{name} is no part of the model' for name in found if name not in expected]
+        wrong = [f'{name} is no part of the model' for name in saved if name not in expected]
     if wrong:
         meta = (content.get('meta') or {}).get('dataset_meta') or {}
         hint = f' (trained on {len(meta["classes"])} classes)' if meta.get('classes') else ''
@@ -89,9 +89,9 @@ def require_initial_weights(
     New parts, such as auxiliary decoders or a layer for other classes, stay as initialised.
     """
     state = model.state_dict()
-    own = {name: state[name] for name in state if not is_training_only(name, type(model))}
+    needed = {name: state[name] for name in state if not is_training_only(name, type(model))}
     hint = ' (weights of an encoder alone belong in model.backbone.init_cfg)'
-    _require_half(weights(content), own, f'load_from={checkpoint!r}:', 'the model', hint)
+    _require_half(weights(content), needed, f'load_from={checkpoint!r}:', 'the model', hint)
 
 
 def require_fitting_weights(
@@ -106,53 +106,53 @@ def require_fitting_weights(
     content = content if isinstance(content, Mapping) else {}
     parts = (content.get(key) for key in ('state_dict', 'model'))
     state = next((part for part in parts if isinstance(part, Mapping) and part), content)
-    found = {n: v for n, v in weights(state).items() if isinstance(v, Tensor)}
-    require_finite_weights(found, checkpoint)
+    saved = {n: v for n, v in weights(state).items() if isinstance(v, Tensor)}
+    require_finite_weights(saved, checkpoint)
     # Built without weights: only names and shapes are compared.
-    bare = copy.deepcopy(dict(module))
-    forget_initial_weights(bare)
-    built = MODELS.build(bare)
+    settings = copy.deepcopy(dict(module))
+    forget_initial_weights(settings)
+    built = MODELS.build(settings)
     expected = {n: v for n, v in built.state_dict().items() if v.is_floating_point()}
     if prefix:
-        found = _below(found, prefix.rstrip('.') + '.')
+        saved = _below(saved, prefix.rstrip('.') + '.')
     # A whole network's file has its backbone below a prefix, which init_cfg must name.
     missing = ''
-    if not found.keys() & expected.keys():
-        ends = ((name, other) for name in expected for other in found if other.endswith(f'.{name}'))
-        missing = next((other.removesuffix(name) for name, other in ends), '')
+    if not saved.keys() & expected.keys():
+        ends = ((name, full) for name in expected for full in saved if full.endswith(f'.{name}'))
+        missing = next((full.removesuffix(name) for name, full in ends), '')
     removes_it = isinstance(built, SwinTransformer)  # MMSeg's does so itself
     if prefix is None or removes_it:
-        found = _below(found, missing)
+        saved = _below(saved, missing)
         prefix, missing = '' if removes_it else missing, ''
-    where, wanted = f'{key}.init_cfg: {checkpoint}', _forms(expected)
+    file, forms = f'{key}.init_cfg: {checkpoint}', _forms(expected)
     # Transformers interpolate weights of positions.
     other_shape = sorted(
         name
-        for name, form in _forms(found).items()
-        if wanted.get(name, form) != form and 'position' not in name and 'pos_embed' not in name
+        for name, form in _forms(saved).items()
+        if forms.get(name, form) != form and 'position' not in name and 'pos_embed' not in name
     )
     if other_shape:
         raise UserError(
-            f'{where} has {len(other_shape)} weights in another shape than {module["type"]}, '
+            f'{file} has {len(other_shape)} weights in another shape than {module["type"]}, '
             f'the first is {other_shape[0]}; expected weights of the same network'
         )
     hint = f"; set {key}.init_cfg.prefix='{missing}', as in the file" if missing else ''
-    _require_half(found, expected, where, module['type'], hint)
+    _require_half(saved, expected, file, module['type'], hint)
     return prefix
 
 
 def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str) -> None:
     """Checks that the weights of a file fit a network of timm, which skips those that do not."""
-    where = f'{key}.pretrained_cfg_overlay.file: {checkpoint}'
+    file = f'{key}.pretrained_cfg_overlay.file: {checkpoint}'
     try:
         overlay = dict(module.get('pretrained_cfg_overlay') or {}, file=checkpoint)
         built = MODELS.build({**module, 'pretrained_cfg_overlay': overlay})
-        found = import_module('timm.models').load_state_dict(checkpoint, weights_only=True)
+        saved = import_module('timm.models').load_state_dict(checkpoint, weights_only=True)
     except Exception as error:  # timm and torch raise nearly anything on non-checkpoints
         name = module['model_name']
-        raise UserError(f'{where} does not fit {name}', error_line(error, 160)) from error
+        raise UserError(f'{file} does not fit {name}', error_line(error, 160)) from error
     if not isinstance(built, TimmViT):  # which skips none
-        _require_half(found, built.timm_model.state_dict(), where, module['model_name'])
+        _require_half(saved, built.timm_model.state_dict(), file, module['model_name'])
 
 
 def _below(state: Mapping[str, Any], start: str) -> dict[str, Any]:
@@ -160,15 +160,15 @@ def _below(state: Mapping[str, Any], start: str) -> dict[str, Any]:
 
 
 def _require_half(
-    state: Mapping[str, Any], own: Mapping[str, Any], file: str, network: str, hint: str = ''
+    state: Mapping[str, Any], needed: Mapping[str, Any], file: str, network: str, hint: str = ''
 ) -> None:
     """Checks that a file has at least half of a network's weights, with the same names and shapes.
 
     mmengine only logs the others, even if nothing fits, and trains from random ones.
     """
-    found = _forms(state)
-    expected = _forms({n: value for n, value in own.items() if value.is_floating_point()})
-    fitting = sum(found.get(name) == shape for name, shape in expected.items())
+    saved = _forms(state)
+    expected = _forms({n: value for n, value in needed.items() if value.is_floating_point()})
+    fitting = sum(saved.get(name) == shape for name, shape in expected.items())
     if 2 * fitting < len(expected):
         raise UserError(
             f'{file} has {fitting} of the {len(expected)} weights of {network} in its shape; '

@@ -36,12 +36,3 @@ def test_the_home_page_is_the_readme_and_leads_to_pages_of_the_site(site, projec
     shown = (site / 'index.html').read_text(encoding='utf-8')
     assert all(title in shown for title in re.findall('^## (.*)$', readme, re.MULTILINE))
     assert 'href="own_data.html"' in shown and '/blob/main/CONTRIBUTING.md"' in shown
-
-
-def test_readme_and_pages_stay_short(project_root):
-    def lines(page):
-        return len(page.read_text(encoding='utf-8').splitlines())
-
-    readme = lines(project_root / 'README.md')
-    assert readme <= 110
-    assert readme + sum(map(lines, (project_root / 'docs').rglob('*.md'))) <= 3470

@@ -20,7 +20,8 @@ from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.files.palette import chosen_colours
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
-from mmseg_cct.engine.findings import absent_from, findings, foreground_of, validation_findings
+from mmseg_cct.engine.findings import absent_from, findings, validation_findings
+from mmseg_cct.engine.metrics.detection import foreground_of
 from mmseg_cct.engine.visualization.figures import png_bytes
 from mmseg_cct.engine.visualization.label_maps import paint
 from mmseg_cct.errors import UserError

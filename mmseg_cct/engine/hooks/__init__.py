@@ -1,8 +1,15 @@
+from .channels_last_hook import ChannelsLastHook
+from .compile_encoder_hook import CompileEncoderHook
 from .durable_checkpoint_hook import DurableCheckpointHook
+from .findings_hook import FindingsHook
 from .fixed_teacher_hook import FixedTeacherHook
-from .log_hooks import FindingsHook, MainProcessLoggerHook, ProgressBarHook
+from .freeze_hook import FreezeHook
+from .fuse_conv_bn_hook import FuseConvBNHook
+from .iteration_seed_hook import IterationSeedHook
+from .logger_hook import MainProcessLoggerHook
 from .non_finite_loss_hook import NonFiniteLossHook
+from .progress_bar_hook import ProgressBarHook
 from .ramp_up_hook import RampUpHook
-from .resume_hook import IterationSeedHook, ResumeHook
-from .speed_hooks import ChannelsLastHook, CompileEncoderHook, FreezeHook, FuseConvBNHook
-from .teacher_hook import SyncStatisticsHook, TeacherHook
+from .resume_hook import ResumeHook
+from .sync_statistics_hook import SyncStatisticsHook
+from .teacher_hook import TeacherHook

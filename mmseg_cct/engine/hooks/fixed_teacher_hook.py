@@ -36,18 +36,19 @@ class FixedTeacherHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Builds the teacher, loads it and gives it to the model."""
-        place = self.run.replace('{seed}', str(runner.seed))
-        config, checkpoint = find_trained(place, self.checkpoint)
+        run = self.run.replace('{seed}', str(runner.seed))
+        config, checkpoint = find_trained(run, self.checkpoint)
         # other classes or colours fit in shape, and would teach nonsense
         content = read_checkpoint(checkpoint)
         classes = get_by_key(content, 'meta.dataset_meta.classes')
-        facts = [('classes', classes, runner.train_dataloader.dataset.metainfo['classes'])]
+        settings = [('classes', classes, runner.train_dataloader.dataset.metainfo['classes'])]
         for key in ('mean', 'std', 'bgr_to_rgb'):
             key = f'model.data_preprocessor.{key}'
-            facts.append((key, get_by_key(config, key), get_by_key(runner.cfg, key)))
-        for key, its, own in facts:
-            if its != own and list(its or ()) != list(own or ()):
-                raise UserError(f'{checkpoint}: {key}', its, f'{own}, as the student has')
+            settings.append((key, get_by_key(config, key), get_by_key(runner.cfg, key)))
+        for key, of_teacher, of_student in settings:
+            if of_teacher != of_student and list(of_teacher or ()) != list(of_student or ()):
+                expected = f'{of_student}, as the student has'
+                raise UserError(f'{checkpoint}: {key}', of_teacher, expected)
         forget_initial_weights(config.model)
         config.model.auxiliary_head = None  # as at inference
         teacher = MODELS.build(config.model)

@@ -8,13 +8,14 @@ import torch
 import torch.distributed
 from mmengine.dist import all_gather_object, barrier, is_distributed
 from mmengine.hooks import Hook
-from mmengine.optim import OptimWrapperDict
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import Tensor
 
 from mmseg_cct.engine.models import unwrap_model
+from mmseg_cct.engine.optimizers import optim_wrappers
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.transfer import to_host
 
 
 @HOOKS.register_module()
@@ -44,11 +45,9 @@ class NonFiniteLossHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Starts watching the model's losses and the optimizer's steps."""
         self._runner = runner
-        wrapper = runner.optim_wrapper
-        wrappers = wrapper.values() if isinstance(wrapper, OptimWrapperDict) else [wrapper]
         unwrap_model(runner.model).register_forward_hook(self._watch)
-        for each in wrappers:
-            each.optimizer.register_step_pre_hook(lambda *_: self._judge())
+        for wrapper in optim_wrappers(runner):
+            wrapper.optimizer.register_step_pre_hook(lambda *_: self._judge())
 
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
         """Keeps the batch, to name its files if its loss is not finite."""
@@ -79,31 +78,31 @@ class NonFiniteLossHook(Hook):
         terms, self._pending = self._pending, None
         if terms is None:
             return
-        bad_here, bad_anywhere, values = terms.read()
-        if not bad_anywhere:
+        bad_on_rank, bad_on_any, values = terms.read()
+        if not bad_on_any:
             self._logged = values
             return
         runner, iteration = self._runner, self._runner.iter
-        bad = [f'{name} is {value}' for name, value in values.items() if not value.isfinite()]
+        non_finite = [f'{name} is {v}' for name, v in values.items() if not v.isfinite()]
         # the first is the sum, which overflows by itself where each term is finite
-        found = f'{", ".join(bad[1:] or bad)} on {_files(self._batch)}' if bad_here else None
-        all_found = all_gather_object(found)
+        terms_and_files = f'{", ".join(non_finite[1:] or non_finite)} on {_files(self._batch)}'
+        by_rank = all_gather_object(terms_and_files if bad_on_rank else None)
         # The weights are equal on all ranks, and from before the step.
-        saved = f'nonfinite_iter_{iteration}.pth'
+        file = f'nonfinite_iter_{iteration}.pth'
         runner.save_checkpoint(
             runner.work_dir,
-            saved,
+            file,
             by_epoch=False,
             meta=dict(epoch=runner.epoch, iter=iteration),
             backend_args=dict(backend='atomic_local'),
         )
         barrier()  # otherwise the launcher could end rank 0 while it writes
-        ranks = [rank for rank, line in enumerate(all_found) if line is not None]
-        where = f' (rank {", ".join(map(str, ranks))})' if is_distributed() else ''
+        ranks = [rank for rank, line in enumerate(by_rank) if line is not None]
+        of_ranks = f' (rank {", ".join(map(str, ranks))})' if is_distributed() else ''
         raise UserError(
-            f'iteration {iteration}{where}',
-            '; '.join(filter(None, all_found)),
-            f'finite losses. {os.path.join(runner.work_dir, saved)} is the state before this step; '
+            f'iteration {iteration}{of_ranks}',
+            '; '.join(filter(None, by_rank)),
+            f'finite losses. {os.path.join(runner.work_dir, file)} is the state before this step; '
             '--resume reproduces it. Often a lower optim_wrapper.optimizer.lr or '
             'optim_wrapper.clip_grad=dict(max_norm=...) helps',
         )
@@ -123,20 +122,14 @@ class _Terms:
         packed = torch.stack([is_bad, is_bad, total, *terms.values()])
         if is_distributed():
             torch.distributed.all_reduce(packed[1:2], op=torch.distributed.ReduceOp.MAX)
-        self._event = None
-        if packed.is_cuda:
-            packed = packed.to('cpu', non_blocking=True)
-            self._event = torch.cuda.Event()
-            self._event.record()
-        self._packed = packed
+        self._packed = to_host(packed)
 
     def read(self) -> tuple[bool, bool, dict[str, Tensor]]:
         """Whether a loss is not finite on this rank, on any; and the sum and terms, on the CPU."""
-        if self._event is not None:
-            self._event.synchronize()
-        bad_here, bad_anywhere, *_ = self._packed.tolist()
-        values = dict(zip(self._names, self._packed[2:].unbind()))
-        return bool(bad_here), bool(bad_anywhere), values
+        packed = self._packed()
+        bad_on_rank, bad_on_any, *_ = packed.tolist()
+        values = dict(zip(self._names, packed[2:].unbind()))
+        return bool(bad_on_rank), bool(bad_on_any), values
 
 
 def _mean(value: Tensor | Sequence[Tensor]) -> Tensor:

@@ -75,22 +75,23 @@ class RampUpHook(Hook):
             for part in path:
                 parts = (o.children() if part == '*' else [getattr(o, part)] for o in owners)
                 owners = list(itertools.chain.from_iterable(parts))
-            found = [(owner, name, getattr(owner, name)) for owner in owners]
+            attributes = [(owner, name, getattr(owner, name)) for owner in owners]
         except AttributeError as error:
             raise UserError(f'RampUpHook.attribute={self.attribute!r}', str(error)) from None
         # not isinstance: True is an int
-        if not found or not all(type(value) in (int, float) for *_, value in found):
+        if not attributes or not all(type(value) in (int, float) for *_, value in attributes):
             expected = 'a number in the model'
             raise UserError(f'RampUpHook.attribute={self.attribute!r}', '', expected)
-        return found
+        return attributes
 
     def before_train(self, runner: Runner) -> None:
         """Finds the attribute before training changes it, so that a typo ends the run here."""
-        self._found = self.find(unwrap_model(runner.model))
+        self._attributes = self.find(unwrap_model(runner.model))
 
     def before_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Sets the value in every owner, and logs that of the first."""
-        values = [self.value_at(runner.iter, runner.max_iters, built) for *_, built in self._found]
-        for (owner, name, _), value in zip(self._found, values):
+        t, length = runner.iter, runner.max_iters
+        values = [self.value_at(t, length, built) for *_, built in self._attributes]
+        for (owner, name, _), value in zip(self._attributes, values):
             setattr(owner, name, value)
         runner.message_hub.update_scalar(f'train/{self.attribute}', values[0])

@@ -1,12 +1,9 @@
 """Makes a resumed training go on as if it had never been interrupted."""
 
-import random
 import warnings
 from typing import Any
 
-import numpy as np
 import torch
-from mmengine.dist import get_rank
 from mmengine.hooks import Hook
 from mmengine.optim import OptimWrapper
 from mmengine.registry import HOOKS
@@ -21,6 +18,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import say, warn
 
 from .durable_checkpoint_hook import VALIDATED
+from .iteration_seed_hook import IterationSeedHook
 
 
 @HOOKS.register_module()
@@ -92,9 +90,9 @@ def rewind_to_step(wrapper: Any, meta: dict[str, Any]) -> None:
     The weights do not change between two steps, so the checkpoint has those of the last step.
     BatchNorm's statistics change in every iteration, and are not taken back.
     """
-    rest = meta['iter'] % getattr(wrapper, '_accumulative_counts', 1)
-    if rest:
-        meta['iter'] -= rest
+    num_accumulated = meta['iter'] % getattr(wrapper, '_accumulative_counts', 1)
+    if num_accumulated:
+        meta['iter'] -= num_accumulated
         say(f'--resume: from iteration {meta["iter"]}, the last step of the optimizer')
 
 
@@ -132,23 +130,3 @@ def match_memory_format(optimizer: Optimizer) -> None:
             is_like_it = isinstance(value, Tensor) and value.shape == weight.shape
             if is_like_it and value.stride() != weight.stride():
                 state[name] = torch.empty_like(weight, dtype=value.dtype).copy_(value)
-
-
-@HOOKS.register_module()
-class IterationSeedHook(Hook):
-    """Seeds the random generators of the process before every training iteration.
-
-    A resumed run then draws the same perturbations and dropout masks as an uninterrupted one. The
-    run's seed is `randomness.seed`, or the one that the runner has drawn; each rank is seeded
-    differently. `SemiSegDataset` seeds the data augmentation.
-    """
-
-    priority = 'VERY_HIGH'
-
-    def before_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
-        """Seeds `random`, NumPy and torch."""
-        sequence = np.random.SeedSequence([runner.seed, runner.iter, get_rank()])
-        seed = int(sequence.generate_state(1)[0])
-        random.seed(seed)
-        np.random.seed(seed)
-        torch.manual_seed(seed)

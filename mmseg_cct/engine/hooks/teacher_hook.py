@@ -1,18 +1,17 @@
-"""Averages over time, as an EMA teacher, and over ranks."""
+"""The average of the student's weights over time, as a teacher."""
 
 from typing import Any
 
 import torch
 from mmengine.dist import all_reduce_params, is_distributed
-from mmengine.hooks import EMAHook, Hook
+from mmengine.hooks import EMAHook
 from mmengine.model import MomentumAnnealingEMA
-from mmengine.optim import OptimWrapperDict
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from mmseg_cct.engine.optimizers import optim_wrappers
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.teacher import use_batch_statistics
 from mmseg_cct.utils.log import warn
@@ -81,9 +80,7 @@ class TeacherHook(EMAHook):
 
         Iterations whose gradients only accumulate leave the teacher alone: its decay is per step.
         """
-        wrapper = runner.optim_wrapper
-        wrappers = wrapper.values() if isinstance(wrapper, OptimWrapperDict) else [wrapper]
-        if not any(each.should_update() for each in wrappers):
+        if not any(wrapper.should_update() for wrapper in optim_wrappers(runner)):
             return
         super().after_train_iter(runner, *args, **kwargs)
         if is_distributed():
@@ -108,9 +105,9 @@ class TeacherHook(EMAHook):
             elif runner._resume:
                 warn('--resume: no teacher_state_dict in it; the teacher starts as the student')
         except RuntimeError as error:
-            found = f'its teacher does not fit the model ({one_line(error, 200)})'
+            misfit = f'its teacher does not fit the model ({one_line(error, 200)})'
             expected = 'a checkpoint of the same model'
-            raise UserError(runner._load_from, found, expected) from error
+            raise UserError(runner._load_from, misfit, expected) from error
 
     def _swap_ema_parameters(self) -> None:
         """Lets the teacher replace the student during evaluation, if it is to be evaluated."""
@@ -138,8 +135,8 @@ class MultiTensorEMA(MomentumAnnealingEMA):
         """Updates the average with the model's weights and buffers."""
         # two state dicts in every step would take the host longer than the averaging
         if not self._pairs:
-            own, values = self.module.state_dict(), model.state_dict()
-            self._pairs = [(average, values[name]) for name, average in own.items()]
+            averages, values = self.module.state_dict(), model.state_dict()
+            self._pairs = [(average, values[name]) for name, average in averages.items()]
         steps = int(self.steps)
         if steps == 0:
             for average, value in self._pairs:
@@ -153,35 +150,3 @@ class MultiTensorEMA(MomentumAnnealingEMA):
                 steps,
             )
         self.steps += 1
-
-
-@HOOKS.register_module()
-class SyncStatisticsHook(Hook):
-    """Averages BatchNorm's running statistics over the ranks after every iteration.
-
-    SyncBN needs GPUs. Without it, every rank collects the statistics of its own images and would
-    validate with these. A checkpoint would hold those of rank 0, so a resumed training would differ
-    from an uninterrupted one. mmengine's `SyncBuffersHook` averages only before a validation.
-    """
-
-    priority = 'HIGH'  # before a teacher averages them over time
-
-    def before_train(self, runner: Runner) -> None:
-        """Finds the layers; SyncBN's statistics are already equal."""
-        self._layers = [
-            layer
-            for layer in (runner.model.modules() if is_distributed() else ())
-            if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm)
-        ]
-
-    def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
-        """Averages their statistics."""
-        all_reduce_params(
-            [
-                statistics
-                for layer in self._layers
-                for statistics in (layer.running_mean, layer.running_var)
-                if statistics is not None
-            ],
-            op='mean',
-        )

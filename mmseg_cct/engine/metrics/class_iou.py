@@ -9,8 +9,9 @@ from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 from torch import Tensor
 
-from mmseg_cct.engine.findings import detection_scores, foreground_of
 from mmseg_cct.utils.ranges import require_arguments_of
+
+from .detection import detection_scores, foreground_of
 
 
 @METRICS.register_module()
@@ -38,8 +39,8 @@ class ClassIoUMetric(IoUMetric):
     def names_for(self, classes: Sequence[str]) -> list[str]:
         """Names the metrics that a validation has of some classes, those that its masks show."""
         index = foreground_of(self.dataset_meta['classes'])
-        first = None if index is None else self.dataset_meta['classes'][index]
-        scores = [f'{key}.{first}' for key in detection_scores(0, 0, 0) if first in classes]
+        name = None if index is None else self.dataset_meta['classes'][index]
+        scores = [f'{key}.{name}' for key in detection_scores(0, 0, 0) if name in classes]
         return [*(f'IoU.{name}' for name in classes), *scores]
 
     def compute_metrics(self, results: list) -> dict[str, float]:
@@ -57,9 +58,9 @@ class ClassIoUMetric(IoUMetric):
             return metrics
         inside, _, predicted, truth = (float(area[index]) for area in areas)
         scores = detection_scores(inside, predicted, truth)
-        first = f'IoU.{classes[index]}'
-        found = {f'{key}.{classes[index]}': round(value, 2) for key, value in scores.items()}
-        return {first: metrics[first], **found, **metrics}
+        iou = f'IoU.{classes[index]}'
+        rounded = {f'{key}.{classes[index]}': round(value, 2) for key, value in scores.items()}
+        return {iou: metrics[iou], **rounded, **metrics}
 
     @staticmethod
     def total_area_to_metrics(
@@ -68,8 +69,8 @@ class ClassIoUMetric(IoUMetric):
         """Computes MMSeg's metrics by class `(C,)` from numbers of pixels `(C,)`."""
         metrics = IoUMetric.total_area_to_metrics(intersection, union, predicted, truth, *options)
         # 0/0 is NaN, which the means leave out: finding nothing of a class would raise them
-        for name, is_there in (('Fscore', union > 0), ('Precision', truth > 0)):
+        for name, has_pixels in (('Fscore', union > 0), ('Precision', truth > 0)):
             if name in metrics:
-                unfound = np.isnan(metrics[name]) & is_there.numpy()
-                metrics[name] = np.where(unfound, 0, metrics[name])
+                missed = np.isnan(metrics[name]) & has_pixels.numpy()
+                metrics[name] = np.where(missed, 0, metrics[name])
         return metrics

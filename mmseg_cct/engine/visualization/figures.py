@@ -10,7 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-_Place = Literal['outside lower center', 'outside upper center']
+_Location = Literal['outside lower center', 'outside upper center']
 
 # How long a picture may be over its width, and how wide: a figure has a longest side.
 _LONGEST = 4.0
@@ -34,7 +34,7 @@ def bounded(aspect: float) -> float:
 
 
 def outer_legend(
-    figure: Figure, handles: Sequence[Artist], place: _Place = 'outside lower center'
+    figure: Figure, handles: Sequence[Artist], location: _Location = 'outside lower center'
 ) -> None:
     """Adds a legend outside the axes of a figure, in constrained layout, which grows by its height.
 
@@ -50,7 +50,7 @@ def outer_legend(
     figure.legend(
         handles=handles,
         labels=list(map('\n'.join, labels)),
-        loc=place,
+        loc=location,
         ncols=columns,
         fontsize=8,
         frameon=False,

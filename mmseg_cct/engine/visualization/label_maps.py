@@ -21,9 +21,9 @@ def paint(labels: np.ndarray, palette: Palette) -> np.ndarray:
 
 def full_palette(palette: Palette) -> np.ndarray:
     """Pads a palette to `(256, 3)` uint8, RGB, with white, the colour of ignored pixels."""
-    colours = np.full((256, 3), 255, np.uint8)
-    colours[: len(palette)] = np.reshape(palette, (-1, 3))
-    return colours
+    colors = np.full((256, 3), 255, np.uint8)
+    colors[: len(palette)] = np.reshape(palette, (-1, 3))
+    return colors
 
 
 def is_tinted(classes: Sequence[str]) -> np.ndarray:
@@ -46,8 +46,8 @@ def blend(
 def class_legend(classes: Sequence[str], palette: Palette) -> list[Patch]:
     """Makes a legend's handles: a patch for each class, and one for ignored pixels."""
     return [
-        Patch(facecolor='#{:02x}{:02x}{:02x}'.format(*colour), edgecolor='0.6', label=name)
-        for name, colour in [*zip(classes, palette), ('ignored', (255, 255, 255))]
+        Patch(facecolor='#{:02x}{:02x}{:02x}'.format(*color), edgecolor='0.6', label=name)
+        for name, color in [*zip(classes, palette), ('ignored', (255, 255, 255))]
     ]
 
 
@@ -68,7 +68,7 @@ def legend_picture(classes: Sequence[str], palette: Palette, width: int) -> np.n
         x = right + gap
     picture = Image.new('RGB', (width, y + row + gap), 'white')
     draw = ImageDraw.Draw(picture)
-    for (x, y), name, colour in zip(places, map(str, classes), palette):
-        draw.rectangle((x, y, x + size, y + size), tuple(map(int, colour)), (153, 153, 153))
+    for (x, y), name, color in zip(places, map(str, classes), palette):
+        draw.rectangle((x, y, x + size, y + size), tuple(map(int, color)), (153, 153, 153))
         draw.text((x + size + gap, y + size // 2), name, 'black', font, anchor='lm')
     return np.array(picture)

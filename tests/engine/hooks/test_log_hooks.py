@@ -10,7 +10,7 @@ from mmengine.logging import MessageHub
 from mmseg.registry import MODELS
 
 from mmseg_cct.engine.hooks import MainProcessLoggerHook, ProgressBarHook
-from mmseg_cct.engine.hooks.log_hooks import FindingsHook
+from mmseg_cct.engine.hooks.findings_hook import FindingsHook
 
 
 def test_only_the_main_process_writes_the_metrics_of_a_test(monkeypatch):

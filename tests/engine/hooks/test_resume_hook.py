@@ -8,7 +8,7 @@ import pytest
 import torch
 from mmengine.hooks import CheckpointHook
 
-from mmseg_cct.engine.hooks import IterationSeedHook, ResumeHook, resume_hook
+from mmseg_cct.engine.hooks import IterationSeedHook, ResumeHook, iteration_seed_hook
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.seed import seeded_random_state
 
@@ -101,7 +101,7 @@ def test_the_draws_depend_on_seed_iteration_and_rank_and_nothing_before(monkeypa
     with seeded_random_state(0):
         results = [drawn(0, 0), drawn(0, 1), drawn(1, 0)]
         assert drawn(0, 0) == results[0]
-        monkeypatch.setattr(resume_hook, 'get_rank', lambda: 1)
+        monkeypatch.setattr(iteration_seed_hook, 'get_rank', lambda: 1)
         results.append(drawn(0, 0))
     for generator in zip(*results):
         assert len(set(generator)) == 4

@@ -1,18 +1,14 @@
-"""Hooks for what log and terminal say: progress, metrics and findings."""
+"""Logs model, method and findings."""
 
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import torch
 from mmengine.device import get_device
-from mmengine.dist import is_main_process, master_only
-from mmengine.hooks import Hook, LoggerHook
+from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmseg.models.segmentors.base import BaseSegmentor
-from tqdm import tqdm
-from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mmseg_cct.config.shipped import commands_after_training, method_names
 from mmseg_cct.config.walk import get_by_key
@@ -20,67 +16,6 @@ from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.findings import findings, validation_findings
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.utils.log import say
-
-
-@HOOKS.register_module()
-class MainProcessLoggerHook(LoggerHook):
-    """`LoggerHook` that logs the last iteration too, and writes test metrics on one process.
-
-    mmengine writes the metrics of a test into the same JSON file on every rank; where two writes
-    overlap, the file cannot be parsed.
-    """
-
-    interval: int
-
-    def after_train_iter(self, runner: Runner, batch_idx: int, *args: Any, **kwargs: Any) -> None:
-        """Logs an iteration at the interval, and the last one even if the interval ends later."""
-        interval = self.interval
-        if self.is_last_train_iter(runner):
-            self.interval = 1
-        super().after_train_iter(runner, batch_idx, *args, **kwargs)
-        self.interval = interval
-
-    @master_only
-    def after_test_epoch(self, *args: Any, **kwargs: Any) -> None:
-        """Logs and writes the metrics."""
-        super().after_test_epoch(*args, **kwargs)
-
-
-@HOOKS.register_module()
-class ProgressBarHook(Hook):
-    """Shows iterations, speed, remaining time and loss below the lines of the log.
-
-    The log file does not change. `tools/train.py` adds it if its output is a terminal.
-    """
-
-    priority = 'VERY_LOW'
-
-    def __init__(self) -> None:
-        self.bar: Any = None
-        self.open = ExitStack()
-
-    def before_train(self, runner: Runner) -> None:
-        """Shows the bar, and lets the log write above it."""
-        if not is_main_process():
-            return
-        self.open.enter_context(logging_redirect_tqdm([runner.logger]))
-        self.bar = self.open.enter_context(
-            tqdm(desc='train', total=runner.max_iters, initial=runner.iter, dynamic_ncols=True)
-        )
-
-    def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
-        """Advances the bar."""
-        if self.bar is None:
-            return
-        hub = runner.message_hub
-        if 'train/loss' in hub.log_scalars:
-            loss = hub.get_scalar('train/loss').current()
-            self.bar.set_postfix(loss=f'{loss:.3f}', refresh=False)
-        self.bar.update()
-
-    def after_train(self, runner: Runner) -> None:
-        """Closes the bar."""
-        self.open.close()
 
 
 @HOOKS.register_module()
