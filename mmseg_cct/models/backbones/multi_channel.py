@@ -42,15 +42,15 @@ class MultiChannelBackbone(BaseModule):
                 'a backbone that does',
             )
         self.first = (first,)  # a tuple registers no second name for its weight
-        self.of_colours = first.weight.data
+        self.rgb_weight = first.weight.data
         first.in_channels = in_channels
-        first.weight.data = weight_of_channels(self.of_colours, in_channels)
+        first.weight.data = weight_of_channels(self.rgb_weight, in_channels)
 
     def init_weights(self) -> None:
         """Initialises the backbone for three channels, then derives the weights for C channels."""
         (first,) = self.first
         # only the data is replaced: mmengine allows no new parameter here
-        first.weight.data = self.of_colours.to(first.weight)
+        first.weight.data = self.rgb_weight.to(first.weight)
         super().init_weights()
         first.weight.data = weight_of_channels(first.weight.data, self.in_channels)
 

@@ -77,7 +77,8 @@ class BranchPreprocessor(SegDataPreProcessor):
             images = [image for image in images if image is not None]
             samples = [sample for sample in data['data_samples'][name] if sample is not None]
             if name.startswith('unlabeled'):
-                samples = [_with_valid_mask(*each) for each in zip(images, samples, strict=True)]
+                pairs = zip(images, samples, strict=True)
+                samples = [_with_valid_mask(image, sample) for image, sample in pairs]
             branches[name] = self._prepare(dict(inputs=images, data_samples=samples), training)
         return {
             key: {name: branch[key] for name, branch in branches.items()}
@@ -122,7 +123,7 @@ class BranchPreprocessor(SegDataPreProcessor):
         images = images.float()
         if self._enable_normalize:
             images = images.sub_(self.mean).div_(self.std)  # in place: ours, and large
-        if any(own != tuple(size) for own in sizes):  # MMSeg pads what is normalised
+        if any(image_size != tuple(size) for image_size in sizes):  # MMSeg pads what is normalised
             outside = torch.zeros(len(sizes), 1, *size, dtype=torch.bool)
             for mask, (height, width) in zip(outside, sizes):
                 mask[:, height:] = mask[..., width:] = True
@@ -131,17 +132,17 @@ class BranchPreprocessor(SegDataPreProcessor):
         # what MMSeg's `stack_batch` records of each image
         has_mask = any(name.startswith('gt_') for name in fields)
         prepared = []
-        for index, (sample, own) in enumerate(zip(samples, sizes)):
-            record = dict(
-                img_shape=torch.Size(own),
+        for index, (sample, image_size) in enumerate(zip(samples, sizes)):
+            meta = dict(
+                img_shape=torch.Size(image_size),
                 pad_shape=tuple(size) if has_mask else None,
-                padding_size=_padding(own, size),
+                padding_size=_padding(image_size, size),
             )
-            moved = sample.new(metainfo={**sample.metainfo, **record})
+            moved = sample.new(metainfo={**sample.metainfo, **meta})
             for name, value in sample.items():
-                known = name in fields
-                kept = PixelData(data=fields[name][index]) if known else self.cast_data(value)
-                moved.set_data({name: kept})
+                is_stacked = name in fields
+                field = PixelData(data=fields[name][index]) if is_stacked else self.cast_data(value)
+                moved.set_data({name: field})
             prepared.append(moved)
         return dict(inputs=images, data_samples=prepared)
 
@@ -151,8 +152,8 @@ class BranchPreprocessor(SegDataPreProcessor):
 
     def _pad(self, name: str, values: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
         """Pads masks, pseudo labels, valid pixels, or images that are not normalised yet."""
-        own = dict(inputs=0, valid_mask=False).get(name, self.seg_pad_val)
-        return pad(values, padding, value=own) if any(padding) else values
+        pad_val = dict(inputs=0, valid_mask=False).get(name, self.seg_pad_val)
+        return pad(values, padding, value=pad_val) if any(padding) else values
 
 
 def _with_valid_mask(image: Tensor, sample: SegDataSample) -> SegDataSample:
@@ -168,9 +169,9 @@ def _with_valid_mask(image: Tensor, sample: SegDataSample) -> SegDataSample:
 _FIELDS = ('gt_sem_seg', 'gt_edge_map', 'gt_depth_map', 'pseudo_sem_seg', 'valid_mask')
 
 
-def _padding(own: Sequence[int], size: Sequence[int]) -> tuple[int, int, int, int]:
+def _padding(map_size: Sequence[int], size: Sequence[int]) -> tuple[int, int, int, int]:
     """Padding of a map to a size, on the right and below, as `torch.nn.functional.pad` takes it."""
-    return (0, size[1] - own[1], 0, size[0] - own[0])
+    return (0, size[1] - map_size[1], 0, size[0] - map_size[0])
 
 
 def _parts(data: dict[str, Any]) -> dict[str, list[Tensor]] | None:
@@ -178,11 +179,11 @@ def _parts(data: dict[str, Any]) -> dict[str, list[Tensor]] | None:
     samples = data['data_samples']
     parts = {'inputs': list(data['inputs'])}
     for name in _FIELDS:
-        there = [sample.get(name).data for sample in samples if name in sample]
-        parts |= {name: there} if there else {}
+        if maps := [sample.get(name).data for sample in samples if name in sample]:
+            parts[name] = maps
     sizes = [image.shape[-2:] for image in parts['inputs']]
     for values in parts.values():
-        kinds = {(value.shape[:-2], value.dtype, value.device) for value in values}
-        if len(kinds) > 1 or [value.shape[-2:] for value in values] != sizes:
+        layouts = {(value.shape[:-2], value.dtype, value.device) for value in values}
+        if len(layouts) > 1 or [value.shape[-2:] for value in values] != sizes:
             return None
     return parts

@@ -21,22 +21,22 @@ def domain_of(
     """
     branches: Iterable[Iterable[SegDataSample]]
     branches = data_samples.values() if isinstance(data_samples, Mapping) else [data_samples or ()]
-    found = {sample.metainfo.get('domain') for branch in branches for sample in branch}
+    domains = {sample.metainfo.get('domain') for branch in branches for sample in branch}
     expected = ', '.join(known)
-    if not found or None in found:
+    if not domains or None in domains:
         raise UserError(
             'a sample names no domain; expected a MultiDomainDataset for training, a '
             'MultiDomainConcatDataset for validation and test, SetDomain at the end of a '
             f'pipeline elsewhere (one of {expected})'
         )
     # decoders and classes differ by domain: a mixed batch has no loss
-    if len(found) > 1:
+    if len(domains) > 1:
         raise UserError(
-            f'a batch mixes the domains {" and ".join(sorted(found))}: set the same batch_size in '
-            'train_dataloader and its sampler, and batch_size=1 in val_dataloader and '
+            f'a batch mixes the domains {" and ".join(sorted(domains))}: set the same batch_size '
+            'in train_dataloader and its sampler, and batch_size=1 in val_dataloader and '
             'test_dataloader'
         )
-    domain = found.pop()
+    domain = domains.pop()
     if domain not in known:
         raise UserError('model.domains', f'no domain {domain!r}', f'one of {expected}')
     return domain

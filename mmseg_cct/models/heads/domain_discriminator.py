@@ -57,9 +57,9 @@ class DomainDiscriminator(BaseModule):
         self.scale = scale
         self.in_index = in_index
         layers: list[nn.Module] = []
-        for before, after in zip((in_channels, *channels), channels):
+        for layer_in, layer_out in zip((in_channels, *channels), channels):
             layers += [
-                nn.Conv2d(before, after, kernel_size=3, padding=1),
+                nn.Conv2d(layer_in, layer_out, kernel_size=3, padding=1),
                 nn.LeakyReLU(0.2, inplace=True),
             ]
         self.layers = nn.Sequential(*layers, nn.Conv2d(channels[-1], num_domains, kernel_size=1))
@@ -76,7 +76,7 @@ class DomainDiscriminator(BaseModule):
         """
         # every position of every image is a sample of its own
         maps = [self(_GradientReversal.apply(z[self.in_index], self.scale)) for z in features]
-        scores = torch.cat([each.movedim(1, -1).flatten(0, 2) for each in maps])
+        scores = torch.cat([logits.movedim(1, -1).flatten(0, 2) for logits in maps])
         labels = scores.new_full((len(scores),), domain, dtype=torch.long)
         # the loss in float32, as 16 bits round the logarithm
         accuracy = 100 * (scores.argmax(1) == labels).float().mean()

@@ -316,8 +316,8 @@ class PerturbedDecoderBank(BaseModule):
         """Collects what the perturbations see: z, main prediction at decoder size, positions."""
         z = features[self.in_index]
         size = (z.shape[-2] * self.stride, z.shape[-1] * self.stride)
-        given, whose = self.proj.shape[-1], 'the channels of the features'
-        require_value('model.auxiliary_head.in_channels', given, z.shape[1], whose)
+        key, in_channels = 'model.auxiliary_head.in_channels', self.proj.shape[-1]
+        require_value(key, in_channels, z.shape[1], 'the channels of the features')
         self._check_num_classes(seg_logits.shape[1])
         if data_samples and 'valid_mask' in data_samples[0]:
             images = data_samples[0].valid_mask.shape
@@ -337,8 +337,8 @@ class PerturbedDecoderBank(BaseModule):
         """Perturbs z for every decoder and projects it: `(K, B, N·S)` of the compute type."""
         features = context.chosen_features
         n, _, s = features.shape
-        nothing = features.new_empty(0, 0)
-        dtype = (nothing @ nothing).dtype  # of a matrix product: autocast's, or their own
+        empty = features.new_empty(0, 0)
+        dtype = (empty @ empty).dtype  # of a matrix product: autocast's, or their own
         slices = self.slices
         perturbations = [self.perturbations[name] for name in slices]
         # split at once: the gradient of several slices would be a sum of as many full tensors
@@ -380,8 +380,8 @@ class PerturbedDecoderBank(BaseModule):
         return details
 
     def _check_num_classes(self, expected: int) -> None:
-        key, whose = 'model.auxiliary_head.num_classes', "the main decoder's"
-        require_value(key, self.num_classes, expected, whose)
+        key = 'model.auxiliary_head.num_classes'
+        require_value(key, self.num_classes, expected, "the main decoder's")
 
     def _context_ids_of(self, data_samples: Sequence[SegDataSample]) -> list[int]:
         classes = data_samples[0].metainfo.get('classes') if len(data_samples) else None
@@ -453,8 +453,7 @@ def _built_in_order(configs: dict[str, dict]) -> nn.ModuleDict:
         if 'loss' in name:
             raise UserError(key, 'a name with "loss" in it', 'another name')
         if 'type' not in config:  # perhaps a misspelt name, merged as a new entry
-            others = [other for other in configs if other != name]
-            raise UserError(key, 'no type', nearest(name, others))
+            raise UserError(key, 'no type', nearest(name, [n for n in configs if n != name]))
         built.append((name, MODELS.build(config)))
     # The rows of a bank's parameters in a checkpoint are in this order. It cannot be that of the
     # config: mmengine sorts the keys of the configs that it dumps.
@@ -466,12 +465,12 @@ def _built_in_order(configs: dict[str, dict]) -> nn.ModuleDict:
 
 def _allow_missing_bank(bank: PerturbedDecoderBank, incompatible_keys: Any) -> None:
     """Accepts a checkpoint without auxiliary decoders, such as a published one."""
-    first, *others = bank.state_dict()
+    keys = list(bank.state_dict())
     missing = incompatible_keys.missing_keys
-    for prefix in [name.removesuffix(first) for name in missing if name.endswith(first)]:
-        names = [prefix + name for name in (first, *others)]
-        if set(names) <= set(missing):
-            missing[:] = [name for name in missing if name not in names]
+    for prefix in [name.removesuffix(keys[0]) for name in missing if name.endswith(keys[0])]:
+        of_bank = {prefix + key for key in keys}
+        if of_bank <= set(missing):
+            missing[:] = [name for name in missing if name not in of_bank]
             print_log(
                 'The checkpoint has no auxiliary decoders: predictions do not need them, a '
                 'training starts with new ones',

@@ -26,8 +26,8 @@ def pixel_accuracy(seg_logits: Tensor, label: Tensor, ignore_index: int) -> Tens
     labeled = label != ignore_index
     known = labeled & (label < seg_logits.shape[1])  # a binary head may have a single output
     score = seg_logits.gather(1, label.where(known, 0).unsqueeze(1)).squeeze(1)
-    right = known & (score >= seg_logits.amax(1))
-    return 100 * right.sum() / labeled.sum().clamp(min=1)
+    correct = known & (score >= seg_logits.amax(1))
+    return 100 * correct.sum() / labeled.sum().clamp(min=1)
 
 
 @MODELS.register_module()
@@ -80,8 +80,8 @@ class PixelShuffleHead(BaseDecodeHead):
         nn.init.kaiming_normal_(self.conv_seg.weight, nonlinearity='relu')
         # each level doubles the resolution
         levels = []
-        for i, (before, after) in enumerate(widths):
-            conv = nn.Conv2d(before, 4 * after, kernel_size=1)
+        for i, (level_in, level_out) in enumerate(widths):
+            conv = nn.Conv2d(level_in, 4 * level_out, kernel_size=1)
             icnr_(conv.weight, conv.bias, kernel_init)
             is_last = i == len(widths) - 1
             relu = [] if is_last and not final_activation else [nn.ReLU(inplace=True)]
@@ -91,8 +91,8 @@ class PixelShuffleHead(BaseDecodeHead):
     def forward(self, inputs: tuple[Tensor, ...]) -> Tensor:
         """Predicts seg_logits `(N, C, s·h, s·w)` from the neck's output z `(N, D, h, w)`."""
         z = self._transform_inputs(inputs)
-        whose = 'the channels of the features before it'
-        require_value('model.decode_head.in_channels', self.in_channels, z.shape[1], whose)
+        key, reason = 'model.decode_head.in_channels', 'the channels of the features before it'
+        require_value(key, self.in_channels, z.shape[1], reason)
         return self.upsample(self.cls_seg(z))
 
     def loss_by_feat(self, seg_logits: Tensor, batch_data_samples: SampleList) -> dict[str, Tensor]:
@@ -111,8 +111,8 @@ class PixelShuffleHead(BaseDecodeHead):
         weight = None if self.sampler is None else self.sampler.sample(seg_logits, label)
         label = label.squeeze(1)
         losses: dict[str, Tensor] = {}
-        several = isinstance(self.loss_decode, nn.ModuleList)
-        for loss in self.loss_decode if several else [self.loss_decode]:
+        is_list = isinstance(self.loss_decode, nn.ModuleList)
+        for loss in self.loss_decode if is_list else [self.loss_decode]:
             value = loss(seg_logits, label, weight=weight, ignore_index=self.ignore_index)
             losses[loss.loss_name] = losses.get(loss.loss_name, 0) + value
             if isinstance(loss, BootstrappedCrossEntropy):

@@ -70,12 +70,12 @@ class Chunking:
         num_decoders, width, num_positions = projected.shape
         largest = max(values_per_position, width)
         fits = self._num_values(projected) // largest  # decoders × positions
-        together = num_decoders
+        group_size = num_decoders
         if divisible:
             divisors = (k for k in range(1, num_decoders + 1) if num_decoders % k == 0)
-            together = max((k for k in divisors if k * MIN_POSITIONS <= fits), default=1)
-        size = 1 << max((fits // together).bit_length() - 1, 0)
-        return together, min(size, 1 << (num_positions - 1).bit_length())
+            group_size = max((k for k in divisors if k * MIN_POSITIONS <= fits), default=1)
+        size = 1 << max((fits // group_size).bit_length() - 1, 0)
+        return group_size, min(size, 1 << (num_positions - 1).bit_length())
 
     def native_size(self, projected: Tensor, values_per_position: int, tile: int) -> int:
         """Positions per chunk of the native kernel, which holds no predictions.
@@ -178,10 +178,10 @@ def _compiled(function: Callable, fall_back: bool) -> Callable:
 @cache
 def triton_found() -> bool:
     """Whether torch.compile has what it needs on a GPU; logs a line if not."""
-    found = find_spec('triton') is not None and torch.cuda.get_device_capability() >= (7, 0)
-    if not found:
+    is_usable = find_spec('triton') is not None and torch.cuda.get_device_capability() >= (7, 0)
+    if not is_usable:
         _log_once(
             'PerturbedDecoderBank: no triton, or a GPU too old for it: the auxiliary decoders run '
             'uncompiled (the same result, about half as fast)'
         )
-    return found
+    return is_usable

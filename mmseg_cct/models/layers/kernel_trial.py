@@ -23,7 +23,7 @@ def wins_trial(
     reference: Callable,
     chunks: Callable[[], Iterable[tuple]],
 ) -> bool:
-    """Compares a kernel with the reference on a small chunk, and in time with the current way.
+    """Compares a kernel with the reference on a small chunk, and in time with what runs today.
 
     `chunks` gives the arguments of both chunks, the first of them a tensor. The result is kept
     under the key and logged. Nothing that the kernel does ends a training. Where torch is asked to
@@ -31,27 +31,27 @@ def wins_trial(
     """
     if key in _results:
         return _results[key]
-    won, verdict = False, 'as runs have to repeat'
+    wins, reason = False, 'as runs have to repeat'
     try:
         small, large = chunks()
         with torch.autocast(small[0].device.type, enabled=False):
             error = _difference(kernel(*small), reference(*small))
             tolerance = TOLERANCES[small[0].dtype]
             if not error <= tolerance:  # NaN is none
-                verdict = f'its gradients are off by {error:.1g}'
+                reason = f'its gradients are off by {error:.1g}'
             elif torch.are_deterministic_algorithms_enabled():
-                won = True
+                wins = True
             else:
-                seconds, before = (_seconds(way, large) for way in (kernel, current))
-                won = seconds < before
-                verdict = f'{1e3 * seconds:.2f} ms a chunk, {1e3 * before:.2f} ms without it'
+                kernel_ms, current_ms = (1e3 * _seconds(step, large) for step in (kernel, current))
+                wins = kernel_ms < current_ms
+                reason = f'{kernel_ms:.2f} ms a chunk, {current_ms:.2f} ms without it'
     except Exception as problem:
-        verdict = error_line(problem)
-    _results[key] = won
-    found = 'run' if won else 'do not run'
-    line = f'PerturbedDecoderBank: the auxiliary decoders {found} by the Triton kernel ({verdict})'
+        reason = error_line(problem)
+    _results[key] = wins
+    verb = 'run' if wins else 'do not run'
+    line = f'PerturbedDecoderBank: the auxiliary decoders {verb} by the Triton kernel ({reason})'
     print_log(line, logger='current')
-    return won
+    return wins
 
 
 def _difference(actual: tuple, expected: tuple) -> float:
@@ -63,12 +63,12 @@ def _difference(actual: tuple, expected: tuple) -> float:
     )
 
 
-def _seconds(way: Callable, chunk: tuple) -> float:
+def _seconds(step: Callable, chunk: tuple) -> float:
     """Time of the fastest of three calls, after one that compiles."""
     times = []
     for _ in range(4):
         begin = time.perf_counter()
-        way(*chunk)
+        step(*chunk)
         if chunk[0].is_cuda:
             torch.cuda.synchronize()
         times.append(time.perf_counter() - begin)

@@ -89,7 +89,7 @@ class NativeChain:
         parameters = [_as_read(parameter) for parameter in (*chain.weights, *chain.biases)]
         grads = [torch.zeros_like(parameter) for parameter in parameters]
         seg_logits = _as_read(main_logits)
-        maps = [None if each is None else _as_read(each) for each in maps]
+        maps = [None if values is None else _as_read(values) for values in maps]
         agreeing = torch.empty_like(seg_logits[0])
         values = torch.zeros(2, len(features), dtype=torch.float64)
         targets = _Targets(
@@ -169,9 +169,9 @@ def _load(command: list[str]) -> NativeChain:
     version = _run([command[0], '--version']).stdout
     parts = (SOURCE.read_bytes(), ' '.join(command).encode(), version, _processor().encode())
     name = 'native_chain_' + _digest(b'\0'.join(parts))
-    kept = _cache_folder().glob(f'{name}_*.so')
+    libraries = _cache_folder().glob(f'{name}_*.so')
     # its name ends with what it holds: to load one that was cut off is a bus error
-    path = next((each for each in kept if each.stem.endswith(_digest(each.read_bytes()))), None)
+    path = next((p for p in libraries if p.stem.endswith(_digest(p.read_bytes()))), None)
     if path is None:
         with tempfile.TemporaryDirectory() as folder:
             built = Path(folder) / f'{name}.so'
@@ -207,8 +207,9 @@ def _processor() -> str:
     info = Path('/proc/cpuinfo')
     if not info.exists():
         return platform.processor() + platform.machine()
-    kept = ('model name', 'flags', 'Features', 'CPU part')
-    return '\n'.join(sorted({x for x in info.read_text().splitlines() if x.startswith(kept)}))
+    keys = ('model name', 'flags', 'Features', 'CPU part')
+    lines = info.read_text().splitlines()
+    return '\n'.join(sorted({line for line in lines if line.startswith(keys)}))
 
 
 def _as_read(tensor: Tensor) -> Tensor:

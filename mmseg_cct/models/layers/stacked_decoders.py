@@ -52,7 +52,8 @@ class Chain(NamedTuple):
 
     def map(self, function: Callable[[Tensor], Tensor]) -> 'Chain':
         """Applies a function to each weight and bias."""
-        weights, biases = (list(map(function, each)) for each in (self.weights, self.biases))
+        weights = [function(weight) for weight in self.weights]
+        biases = [function(bias) for bias in self.biases]
         return Chain(weights, biases, self.final_activation)
 
     def select(self, decoders: slice) -> 'Chain':
@@ -145,10 +146,10 @@ class DecoderGroup:
 
     def as_float(self) -> 'DecoderGroup':
         """Casts 16-bit parameters to float32, and forgets what was projected in 16 bits."""
-        group, half = self, (torch.float16, torch.bfloat16)
-        if self.projected is not None and self.projected[1].dtype in half:
+        group, half_types = self, (torch.float16, torch.bfloat16)
+        if self.projected is not None and self.projected[1].dtype in half_types:
             group = replace(group, projected=None)
-        if self.projection.dtype in half:
+        if self.projection.dtype in half_types:
             projection, chain = self.projection.float(), self.chain.map(Tensor.float)
             group = replace(group, projection=projection, chain=chain)
         return group

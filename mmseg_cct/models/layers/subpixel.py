@@ -32,9 +32,9 @@ def num_levels(stride: int) -> int:
 
 
 def require_stride(
-    key: str, stride: int, predicted: Sequence[int], expected: Sequence[int], of: str = 'inputs'
+    key: str, stride: int, predicted: Sequence[int], expected: Sequence[int], name: str = 'inputs'
 ) -> None:
-    """Checks that predictions have the size `(H, W)` of what a decoder predicts.
+    """Checks that predictions have the size `(H, W)` of what a decoder predicts, called `name`.
 
     A backbone may round the size of its output up or down, by less than a position.
 
@@ -44,7 +44,8 @@ def require_stride(
     if any(abs(a - b) >= stride for a, b in zip(predicted, expected)):
         raise UserError(
             f'{key}.stride={stride}',
-            f'predictions of {predicted[0]}×{predicted[1]} for {of} of {expected[0]}×{expected[1]}',
+            f'predictions of {predicted[0]}×{predicted[1]} for {name} of '
+            f'{expected[0]}×{expected[1]}',
             f'the stride of the features, {stride * expected[0] / predicted[0]:.0f}',
         )
 

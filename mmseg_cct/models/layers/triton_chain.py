@@ -48,13 +48,13 @@ def last_level(
     weights'.
     """
     k, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    own = part * tl.num_programs(0) + k
+    row_of_sums = part * tl.num_programs(0) + k
     x += k * B * M
     gx += k * B * M
     w += k * 4 * C * B
     b += k * 4 * C
-    gw += own * 4 * C * B
-    gb += own * 4 * C
+    gw += row_of_sums * 4 * C * B
+    gb += row_of_sums * 4 * C
     channel, n = tl.arange(0, BP), tl.arange(0, 4 * CP)
     is_bias = channel == B
     # columns of the product are sub-pixel, then class; a row of the weight is class, then sub-pixel
@@ -71,9 +71,9 @@ def last_level(
     for tile in range(part, tl.cdiv(M, T), tl.num_programs(1)):
         column = tile * T + tl.arange(0, T)
         inside = column[:, None] < M
-        here = channel[None, :] * M + column[:, None]
+        cell = channel[None, :] * M + column[:, None]
         live = (channel[None, :] < B) & inside
-        X = tl.load(x + here, mask=live, other=0.0)
+        X = tl.load(x + cell, mask=live, other=0.0)
         if RELU_IN:  # written so that NaN stays NaN, here and below
             X = tl.where(X < 0, 0.0, X).to(X.dtype)
         X += tl.where(is_bias[None, :], 1.0, 0.0).to(X.dtype)
@@ -122,16 +122,16 @@ def last_level(
         dx = tl.dot(G, weight, input_precision=PRECISION)
         if RELU_IN:
             dx = tl.where(X > 0, dx, 0.0)
-        tl.store(gx + here, dx.to(X.dtype), mask=live)
+        tl.store(gx + cell, dx.to(X.dtype), mask=live)
     tl.store(gw + row[:, None] * B + channel[None, :], dw, mask=cells)
     tl.store(gb + row, tl.sum(tl.where(is_bias[None, :], dw, 0.0), 1), mask=real)
-    tl.store(values + own * 2, tl.sum(tl.sum(soft_sum, 1), 0))
-    tl.store(values + own * 2 + 1, tl.sum(tl.sum(hard_sum, 1), 0))
+    tl.store(values + row_of_sums * 2, tl.sum(tl.sum(soft_sum, 1), 0))
+    tl.store(values + row_of_sums * 2 + 1, tl.sum(tl.sum(hard_sum, 1), 0))
 
 
-def offered(kind: torch.dtype, precision: str) -> list[triton.Config]:
+def offered(dtype: torch.dtype, precision: str) -> list[triton.Config]:
     """Selects the configurations for features of a type."""
-    warps = 1 if kind.itemsize == 2 else 2 if precision == 'tf32' else 4
+    warps = 1 if dtype.itemsize == 2 else 2 if precision == 'tf32' else 4
     return [config for config in CONFIGS if config.num_warps >= warps]
 
 
@@ -166,8 +166,8 @@ class TritonChain:
 
         Sums are in float32, partial ones are added in order.
         """
-        before = Chain(chain.weights[:-1], chain.biases[:-1], final_activation=False)
-        outputs = decode_levels(features, before)
+        lower_levels = Chain(chain.weights[:-1], chain.biases[:-1], final_activation=False)
+        outputs = decode_levels(features, lower_levels)
         weight, bias = chain.weights[-1], chain.biases[-1]
         decoders, rows, width = weight.shape
         x = outputs[-1].reshape(decoders, width, -1).contiguous()
@@ -182,7 +182,7 @@ class TritonChain:
             cores = torch.cuda.get_device_properties(x.device).multi_processor_count
         # enough programs to keep all of them busy to the end
         parts = max(min(16 * cores // decoders, triton.cdiv(columns, 64)), 1)
-        grad = x if before.weights else torch.empty_like(x)  # features are the caller's
+        grad = x if lower_levels.weights else torch.empty_like(x)  # features are the caller's
         weights = x.new_empty(parts, *weight.shape, dtype=torch.float32)
         biases = x.new_empty(parts, *bias.shape, dtype=torch.float32)
         values = x.new_empty(parts, decoders, 2, dtype=torch.float32)
@@ -206,7 +206,7 @@ class TritonChain:
                 C=rows // 4,
                 BP=max(triton.next_power_of_2(width + 1), 16),
                 CP=max(triton.next_power_of_2(rows // 4), 16),
-                RELU_IN=bool(before.weights),
+                RELU_IN=bool(lower_levels.weights),
                 RELU=chain.final_activation,
                 SOFT=soft is not None,
                 KL=self.kl,
@@ -214,7 +214,7 @@ class TritonChain:
                 PRECISION=precision,
                 **config,
             )
-        grad, grad_weights, grad_biases = decode_backward(outputs, before, grad)
+        grad, grad_weights, grad_biases = decode_backward(outputs, lower_levels, grad)
         grad_weights.append(weights.sum(0).to(weight.dtype))
         grad_biases.append(biases.sum(0).to(bias.dtype))
         return (grad, grad_weights, grad_biases), values.sum(0).T, agreeing

@@ -68,8 +68,8 @@ class ChunkStep:
         how many decoders agree with the target, `(R, Q)`.
         """
         # distances take at least float32; the products may be in 16 bits
-        wide = torch.promote_types(main_logits.dtype, torch.float32)
-        probabilities = main_logits.softmax(0, dtype=wide)
+        loss_dtype = torch.promote_types(main_logits.dtype, torch.float32)
+        probabilities = main_logits.softmax(0, dtype=loss_dtype)
         chain = Chain(weights, biases, self.final_activation)
         outputs = decode_levels(projected, chain)
         predicted = as_seg_logits(outputs[-1], chain)
@@ -88,9 +88,9 @@ class ChunkStep:
         def total(seg_logits: Tensor) -> Any:  # before torch 2.7, dynamo reads no `tuple[...]`
             values = []
             for distance, term in zip(self.distances, terms):
-                chosen = seg_logits if term.decoders is None else seg_logits[term.decoders]
+                chosen_logits = seg_logits if term.decoders is None else seg_logits[term.decoders]
                 target = probabilities if term.labels is None else term.labels
-                values.append((distance(chosen, target) * term.pixel_weight).sum((1, 2)))
+                values.append((distance(chosen_logits, target) * term.pixel_weight).sum((1, 2)))
             weighted = [term.factor * value.sum() for value, term in zip(values, terms)]
             return sum(weighted), tuple(values)
 
@@ -119,72 +119,95 @@ def kernel_step(
         if term.labels is not None:
             maps[2] = term.labels[0]
     gradients, values, agreeing = kernel.losses(projected, chain, main_logits, maps, factors)
-    counted = agreeing.view_as(main_logits[0]) if step.count_agreement else None
-    return gradients, tuple(values[slot].float() for slot in slots), counted
+    agreeing = agreeing.view_as(main_logits[0]) if step.count_agreement else None
+    return gradients, tuple(values[slot].float() for slot in slots), agreeing
 
 
-def choose_way(
+class ChunkPlan(NamedTuple):
+    """What computes a chunk, and how large the chunks are."""
+
+    compute: Callable  # a `ChunkStep`, compiled or not, or a `kernel_step`
+    num_decoders: int  # of a chunk, a divisor of K
+    num_positions: int  # p, those of a chunk
+
+
+def plan_chunks(
     step: ChunkStep,
     projected: Tensor,
     chain: Chain,
     terms: Sequence[PixelTerm],
     chunking: Chunking,
     stride: int,
-    cut: Callable[[int], Iterator],
-) -> tuple[Callable, int, int]:
-    """Chooses among the native kernel, the Triton kernel, torch.compile and PyTorch.
+    cut_targets: Callable[[int], Iterator],
+) -> ChunkPlan:
+    """Plans chunks for what computes a `ChunkStep` fastest.
 
-    `cut` cuts the targets into chunks of so many positions. Returns what runs on a chunk, and the
-    decoders and positions of a chunk.
+    That is the native kernel on a CPU and, on a GPU, the Triton kernel if it wins a trial at the
+    first chunk, where these have the terms; else `torch.compile` where it is possible, or PyTorch.
+    `cut_targets` cuts the targets into chunks of so many positions.
     """
-    knows_mse, knows_kl = (
-        _knows((distance, label_cross_entropy), terms) for distance in (mse_distance, kl_distance)
+    has_mse, has_kl = (
+        _kernels_have(terms, (distance, label_cross_entropy))
+        for distance in (mse_distance, kl_distance)
     )
-    native = native_chain(projected, chain, chunking) if knows_mse else None
+    native = native_chain(projected, chain, chunking) if has_mse else None
     if native is not None:
         values_per_position = stride**2 * chain.weights[-1].shape[1] // 4
-        size = chunking.native_size(projected, values_per_position, native.tile)
-        return partial(kernel_step, step, native), len(projected), size
+        num_positions = chunking.native_size(projected, values_per_position, native.tile)
+        return ChunkPlan(partial(kernel_step, step, native), len(projected), num_positions)
 
     # L_pw compares decoders, so a chunk has to have all of them
     divisible = all(term.decoders is None for term in terms)
-    together, size = chunking.shape(projected, chain.values_per_position, divisible)
-    run = chunking.prepare(step, projected.device)
-    if not (knows_mse or knows_kl) or not _triton_fits(projected, chain, chunking):
-        return run, together, size
+    shape = chunking.shape(projected, chain.values_per_position, divisible)
+    torch_plan = ChunkPlan(chunking.prepare(step, projected.device), *shape)
+    if not (has_mse or has_kl) or not _triton_fits(projected, chain, chunking):
+        return torch_plan
 
     from mmseg_cct.models.layers.triton_chain import TritonChain  # there may be no triton
 
-    fast = partial(kernel_step, step, TritonChain(kl=not knows_mse))
+    triton_step = partial(kernel_step, step, TritonChain(kl=not has_mse))
+    if not _wins_first_chunk(triton_step, step, torch_plan, projected, chain, cut_targets):
+        return torch_plan
+    # it writes no logits: its largest temporary is what the last level reads, and the gradient
+    # takes its place, so that a chunk of twice the positions needs no more memory
+    values_per_position = chain.weights[-1].shape[-1] * stride**2 // 8
+    num_decoders, most = chunking.shape(projected, values_per_position, divisible)
+    return ChunkPlan(triton_step, num_decoders, chunking.even_size(projected, most, tile=16))
 
-    def chunk(positions: int) -> tuple:
-        part = projected.detach()[:together, :, :positions]
-        part = fill_up(part, positions)
-        some = chain.map(Tensor.detach).select(slice(together))
-        return part, some.weights, some.biases, *next(cut(positions))
 
+def _wins_first_chunk(
+    kernel: Callable,
+    step: ChunkStep,
+    plan: ChunkPlan,
+    projected: Tensor,
+    chain: Chain,
+    cut_targets: Callable[[int], Iterator],
+) -> bool:
+    """Whether a kernel is right, and faster than a plan at the first chunk."""
+
+    def first_chunk(num_positions: int) -> tuple:
+        features = projected.detach()[: plan.num_decoders, :, :num_positions]
+        decoders = chain.map(Tensor.detach).select(slice(plan.num_decoders))
+        targets = next(cut_targets(num_positions))
+        return fill_up(features, num_positions), decoders.weights, decoders.biases, *targets
+
+    sizes = min(plan.num_positions, TRIAL_POSITIONS), plan.num_positions
     shapes = tuple(weight.shape for weight in chain.weights)
-    key = (step, projected.device, projected.dtype, shapes, together, size)
-    if wins_trial(key, fast, run, step, lambda: map(chunk, (min(size, TRIAL_POSITIONS), size))):
-        # it writes no logits: its largest temporary is what the last level reads, and the gradient
-        # takes its place, so that a chunk of twice the positions needs no more memory
-        values_per_position = chain.weights[-1].shape[-1] * stride**2 // 8
-        together, size = chunking.shape(projected, values_per_position, divisible)
-        return fast, together, chunking.even_size(projected, size, tile=16)
-    return run, together, size
+    key = (step, projected.device, projected.dtype, shapes, *plan[1:])
+    return wins_trial(key, kernel, plan.compute, step, lambda: map(first_chunk, sizes))
 
 
-def _knows(distances: Collection[Distance], terms: Sequence[PixelTerm]) -> bool:
-    """Whether a kernel with these distances has the terms: one of a kind, on all decoders."""
-    kinds = [term.labels is None for term in terms]
-    once = len(set(kinds)) == len(kinds)
-    return once and all(t.decoders is None and t.distance in distances for t in terms)
+def _kernels_have(terms: Sequence[PixelTerm], distances: Collection[Distance]) -> bool:
+    """Whether a kernel of these distances has the terms: one per target, on all decoders."""
+    is_unlabeled = [term.labels is None for term in terms]
+    one_per_target = len(set(is_unlabeled)) == len(terms)
+    return one_per_target and all(t.decoders is None and t.distance in distances for t in terms)
 
 
 def _triton_fits(projected: Tensor, chain: Chain, chunking: Chunking) -> bool:
     """Whether the Triton kernel may run the decoders of projected features `(K, B, P)`."""
-    possible = chunking.compile == 'auto' and projected.is_cuda and triton_found()
-    if not possible or not chain.weights or projected.dtype not in TRITON_TYPES:
+    is_possible = chunking.compile == 'auto' and projected.is_cuda and triton_found()
+    if not is_possible or not chain.weights or projected.dtype not in TRITON_TYPES:
         return False
     _, rows, width = chain.weights[-1].shape
     # TensorFloat-32 begins with compute capability 8.0

@@ -44,8 +44,8 @@ class MeanCrossEntropy(CrossEntropyLoss):
         divided by `avg_factor`, by default the number of labelled pixels; with none the loss is 0.
         """
         # a tensor as divisor: MMSeg would turn the count into a number, for which the host waits
-        averaged = (reduction_override or self.reduction) == 'mean' and self.avg_non_ignore
-        if avg_factor is None and averaged and not (self.use_sigmoid or self.use_mask):
+        is_mean = (reduction_override or self.reduction) == 'mean' and self.avg_non_ignore
+        if avg_factor is None and is_mean and not (self.use_sigmoid or self.use_mask):
             labeled = label != ignore_index
             if self.class_weight is None:
                 avg_factor = labeled.sum()
@@ -135,26 +135,28 @@ class BootstrappedCrossEntropy(nn.Module):
         Logits are `(N, C, H, W)`, the label `(N, H, W)`.
         """
         if weight is not None:
-            found = 'picks hard pixels, as BootstrappedCrossEntropy does'
-            raise UserError('model.decode_head.sampler', found, 'None')
-        loss, hard = self._hard(cls_score, label, ignore_index)
+            problem = 'picks hard pixels, as BootstrappedCrossEntropy does'
+            raise UserError('model.decode_head.sampler', problem, 'None')
+        loss, is_hard = self._hard_pixels(cls_score, label, ignore_index)
         # hard or not is a matter of probability: class weights come afterwards
         if self.class_weight is not None:
             class_weight = torch.tensor(self.class_weight, dtype=cls_score.dtype)
-            loss = loss * to_device(class_weight, loss.device)[label.masked_fill(~hard, 0)]
-        return self.loss_weight * ((loss * hard).sum() / hard.sum().clamp(min=1))
+            loss = loss * to_device(class_weight, loss.device)[label.masked_fill(~is_hard, 0)]
+        return self.loss_weight * ((loss * is_hard).sum() / is_hard.sum().clamp(min=1))
 
     @torch.no_grad()
     def share_of_hard_pixels(self, cls_score: Tensor, label: Tensor, ignore_index: int) -> Tensor:
         """Share of the labelled pixels that the loss counts, in [0, 1]: a figure for the log."""
 
-        _, hard = self._hard(cls_score, label, ignore_index)
-        return hard.sum() / (label != ignore_index).sum().clamp(min=1)
+        _, is_hard = self._hard_pixels(cls_score, label, ignore_index)
+        return is_hard.sum() / (label != ignore_index).sum().clamp(min=1)
 
-    def _hard(self, cls_score: Tensor, label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
+    def _hard_pixels(
+        self, cls_score: Tensor, label: Tensor, ignore_index: int
+    ) -> tuple[Tensor, Tensor]:
         """Cross-entropy of each pixel, and whether its true class has p < η: -log p > -log η."""
         loss = F.cross_entropy(cls_score, label, ignore_index=ignore_index, reduction='none')
         chance = 1 / cls_score.shape[1]
         threshold = chance + (self.threshold - chance) * self.progress
-        easiest = -math.log(threshold) if threshold > 0 else math.inf
-        return loss, (label != ignore_index) & (loss.detach() > easiest)
+        threshold_loss = -math.log(threshold) if threshold > 0 else math.inf
+        return loss, (label != ignore_index) & (loss.detach() > threshold_loss)

@@ -48,7 +48,7 @@ class ConcatNeck(BaseModule):
 
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
         """Maps the backbone's outputs `(N, ·, h, w)` to one z `(N, D, h, w)`."""
-        found = tuple(each.shape[1] for each in features)
-        whose = 'the channels of the outputs of model.backbone'
-        require_value('model.neck.in_channels', self.in_channels, found, whose)
+        channels = tuple(feature_map.shape[1] for feature_map in features)
+        reason = 'the channels of the outputs of model.backbone'
+        require_value('model.neck.in_channels', self.in_channels, channels, reason)
         return (self.project(self.norm(torch.cat(tuple(features), dim=1))),)

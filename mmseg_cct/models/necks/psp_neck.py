@@ -78,8 +78,8 @@ class PSPNeck(BaseModule):
                 'or more)',
             )
         x = features[self.in_index]
-        whose = f'the channels of output {self.in_index} of model.backbone'
-        require_value('model.neck.in_channels', self.in_channels, x.shape[1], whose)
+        reason = f'the channels of output {self.in_index} of model.backbone'
+        require_value('model.neck.in_channels', self.in_channels, x.shape[1], reason)
         return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)),)
 
 
@@ -98,23 +98,23 @@ class _Pyramid(PPM):
 
 def _interpolate(x: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     """Bilinear interpolation of `(N, D, h, w)` as a matrix product."""
-    before, after = (tuple(map(int, each)) for each in (x.shape[2:], size))
+    old_size, new_size = tuple(map(int, x.shape[2:])), tuple(map(int, size))
     # what an export or a compilation makes is none of a training's tensors
     weights_of = _bilinear_weights.__wrapped__ if is_compiling() else _bilinear_weights
-    weights = weights_of(before, after, align_corners, x.dtype, x.device)
-    return (x.flatten(2) @ weights).unflatten(2, after)
+    weights = weights_of(old_size, new_size, align_corners, x.dtype, x.device)
+    return (x.flatten(2) @ weights).unflatten(2, new_size)
 
 
 @lru_cache(maxsize=32)  # a pyramid of four grids for a few sizes and types
 @torch.inference_mode(False)  # a tensor of that mode has no place in a later training
 def _bilinear_weights(
-    before: tuple[int, ...],
-    after: tuple[int, ...],
+    old_size: tuple[int, ...],
+    new_size: tuple[int, ...],
     align_corners: bool,
     dtype: torch.dtype,
     device: torch.device,
 ) -> Tensor:
     """Weights `(h·w, H·W)` of each pixel of the old size, `(h, w)`, in each of the new one."""
-    cells = torch.eye(before[0] * before[1], device=device).view(-1, 1, *before)
-    resized = F.interpolate(cells, after, mode='bilinear', align_corners=align_corners)
+    cells = torch.eye(old_size[0] * old_size[1], device=device).view(-1, 1, *old_size)
+    resized = F.interpolate(cells, new_size, mode='bilinear', align_corners=align_corners)
     return resized.flatten(1).to(dtype)

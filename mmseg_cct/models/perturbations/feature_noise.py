@@ -16,7 +16,7 @@ from .base import Perturbation, PerturbationContext
 
 
 class _NoisyProjection(torch.autograd.Function):
-    """W_k (z ⊙ f_k) for `together` decoders at once; the backward pass draws the factors f_k again.
+    """W_k (z ⊙ f_k) for a group of decoders at once; the backward pass draws factors f_k again.
 
     Keeping K factors and perturbed features would take most of a step's memory.
     """
@@ -27,23 +27,23 @@ class _NoisyProjection(torch.autograd.Function):
         features: Tensor,
         weight: Tensor,
         factors: Callable[[int, int], Tensor],
-        together: int,
+        group_size: int,
     ) -> Tensor:
         """Maps `(N, D, S)` and `(k, B, D)` to `(k, N, B, S)`; `factors(i, m)` is `(m, 1, D, S)`."""
         ctx.save_for_backward(features, weight)
-        ctx.factors, ctx.together = factors, together
+        ctx.factors, ctx.group_size = factors, group_size
         projected = None
-        for first in range(0, len(weight), together):
-            some = weight[first : first + together]
-            perturbed = (features * factors(first, len(some))).flatten(0, 1)
+        for first in range(0, len(weight), group_size):
+            group = weight[first : first + group_size]
+            perturbed = (features * factors(first, len(group))).flatten(0, 1)
             # bmm transposes nothing
-            expanded = some.unsqueeze(1).expand(-1, len(features), -1, -1).flatten(0, 1)
-            part = torch.bmm(expanded, perturbed).unflatten(0, (len(some), len(features)))
-            if len(some) == len(weight):
+            expanded = group.unsqueeze(1).expand(-1, len(features), -1, -1).flatten(0, 1)
+            part = torch.bmm(expanded, perturbed).unflatten(0, (len(group), len(features)))
+            if len(group) == len(weight):
                 return part
             if projected is None:
                 projected = part.new_empty(len(weight), *part.shape[1:])
-            projected[first : first + together] = part
+            projected[first : first + group_size] = part
         return projected
 
     @staticmethod
@@ -52,22 +52,22 @@ class _NoisyProjection(torch.autograd.Function):
         """Accumulates over the decoders in place."""
         features, weight = ctx.saved_tensors
         grad_features, grad_weight = None, []
-        for first in range(0, len(weight), ctx.together):
-            chosen = slice(first, first + ctx.together)
+        for first in range(0, len(weight), ctx.group_size):
+            chosen = slice(first, first + ctx.group_size)
             shape = grad[chosen].shape[:2]
-            pulled = grad[chosen].flatten(0, 1)
+            grad_group = grad[chosen].flatten(0, 1)
             factors = ctx.factors(first, shape[0])
             perturbed = (features * factors).to(grad.dtype).flatten(0, 1)
-            product = torch.bmm(pulled, perturbed.transpose(1, 2))
+            product = torch.bmm(grad_group, perturbed.transpose(1, 2))
             grad_weight.append(product.unflatten(0, shape).sum(1))
             transposed = weight[chosen].to(grad.dtype).transpose(1, 2).unsqueeze(1)
             expanded = transposed.expand(-1, len(features), -1, -1).flatten(0, 1)
-            pulled_back = torch.bmm(expanded, pulled).to(features.dtype).unflatten(0, shape)
-            for each, factor in zip(pulled_back, factors):
+            grad_perturbed = torch.bmm(expanded, grad_group).to(features.dtype)
+            for grad_decoder, factor in zip(grad_perturbed.unflatten(0, shape), factors):
                 if grad_features is None:
-                    grad_features = each * factor
+                    grad_features = grad_decoder * factor
                 else:
-                    grad_features.addcmul_(each, factor)
+                    grad_features.addcmul_(grad_decoder, factor)
         return grad_features, join(grad_weight), None, None
 
 
@@ -96,14 +96,14 @@ class FeatureNoise(Perturbation):
         generator = torch.Generator(features.device)
         step = 2 * self.noise_range / 2**16
 
-        def factors(first: int, together: int) -> Tensor:
+        def factors(first: int, num_decoders: int) -> Tensor:
             # 65536 equal steps strictly inside the range, four from each draw of 64 bits: a third
             # of the time of `uniform_` on a CPU, and the noise is what this perturbation costs
             generator.manual_seed(seed + first)
-            count = together * features[0].numel()
+            count = num_decoders * features[0].numel()
             bits = torch.empty(-(-count // 4), dtype=torch.int64, device=features.device)
             bits.random_(-(2**63), None, generator=generator)
-            steps = bits.view(torch.int16)[:count].view(together, 1, *features.shape[1:])
+            steps = bits.view(torch.int16)[:count].view(num_decoders, 1, *features.shape[1:])
             return steps.to(features.dtype).add_(0.5).mul_(step).add_(1.0)
 
         return factors
@@ -116,6 +116,6 @@ class FeatureNoise(Perturbation):
     def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """Perturbs and projects for a few decoders at a time; see `_NoisyProjection`."""
         features = context.chosen_features
-        together = decoders.chunking.copies(features)
+        group_size = decoders.chunking.copies(features)
         factors = self.draw(features)
-        return _NoisyProjection.apply(features, decoders.projection, factors, together)
+        return _NoisyProjection.apply(features, decoders.projection, factors, group_size)

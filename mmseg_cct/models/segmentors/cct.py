@@ -201,15 +201,15 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         (self.auxiliary_head,) = banks
         name = self.auxiliary_head.in_layer
         if name is not None and name not in dict(self.decode_head.named_modules()):
-            found = f'no layer of {type(self.decode_head).__name__}'
+            problem = f'no layer of {type(self.decode_head).__name__}'
             children = [child for child, _ in self.decode_head.named_children()]
             key = f'model.auxiliary_head.in_layer={name!r}'
-            raise UserError(key, found, nearest(name, children))
+            raise UserError(key, problem, nearest(name, children))
 
-    def _reject_heads(self, found: str) -> NoReturn:
+    def _reject_heads(self, names: str) -> NoReturn:
         number = 'one' if 1 in self.num_banks else 'no'
         expected = f'{number} PerturbedDecoderBank, and beside it any number of heads of MMSeg'
-        raise UserError('model.auxiliary_head', found, expected)
+        raise UserError('model.auxiliary_head', names, expected)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         """Loads weights, also those that have the names of MMSeg's `EncoderDecoder`.
@@ -219,12 +219,12 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         """
         for index, head in enumerate(self.supervised_heads):
             for name in head.state_dict():
-                own = f'{prefix}supervised_heads.{index}.{name}'
-                others = [f'{prefix}auxiliary_head.{index}.{name}']
+                key = f'{prefix}supervised_heads.{index}.{name}'
+                mmseg_keys = [f'{prefix}auxiliary_head.{index}.{name}']
                 if len(self.supervised_heads) == 1:
-                    others.append(f'{prefix}auxiliary_head.{name}')
-                for other in others:
-                    if own not in state_dict and other in state_dict:
+                    mmseg_keys.append(f'{prefix}auxiliary_head.{name}')
+                for mmseg_key in mmseg_keys:
+                    if key not in state_dict and mmseg_key in state_dict:
                         # popped, or a strict load would call it unexpected
-                        state_dict[own] = state_dict.pop(other)
+                        state_dict[key] = state_dict.pop(mmseg_key)
         super()._load_from_state_dict(state_dict, prefix, *args)

@@ -83,7 +83,7 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
             auxiliary_head=auxiliary_head,
             test_cfg=test_cfg,
         )
-        settings = {name: domain_settings(common, own, name) for name, own in domains.items()}
+        settings = {name: domain_settings(common, cfg, name) for name, cfg in domains.items()}
 
         super().__init__(
             MultiDomainPreprocessor(
@@ -142,8 +142,8 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
         try:
             losses = self.domains[name].loss_by_feat(inputs, features, data_samples)
         except UserError as error:  # a part does not know whose it is
-            own = f'model.domains.{name}.'
-            raise error.renamed(lambda key: re.sub(r'^model\.', own, key)) from None
+            prefix = f'model.domains.{name}.'
+            raise error.renamed(lambda key: re.sub(r'^model\.', prefix, key)) from None
 
         # which domain is it? the encoder learns to hide it: L_adv
         if self.discriminator is not None:

@@ -10,8 +10,8 @@ from mmseg_cct.errors import UserError
 def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
     """Rejects a plain batch of labelled images, without branches."""
     if not isinstance(inputs, dict):
-        found = f'{segmentor} trains on pairs of a labelled and an unlabelled image'
-        raise UserError('train_dataloader.dataset', found, 'a SemiSegDataset with both')
+        problem = f'{segmentor} trains on pairs of a labelled and an unlabelled image'
+        raise UserError('train_dataloader.dataset', problem, 'a SemiSegDataset with both')
 
 
 def last_stage(seg_logits: Tensor | Sequence[Tensor]) -> Tensor:

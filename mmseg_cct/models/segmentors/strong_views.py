@@ -113,6 +113,8 @@ class StrongViewSegmentor(CCTSegmentor):
         return resize(seg_logits, size, mode='bilinear', align_corners=align_corners)
 
 
-def _split(z: Tensor | Sequence[Tensor], parts: int) -> Sequence[Any]:
+def _split(z: Tensor | Sequence[Tensor], num_views: int) -> Sequence[Any]:
     """Splits a map by view, or MMSeg's pair of a map and a class token, which DPT takes."""
-    return z.chunk(parts) if isinstance(z, Tensor) else [*zip(*(_split(one, parts) for one in z))]
+    if isinstance(z, Tensor):
+        return z.chunk(num_views)
+    return [*zip(*(_split(tensor, num_views) for tensor in z))]

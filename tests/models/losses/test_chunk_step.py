@@ -24,8 +24,8 @@ def test_the_triton_kernel_is_tried_where_it_has_the_losses(monkeypatch, setting
     def wins(key, kernel, current, reference, chunks):
         small, large = chunks()
         assert small[0].shape[-1] == 2 and large[0].shape[-1] == 4
-        for way in (current, reference):
-            assert way(*large)[0][0].shape == large[0].shape
+        for run_chunk in (current, reference):
+            assert run_chunk(*large)[0][0].shape == large[0].shape
         trials.append(hash(key))
         return len(trials) == 2
 
