@@ -13,7 +13,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, add_domain, at_least, tool_parser
 from mmseg_cct.cli.start import running
 
 
@@ -36,6 +36,7 @@ def parse_args() -> argparse.Namespace:
         '--boundary-width', type=at_least(1), default=5, metavar='PIXELS',
         help='a location is on a boundary if it has two classes within this distance (default: 5)',
     )  # fmt: skip
+    add_domain(parser)
     add_device(parser)
     add_cfg_options(parser)
     return parser.parse_args()
@@ -50,6 +51,7 @@ def main() -> None:
         from mmseg_cct.utils.templates import markdown_table
 
         run = Run.open(args.run, args.checkpoint, options=args.cfg_options)
+        run = run.of_domain(args.domain)
         options = args.layers, args.num_images, args.boundary_width, args.device
         ratios = write_clusters(run, args.out, *options)
     print(markdown_table(ratios.header, ratios.rows))

@@ -22,6 +22,7 @@ from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.cli.arguments import (
     add_cfg_options,
     add_device,
+    add_domain,
     add_launcher,
     at_least,
     chosen,
@@ -69,6 +70,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--seed', type=at_least(0), default=0, help='seed of the perturbations (default: 0)'
     )
+    add_domain(parser)
     add_device(parser)
     add_launcher(parser)
     add_cfg_options(parser, takes_method=False)
@@ -79,11 +81,13 @@ def main() -> int:
     """Writes a batch; returns 1 if an image could not be read."""
     args = parse_args()
     with running(args):
+        from mmseg_cct.apis.run import Run
         from mmseg_cct.studies.next_batch import BatchRequest, next_batch
         from mmseg_cct.utils.shares import connected
 
         with connected(args.launcher) as rank:
-            batch = next_batch(chosen(args, BatchRequest))
+            run = Run.open(args.run, options=args.cfg_options).of_domain(args.domain)
+            batch = next_batch(run, chosen(args, BatchRequest))
     if rank:  # the first process speaks for all
         return 0
     for line in batch.failed:

@@ -27,6 +27,7 @@ from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.cli.arguments import (
     add_cfg_options,
     add_device,
+    add_domain,
     add_launcher,
     add_palette,
     add_run,
@@ -79,9 +80,7 @@ def parse_args() -> argparse.Namespace:
     )
     add_device(parser)
     add_launcher(parser)
-    parser.add_argument(
-        '--domain', metavar='NAME', help='domain to predict with, for a model of several domains'
-    )
+    add_domain(parser)
     parser.add_argument(
         '--opacity', type=_opacity, default=0.5, help='of the overlays, in [0, 1] (default: 0.5)'
     )
@@ -99,13 +98,13 @@ def main() -> int:
         from mmseg_cct.utils.shares import connected
 
         with connected(args.launcher) as rank:
+            run = Run.open(args.run, args.checkpoint, options=args.cfg_options)
             counts = predict_images(
-                Run.open(args.run, args.checkpoint, options=args.cfg_options),
+                run.of_domain(args.domain),
                 args.images,
                 args.out,
                 device=args.device,
                 opacity=args.opacity,
-                domain=args.domain,
                 palette=args.palette,
             )
             if args.format in FORMATS and rank == 0:

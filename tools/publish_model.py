@@ -15,7 +15,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_overwrite, add_run, at_least, tool_parser
+from mmseg_cct.cli.arguments import add_domain, add_overwrite, add_run, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import output_file
 
@@ -35,9 +35,7 @@ def parse_args() -> argparse.Namespace:
         metavar=('H', 'W'),
         help='fix the size of the images of --onnx (default: any size)',
     )
-    parser.add_argument(
-        '--domain', metavar='NAME', help='domain to publish, for a model of several domains'
-    )
+    add_domain(parser)
     parser.add_argument(
         '--half', action='store_true', help='keep kernels in float16: half the size, same loading'
     )
@@ -55,8 +53,8 @@ def main() -> None:
         from mmseg_cct.apis.publish import publish
         from mmseg_cct.apis.run import Run
 
-        run = Run.open(args.run, args.checkpoint)
-        published = publish(run, args.target, args.domain, args.overwrite, args.half)
+        run = Run.open(args.run, args.checkpoint).of_domain(args.domain)
+        published = publish(run, args.target, args.overwrite, args.half)
         file = Path(published.checkpoint)
         print(f'{file}: {file.stat().st_size / 2**20:.1f} MiB')
         if not args.onnx:

@@ -11,7 +11,7 @@ Examples:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.cli.arguments import add_palette, tool_parser
+from mmseg_cct.cli.arguments import add_domain, add_palette, tool_parser
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import find_run
@@ -28,6 +28,7 @@ def parse_args() -> argparse.Namespace:
         help='work directory of each run, or a checkpoint in one, and its name in the report',
     )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the report')
+    add_domain(parser)
     add_palette(parser)
     return parser.parse_args()
 
@@ -50,9 +51,14 @@ def main() -> None:
     with running(args):
         from mmseg_cct.apis.report.report import write_report
         from mmseg_cct.apis.report.scores import score_table
+        from mmseg_cct.apis.run import Run
         from mmseg_cct.utils.templates import markdown_table
 
-        report = write_report(work_dirs, args.out, args.palette)
+        runs = [
+            Run.open(work_dir, name=name).of_domain(args.domain)
+            for name, work_dir in work_dirs.items()
+        ]
+        report = write_report(runs, args.out, args.palette)
         table = score_table(report.scores, report.runs)
         header, *rows = [[*map(printable, line)] for line in (table.header, *table.rows)]
         print(markdown_table(header, rows), '', printable(report.verdict), sep='\n')

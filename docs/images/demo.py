@@ -63,9 +63,9 @@ def plot_grid(pictures: dict[str, list[Picture]]) -> Figure:
 
 def predictions(name: str, scenes: list[int]) -> list[Picture]:
     """Draws scenes and lets a network of the demo predict them."""
-    run = Run.open(ROOT / 'work_dirs/demo' / name)
     resize = dict(type='Resize', scale=(TRAINED, TRAINED), interpolation='area')
-    run.config.test_pipeline = [dict(type='LoadImageFromFile'), resize, dict(type='PackSegInputs')]
+    pipeline = [dict(type='LoadImageFromFile'), resize, dict(type='PackSegInputs')]
+    run = Run.open(ROOT / 'work_dirs/demo' / name, options=dict(test_pipeline=pipeline))
     model, pictures = run.load_model(), []
     for number in scenes:
         image, truth = draw_scene(0, number, SIZE)

@@ -9,7 +9,6 @@ from PIL import Image
 
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, write_table
 from mmseg_cct.annotations.export import export_masks
-from mmseg_cct.config.domains import require_domain
 from mmseg_cct.datasets.files.image_files import describe_left_out, find_images
 from mmseg_cct.datasets.files.images import explain_unreadable, write_png
 from mmseg_cct.datasets.files.palette import chosen_colours
@@ -37,7 +36,6 @@ def predict_images(
     *,
     device: str | None = None,
     opacity: float = 0.5,
-    domain: str | None = None,
     palette: str | None = None,
 ) -> ImageCounts:
     """Segments images and writes `masks/NAME.png` and `overlays/NAME.png` for each.
@@ -54,7 +52,6 @@ def predict_images(
         out: Folder for the predictions.
         device: Where to compute; by default the GPU of this process, if any.
         opacity: Weight of the class colours in an overlay, in [0, 1].
-        domain: Which domain the images are from, if the model has several.
         palette: A data set of MMSeg or a JSON file with the colours of the classes; by default
             those of the training.
 
@@ -63,20 +60,18 @@ def predict_images(
 
     Raises:
         UserError: If a file is missing, the checkpoint does not fit the config, or the folder holds
-            predictions of another model or domain.
+            predictions of another model.
     """
-    require_domain(run.config, domain)
-    made_with = dict(opacity=opacity, domain=domain, palette=palette)
-    origin = run.origin(**{key: value for key, value in made_with.items() if value is not None})
-    others: list[str] = []  # files that are no images, on the first process
-    found = on_first_process(lambda: _find_images(images, others))
-    if others:
-        warn(describe_left_out(images, others))
-    stamps = {name: file_stamp(path) for name, path in found.items()}
+    origin = {**run.digest, 'opacity': opacity, **({'palette': palette} if palette else {})}
+    no_images: list[str] = []  # files that are none, on the first process
+    image_paths = on_first_process(lambda: _find_images(images, no_images))
+    if no_images:
+        warn(describe_left_out(images, no_images))
+    stamps = {name: file_stamp(path) for name, path in image_paths.items()}
     with OutputFolder(out, RECORD, {images, *data_folders(run.config)}, origin) as folder:
         # The overlay is written last, so it stands for both files.
         todo = folder.remaining(stamps, OVERLAYS)
-        skipped = len(found) - len(todo)
+        skipped = len(image_paths) - len(todo)
         if get_rank() == 0 and (gone := folder.others(stamps, OVERLAYS)):
             warn(
                 f'{out}: {counted(len(gone), "prediction")} of images that are not in {images}, '
@@ -85,7 +80,7 @@ def predict_images(
             )
         if not todo and Path(out, TABLE).is_file():
             return ImageCounts(skipped=skipped)
-        model = run.load_model(device, domain)
+        model = run.load_model(device)
         meta = model.dataset_meta
         if palette is not None:
             meta['palette'] = chosen_colours(palette, meta['classes'])
@@ -94,7 +89,7 @@ def predict_images(
             write_table(out, ClassTable(colours, None))
             legend = legend_picture(meta['classes'], meta['palette'], _LEGEND_WIDTH)
             write_png(Path(out, 'legend.png'), Image.fromarray(legend))
-        share = SharedImages([(name, found[name]) for name in todo], skipped)
+        share = SharedImages([(name, image_paths[name]) for name in todo], skipped)
         return _predict(Predictor(model), share, Path(out), opacity)
 
 
@@ -105,8 +100,8 @@ def _predict(
     meta = predictor.model.dataset_meta
     palette, tinted = np.array(meta['palette'], np.uint8), is_tinted(meta['classes'])
 
-    def write(numbered: tuple[str, Segmented]) -> Segmented:
-        name, (_, image, labels, error) = numbered
+    def write(named: tuple[str, Segmented]) -> Segmented:
+        name, (_, image, labels, error) = named
         if error is None:
             write_png(out / MASKS / f'{name}.png', Image.fromarray(labels), palette)
             blended = blend(image, labels, meta['classes'], meta['palette'], opacity)
@@ -115,7 +110,7 @@ def _predict(
             legend = legend_picture(names, colours, blended.shape[1])
             picture = Image.fromarray(np.vstack([blended, legend]))
             write_png(out / OVERLAYS / f'{name}.png', picture)
-        return numbered[1]
+        return named[1]
 
     with share.bar:
         names = [name for name, _ in share.own]
@@ -159,8 +154,8 @@ def export_predictions(
         )  # fmt: skip
 
 
-def _find_images(images: str, others: list[str] | None = None) -> dict[str, str]:
+def _find_images(images: str, no_images: list[str] | None = None) -> dict[str, str]:
     path = Path(images)
     if (path / 'images').is_dir() and (path / MASKS).is_dir():  # the masks are no photos
         raise UserError(images, 'holds images and masks', str(path / 'images'))
-    return {path.stem: images} if path.is_file() else find_images(path, others=others)
+    return {path.stem: images} if path.is_file() else find_images(path, others=no_images)

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 
-from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
+from mmseg_cct.config.domains import pipeline_for_tests
 from mmseg_cct.config.walk import forget_initial_weights, get_by_key
 from mmseg_cct.engine.checkpoints import checkpoint_bytes
 from mmseg_cct.engine.prediction import predicts_as_encoder_decoder
@@ -30,9 +30,7 @@ _CONFIG_KEYS = (
 _META_KEYS = ('dataset_meta', 'epoch', 'iter', 'mmengine_version')
 
 
-def publish(
-    run: Run, target: str, domain: str | None = None, overwrite: bool = False, half: bool = False
-) -> Run:
+def publish(run: Run, target: str, overwrite: bool = False, half: bool = False) -> Run:
     """Writes a checkpoint for inference only, as an `EncoderDecoder` of MMSegmentation.
 
     It lacks auxiliary decoders, optimizer, schedulers, logs and the unaveraged weights that
@@ -43,7 +41,6 @@ def publish(
     Args:
         run: The trained network.
         target: Where to write; the name gets the hash.
-        domain: Which domain to publish, of a model of several.
         overwrite: Whether another file of that name may be replaced.
         half: Whether to keep kernels and matrices in float16, for half the size. Loading copies
             them into a network's own float32.
@@ -52,21 +49,18 @@ def publish(
         The published network.
 
     Raises:
-        UserError: The checkpoint is one of the public code, the domain is unknown, or the file
-            exists with other contents.
+        UserError: The checkpoint is one of the public code, or the file exists with other contents.
     """
     if get_by_key(run.config, 'model.type') is None:
         raise UserError(run.config.filename, 'no model', 'the config of a training')
-    require_domain(run.config, domain)
     if is_public(run.content['state_dict']):
-        found = "has the public code's names"
-        raise UserError(run.checkpoint, found, 'tools/convert_checkpoint.py to convert it first')
-    own, segmentor = f'domains.{domain}.', _segmentor(run.config)
+        problem = "has the public code's names"
+        raise UserError(run.checkpoint, problem, 'tools/convert_checkpoint.py to convert it first')
+    segmentor = _segmentor(run.config)
     state = {
         # A view would be saved with its whole storage, so weights are cloned.
-        name.removeprefix(own): value.detach().clone()
+        name: value.detach().clone()
         for name, value in weights(run.content).items()
-        if name.startswith(own) or not name.startswith('domains.')
         if not is_training_only(name, segmentor)
     }
     if half:
@@ -74,10 +68,8 @@ def publish(
         for name, value in state.items():
             if value.is_floating_point() and value.dim() > 1:
                 state[name] = value.half()
-    config = inference_config(run.config, domain)
+    config = inference_config(run.config)
     meta = {key: value for key, value in run.content.get('meta', {}).items() if key in _META_KEYS}
-    if domain is not None:
-        meta['dataset_meta'] = (meta.get('dataset_meta') or {}).get('domains', {}).get(domain, {})
     data = checkpoint_bytes(dict(meta={**meta, 'cfg': config.pretty_text}, state_dict=state))
     digest = hashlib.sha256(data).hexdigest()[:8]
     path = Path(target).absolute().with_name(f'{Path(target).name.removesuffix(".pth")}-{digest}')
@@ -89,34 +81,28 @@ def publish(
 
 
 def _segmentor(config: Config) -> Any:
-    kind = config.model.type
-    return MODELS.get(kind) if isinstance(kind, str) else kind
+    segmentor = config.model.type
+    return MODELS.get(segmentor) if isinstance(segmentor, str) else segmentor
 
 
-def inference_config(config: Config, domain: str | None = None) -> Config:
+def inference_config(config: Config) -> Config:
     """Reduces a config to inference; `MMSegInferencer` runs with it.
 
     It has no data sets, schedules or parts for the training. Its model is MMSegmentation's
     `EncoderDecoder`, unless the segmentor predicts in a way of its own.
     """
     kept = {key: copy.deepcopy(config[key]) for key in _CONFIG_KEYS if config.get(key) is not None}
-    model, kind = kept['model'], _segmentor(config)
-    own = kept.get('test_pipeline') if domain is None else None
-    pipeline = own or pipeline_for_tests(config, domain)
-    if domain is not None:
-        model.update(domain_settings(model, model['domains'][domain], domain))
-        tta = kept.pop('tta_pipeline', None)
-        if isinstance(tta, dict) and domain in tta:
-            kept['tta_pipeline'] = tta[domain]
+    model, segmentor = kept['model'], _segmentor(config)
     methods = ('extract_feat', 'encode_decode', 'predict', 'postprocess_result')
-    if domain is not None or predicts_as_encoder_decoder(kind, *methods):
+    if predicts_as_encoder_decoder(segmentor, *methods):
         known = inspect.signature(EncoderDecoder).parameters
         model = {key: value for key, value in model.items() if key in known}
         model['type'] = 'EncoderDecoder'
-    kept['model'] = {k: None if is_training_only(k, kind) else v for k, v in model.items()}
+    kept['model'] = {k: None if is_training_only(k, segmentor) else v for k, v in model.items()}
     forget_initial_weights(kept['model'])
     # MMSegInferencer looks for the transform that loads files, where the demo draws scenes
     load = dict(type='LoadImageFromFile')
+    pipeline = copy.deepcopy(pipeline_for_tests(config))
     kept['test_pipeline'] = [load if s['type'] == 'DrawShapesScene' else s for s in pipeline]
     kept['test_dataloader'] = dict(dataset=dict(pipeline=copy.deepcopy(kept['test_pipeline'])))
     kept['visualizer'] = dict(type='SegLocalVisualizer')

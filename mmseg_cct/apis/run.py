@@ -1,7 +1,9 @@
 """A run is a folder: its config, its checkpoints, its log and the labels that it began with."""
 
+import copy
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +16,7 @@ from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import init_model
 from torch.utils.data import DataLoader
 
-from mmseg_cct.config.domains import pipeline_for_tests, require_domain, require_one_domain
+from mmseg_cct.config.domains import config_of_domain, pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.datasets.files.palette import class_colours
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, find_trained, read_checkpoint
@@ -31,27 +33,30 @@ from .device import default_device
 from .predictor import Predictor
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Run:
     """A trained network: the config of a training and one of its checkpoints.
 
-    The config is a file, Python that the tools run. A checkpoint is data and never code: no text
-    in it is read as a config.
+    A run is a value: nobody writes into its config, and who needs another one makes a copy. The
+    config is a file, Python that the tools run. A checkpoint is data and never code: no text in it
+    is read as a config.
 
     Attributes:
-        config: The config.
+        config: The config, for reading alone.
         checkpoint: Path or address of the weights.
         name: What messages and reports call the run.
+        domain: The domain that the config and `content` are of, if the training had several.
     """
 
     config: Config
     checkpoint: str
     name: str
+    domain: str | None = None
 
     @classmethod
     def open(
         cls,
-        place: str | Path,
+        path: str | Path,
         checkpoint: str | Path | None = None,
         *,
         options: Mapping[str, Any] | None = None,
@@ -60,40 +65,64 @@ class Run:
         """Opens the work directory of a training or, as MMSeg's tools do, a config and checkpoint.
 
         Args:
-            place: As in `find_trained`.
-            checkpoint: As there.
-            options: As there.
+            path: A work directory, a checkpoint in one, or a config.
+            checkpoint: The weights; needed with a config, else the last in the work directory.
+            options: Settings of the config to override, as in `load_config`.
             name: By default that of the work directory.
 
         Returns:
             The run.
 
         Raises:
-            UserError: As there.
+            UserError: The folder has no checkpoint, or not exactly one config; or the config is
+                missing or does not load.
         """
-        config, found = find_trained(place, checkpoint, options)
-        return cls(config, found, name or Path(found).absolute().parent.name)
+        config, weights_path = find_trained(path, checkpoint, options)
+        return cls(config, weights_path, name or Path(weights_path).absolute().parent.name)
+
+    def of_domain(self, domain: str | None) -> 'Run':
+        """Returns the run of one domain, a network like any other, or this run if it has none.
+
+        Args:
+            domain: One of several domains; None for a run of one data set.
+
+        Returns:
+            The run, whose config, weights and log are those of the domain.
+
+        Raises:
+            UserError: The run has no such domain, or several and none is named.
+        """
+        require_domain(self.config, domain)
+        if domain is None:
+            return self
+        return Run(config_of_domain(self.config, domain), self.checkpoint, self.name, domain)
 
     @property
     def folder(self) -> Path:
         """The work directory."""
         return Path(self.checkpoint).parent
 
+    @property
+    def domain_option(self) -> tuple[str, ...]:
+        """What names the domain on a command line."""
+        return () if self.domain is None else ('--domain', self.domain)
+
     @cached_property
     def content(self) -> dict[str, Any]:
         """The checkpoint's `meta` and `state_dict`, without the state of the training."""
+        require_domain(self.config, None)
         # The optimizer's state is as large as the weights, and nothing here needs it.
         content = read_checkpoint(self.checkpoint)
-        return {key: content[key] for key in ('meta', 'state_dict') if key in content}
+        content = {key: content[key] for key in ('meta', 'state_dict') if key in content}
+        return content if self.domain is None else _content_of_domain(content, self.domain)
 
-    def load_model(self, device: str | None = None, domain: str | None = None) -> Any:
+    def load_model(self, device: str | None = None) -> Any:
         """Builds the network for `mmseg.apis.inference_model`, in evaluation mode.
 
         It has `dataset_meta` (classes and palette) and `cfg`.
 
         Args:
             device: By default the GPU of this process, if any.
-            domain: Which domain to predict with, if the model has several.
 
         Returns:
             The model.
@@ -101,30 +130,23 @@ class Run:
         Raises:
             UserError: If the config does not build, or a weight is missing or has another shape.
         """
-        config, content = self.config, self.content
-        require_domain(config, domain)
-        if domain is not None:
-            pipeline = pipeline_for_tests(config, domain)
-            config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
-        elif not config.get('test_pipeline'):
-            config.test_pipeline = pipeline_for_tests(config)
+        config, content = copy.deepcopy(self.config), self.content
+        config.test_pipeline = pipeline_for_tests(config)
         forget_initial_weights(config.model)  # the checkpoint has them: fetch none
         with config_errors_as_one_line(config):
             model = init_model(config, device=device or default_device())
         require_matching_weights(model, content, self.checkpoint, training=False)
         load_state_dict(model, weights(content))
 
-        num_classes = (model if domain is None else model.domains[domain]).num_classes
-        if num_classes > 256:
-            found = f'{num_classes} classes; a palette PNG holds at most 256'
-            raise UserError(self.checkpoint, found)
-        meta = (content.get('meta') or {}).get('dataset_meta') or {}
-        meta = dict(meta if domain is None else meta.get('domains', {}).get(domain, {}))
+        if model.num_classes > 256:
+            problem = f'{model.num_classes} classes; a palette PNG holds at most 256'
+            raise UserError(self.checkpoint, problem)
+        meta = dict((content.get('meta') or {}).get('dataset_meta') or {})
         # defaults for names and colours that are missing or do not match the number of classes
-        if len(meta.get('classes') or ()) != num_classes:
-            meta['classes'] = tuple(f'class {index}' for index in range(num_classes))
-        if len(meta.get('palette') or ()) != num_classes:
-            meta['palette'] = [list(colour) for colour in class_colours(meta['classes'])]
+        if len(meta.get('classes') or ()) != model.num_classes:
+            meta['classes'] = tuple(f'class {index}' for index in range(model.num_classes))
+        if len(meta.get('palette') or ()) != model.num_classes:
+            meta['palette'] = [list(color) for color in class_colours(meta['classes'])]
         model.dataset_meta = meta
         return model
 
@@ -133,34 +155,36 @@ class Run:
         """What segments images with the network."""
         return Predictor(self.load_model())
 
-    def origin(self, **others: Any) -> dict[str, Any]:
-        """Describes for an `OutputFolder` everything that changes outputs, `others` included."""
+    @cached_property
+    def digest(self) -> dict[str, str]:
+        """What outputs depend on: hashes of the `settings` and the `weights`, and the domain."""
         used = {key: self.config.get(key) for key in ('model', 'test_pipeline', 'test_dataloader')}
         parts = Config(used).pretty_text.encode(), checkpoint_bytes(self.content['state_dict'])
-        settings, weights = (hashlib.sha256(part).hexdigest()[:16] for part in parts)
-        return {'settings': settings, 'weights': weights, **others}
+        hashes = (hashlib.sha256(part).hexdigest()[:16] for part in parts)
+        domain = {} if self.domain is None else {'domain': self.domain}
+        return {**dict(zip(('settings', 'weights'), hashes)), **domain}
 
     @cached_property
     def test_loader(self) -> DataLoader:
         """The test set in order, each image once; its files are checked."""
-        require_one_domain(self.config, self.name)
         loader = self.config.get('test_dataloader')
         if loader is None or loader.get('dataset') is None:
             raise UserError(self.name, 'no test_dataloader in its config', 'a test set')
+        saved_meta = (self.content.get('meta') or {}).get('dataset_meta')
         dataset = build_evaluation_set(loader.dataset, f'{self.name}: test_dataloader.dataset')
-        saved = (self.content.get('meta') or {}).get('dataset_meta')
-        raise_problems(order_problems(dataset.metainfo, saved, self.checkpoint))
-        own = dict(
+        raise_problems(order_problems(dataset.metainfo, saved_meta, self.checkpoint))
+        settings = dict(
+            dataset=dataset,
             batch_size=loader.get('batch_size') or 1,
             num_workers=min(loader.get('num_workers') or 0, usable_cores()),
-            sampler=dict(type='DefaultSampler', shuffle=False),  # a result's place is its image's
+            sampler=dict(type='DefaultSampler', shuffle=False),  # an image's result has its index
         )
-        return Runner.build_dataloader(dict(own, dataset=dataset))
+        return Runner.build_dataloader(settings)
 
     @cached_property
     def scalars(self) -> list[dict]:
         """What the training logged: a dict with its `step` for each logged iteration."""
-        return read_scalars(self.folder)
+        return read_scalars(self.folder, self.domain)
 
     @cached_property
     def labels(self) -> Labels | None:
@@ -168,20 +192,35 @@ class Run:
         return read_labels(self.folder)
 
 
-def read_scalars(work_dir: Path) -> list[dict]:
+def read_scalars(work_dir: Path, domain: str | None = None) -> list[dict]:
     """Reads the values of each logged iteration across resumes, sorted by `step`.
 
     A line that a kill has cut off is left out, with a warning: the resumed training logs that
-    iteration again.
+    iteration again. Values of a `domain` get the names that a training of one data set logs.
     """
+    prefix = re.compile(rf'^{re.escape(domain)}[./]' if domain else '')
     by_step: dict[tuple[int, bool], dict] = {}
     # one folder per start, named by time
     for file in sorted(work_dir.glob('*/vis_data/scalars.json')):
         for number, line in enumerate(file.read_text(errors='replace').splitlines(), 1):
             try:
-                values = json.loads(line)
+                logged = json.loads(line)
+                values = {prefix.sub('', key, count=1): logged[key] for key in logged}
                 # A resumed run logs repeated iterations again; the last one counts.
                 by_step[int(values['step']), 'mIoU' in values] = values
             except (ValueError, TypeError, KeyError):
                 warn(f'{file}, line {number}: damaged; left out')
     return [by_step[key] for key in sorted(by_step)]
+
+
+def _content_of_domain(content: Mapping[str, Any], domain: str) -> dict[str, Any]:
+    """Leaves in a checkpoint what its network needs for one of several domains."""
+    prefix = f'domains.{domain}.'
+    state = {
+        name.removeprefix(prefix): value
+        for name, value in weights(content).items()
+        if name.startswith(prefix) or not name.startswith(('domains.', 'discriminator.'))
+    }
+    meta = dict(content.get('meta') or {})
+    meta['dataset_meta'] = (meta.get('dataset_meta') or {}).get('domains', {}).get(domain, {})
+    return dict(meta=meta, state_dict=state)

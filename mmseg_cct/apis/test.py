@@ -1,5 +1,6 @@
 """Prepares and runs a test."""
 
+import copy
 import os
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def prepare_test(
     """Makes the config of a test run, for `test`.
 
     Args:
-        run: The trained network; its config is changed in place.
+        run: The trained network.
         work_dir: Where to write. The runner dumps its config there, so it is never the training's
             own directory: `test` below that is used instead, and by default.
         out: Folder for the predictions as PNGs of class ids.
@@ -51,7 +52,7 @@ def prepare_test(
         UserError: If a file is missing or would be overwritten, a setting is invalid, or the config
             lacks what an option needs.
     """
-    config = run.config
+    config = copy.deepcopy(run.config)
     protect(config, options or {})
     needed = ('model', 'test_dataloader', 'test_evaluator', 'test_cfg')
     for key in (*needed, 'tta_model', 'tta_pipeline') if tta else needed:

@@ -82,6 +82,13 @@ def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) 
     )
 
 
+def add_domain(parser: argparse.ArgumentParser) -> None:
+    """Adds the option that `Run.of_domain` takes."""
+    parser.add_argument(
+        '--domain', metavar='NAME', help='which domain, of a network trained on several'
+    )
+
+
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Adds the option for the device of a single process, as torch names it."""
     parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')

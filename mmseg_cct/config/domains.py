@@ -1,5 +1,6 @@
 """The domains of a config: which one is meant, and what its settings are."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,7 +8,7 @@ from mmengine.config import Config
 
 from mmseg_cct.errors import UserError
 
-from .compose import merged
+from .compose import find_bank, merged
 from .walk import get_by_key
 
 
@@ -21,20 +22,35 @@ def require_domain(config: Config, domain: str | None) -> None:
         raise UserError(f'--domain {domain or "is missing"}', '', expected)
 
 
-def require_one_domain(config: Config, name: str) -> None:
-    """Checks that a config, called `name` in the message, has no domains."""
-    if domains := (config.get('model') or {}).get('domains'):
-        raise UserError(name, f'several domains ({", ".join(domains)})', 'a config of one')
-
-
-def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
-    """Finds the pipeline of the test set, or of a domain's test set; it is not copied."""
-    require_domain(config, domain)
-    key = 'test_dataloader.dataset' + (f'.domains.{domain}' if domain else '')
-    pipeline = get_by_key(config, f'{key}.pipeline')
+def pipeline_for_tests(config: Config) -> Any:
+    """Finds the pipeline of single images, by default that of the test set; it is not copied."""
+    key = 'test_dataloader.dataset.pipeline'
+    pipeline = config.get('test_pipeline') or get_by_key(config, key)
     if not pipeline:
-        raise UserError(config.filename or 'the config', f'no {key}.pipeline', 'one')
+        raise UserError(config.filename or 'the config', f'no {key}', 'one')
     return pipeline
+
+
+def config_of_domain(config: Config, domain: str) -> Config:
+    """Makes the config of a network that has one domain of several, with its sets and pipelines.
+
+    Its network has the weights of the domain, without its prefix. The evaluators, which are of all
+    domains at once, are left out.
+    """
+    config = copy.deepcopy(config)
+    model = config.model
+    settings = model.pop('domains')[domain] or {}
+    model.pop('discriminator', None)
+    model.update(domain_settings(model, settings, domain))
+    # decoders on the features of an encoder, as a network of one data set has them
+    model.type = 'EncoderDecoder' if find_bank(config) is None else 'CCTSegmentor'
+    for split in ('train', 'val', 'test'):
+        if datasets := get_by_key(config, f'{split}_dataloader.dataset.domains'):
+            config[f'{split}_dataloader'].dataset = datasets.get(domain)
+        config.pop(f'{split}_evaluator', None)
+    config.test_pipeline = get_by_key(config, 'test_dataloader.dataset.pipeline')
+    config.tta_pipeline = get_by_key(config, f'tta_pipeline.{domain}')
+    return config
 
 
 def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str) -> dict[str, Any]:

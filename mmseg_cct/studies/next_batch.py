@@ -9,7 +9,7 @@ import csv
 import io
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, wri
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.apis.predictor import Predictor
 from mmseg_cct.apis.run import Run
-from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.shipped import command_line, next_round
 from mmseg_cct.datasets.files.images import as_rgb, write_png
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, is_background
@@ -52,13 +51,11 @@ LARGEST = 1280  # longer side of a picture in the page, in pixels
 class BatchRequest:
     """The options of `tools/next_batch.py`, which explains them."""
 
-    run: str
     out: str
     images: str | None = None
     without: Sequence[str] = ()
     number: int = 10
     format: str = 'masks'
-    cfg_options: Mapping[str, Any] = field(default_factory=dict)
     device: str | None = None
     seed: int = 0
 
@@ -73,24 +70,23 @@ class Batch:
     following: list[str]  # commands that bring the corrected batch into the training
 
 
-def next_batch(request: BatchRequest) -> Batch:
+def next_batch(run: Run, request: BatchRequest) -> Batch:
     """Scores images, chooses a batch and writes it.
 
     Each score is kept as soon as it is known: a second run computes only missing ones. Connected
     processes share the images; all but the first return an empty batch.
 
     Raises:
-        UserError: If the training is missing or has no auxiliary decoders, no image is left, or the
-            folder holds a batch or something else.
+        UserError: If the training has no auxiliary decoders, no image is left, or the folder holds
+            a batch or something else.
     """
-    out, run = Path(request.out), Run.open(request.run, options=request.cfg_options)
-    require_one_domain(run.config, request.run)
+    out = Path(request.out)
     init_default_scope(run.config.get('default_scope') or 'mmseg')  # wrappers of sets need it
     model = load_training_model(run, request.device)
     labeled = images_of(run, 'train_dataloader.dataset.labeled')
     candidates, left_out = _candidates(run, request, labeled)
     inputs = {*data_folders(run.config), *([Path(request.images)] if request.images else [])}
-    with OutputFolder(out, RECORD, inputs, run.origin(seed=request.seed)):
+    with OutputFolder(out, RECORD, inputs, {**run.digest, 'seed': request.seed}):
         # its masks may hold a person's corrections
         if Path(out, REVIEW).exists():
             raise UserError('--out', f'{out} holds a batch already', 'another folder')
@@ -125,7 +121,7 @@ def _candidates(run: Run, request: BatchRequest, labeled: Listed) -> tuple[Liste
     if request.images is not None:
         listed = images_in(request.images)
     elif not (listed := images_of(run, 'train_dataloader.dataset.unlabeled')):
-        raise UserError(request.run, 'has no unlabelled images', '--images DIR')
+        raise UserError(run.name, 'has no unlabelled images', '--images DIR')
     evaluated = [images_of(run, f'{part}_dataloader.dataset') for part in ('val', 'test')]
     others = {
         'labelled': labeled,
@@ -142,7 +138,7 @@ def _candidates(run: Run, request: BatchRequest, labeled: Listed) -> tuple[Liste
     known = set().union(*left_out.values())
     candidates = {name: info for name, info in listed.items() if name not in known}
     if not candidates:
-        raise UserError(request.images or request.run, 'no candidates left')
+        raise UserError(request.images or run.name, 'no candidates left')
     if any(
         info.get('reduce_zero_label', False)
         or any(
@@ -151,7 +147,7 @@ def _candidates(run: Run, request: BatchRequest, labeled: Listed) -> tuple[Liste
         for info in labeled.values()
     ):
         warn(
-            f'{request.run}: reduce_zero_label or label_map moves the ids in the masks of its '
+            f'{run.name}: reduce_zero_label or label_map moves the ids in the masks of its '
             'labelled set; the masks of the batch hold class ids from 0, to be moved back before '
             'they join that set'
         )
@@ -248,7 +244,7 @@ def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
         *lines,
         command_line('train', run.config.filename, '--work-dir', following),
         command_line(
-            *('report', f'before={run.folder}', f'after={following}'),
+            *('report', f'before={run.folder}', f'after={following}', *run.domain_option),
             *('--out', following / 'report'),
         ),
     ]

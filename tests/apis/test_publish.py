@@ -51,7 +51,8 @@ def published_from(config, tmp_path, domain=None):
     trained = MODELS.build(config.model).eval()
     state = {f'module.{name}': value for name, value in trained.state_dict().items()}
     torch.save(state, tmp_path / 'in.pth')  # as DDP names them, and without meta
-    run = publish(Run(config, str(tmp_path / 'in.pth'), ''), str(tmp_path / 'out.pth'), domain)
+    run = Run(config, str(tmp_path / 'in.pth'), '').of_domain(domain)
+    run = publish(run, str(tmp_path / 'out.pth'))
     content = torch.load(run.checkpoint, weights_only=False)
     settings = Config.fromstring(content['meta']['cfg'], '.py')
     assert settings.model.type == 'EncoderDecoder' and settings.model.auxiliary_head is None
@@ -144,6 +145,6 @@ def test_what_cannot_be_published_is_named(tmp_path, monkeypatch, domains, names
     torch.save({name: torch.zeros(1) for name in names}, 'in.pth')
     model = dict(type='CCTSegmentor', domains=dict.fromkeys(domains) or None)
     with pytest.raises(UserError) as error:
-        publish(Run(Config(dict(model=model)), 'in.pth', ''), 'out.pth', domain)
+        publish(Run(Config(dict(model=model)), 'in.pth', '').of_domain(domain), 'out.pth')
     assert error.value.problems[0].key == key
     assert list(tmp_path.iterdir()) == [tmp_path / 'in.pth']

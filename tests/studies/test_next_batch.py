@@ -21,7 +21,8 @@ DROP = 'model.auxiliary_head.perturbations.FeatureDrop'
 def batch_of(trained, photos, tmp_path):
     def write(out='out', **kwargs):
         arguments = dict(dict(images=str(photos), number=3, device='cpu'), **kwargs)
-        return next_batch(BatchRequest(str(trained.checkpoint), str(tmp_path / out), **arguments))
+        run = Run.open(trained.checkpoint, options=arguments.pop('options', None))
+        return next_batch(run, BatchRequest(str(tmp_path / out), **arguments))
 
     return write
 
@@ -102,7 +103,7 @@ def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
 )
 def test_mistakes_are_named(batch_of, photos, options, images, match):
     with pytest.raises(UserError, match=match):
-        batch_of(cfg_options=options, images=str(photos) if images else None)
+        batch_of(options=options, images=str(photos) if images else None)
 
 
 def test_what_follows_depends_on_what_the_data_folder_knows(trained, photos, batch_of, tmp_path):
@@ -110,10 +111,10 @@ def test_what_follows_depends_on_what_the_data_folder_knows(trained, photos, bat
     data = shutil.copytree(trained.data, tmp_path / 'data')
     (data / 'classes.json').write_text('{"classes": ["ground", "thing", "other"]}')
     options = {'train_dataloader.dataset.labeled.data_root': str(data)}
-    batch = batch_of(format='coco', cfg_options=options)
+    batch = batch_of(format='coco', options=options)
     assert read_table(tmp_path / 'out').rest == 'ignore'  # none of them is a background
     assert batch.following[0].endswith(f'--images {photos} --rest ignore --out {data}')
     assert len(batch.following) == 3
-    masks, images, *_ = batch_of('other', format='masks', cfg_options=options).following
+    masks, images, *_ = batch_of('other', format='masks', options=options).following
     assert masks == f'cp -r {tmp_path}/other/masks/. {data}/masks'
     assert images == f'cp -r {tmp_path}/other/images/. {data}/images'

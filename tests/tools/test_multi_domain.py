@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import torch
 import world
+from mmseg.registry import MODELS
 from PIL import Image
+
+from mmseg_cct.apis.run import Run
 
 
 @pytest.fixture(scope='module')
@@ -42,15 +45,32 @@ def test_predict_takes_the_domains_decoder_and_colours(joint, tmp_path):
     assert (np.asarray(mask) == len(palette) - 1).all()
 
 
+def test_a_domain_is_a_run_like_any_other(joint, tmp_path):
+    """The network of one domain predicts what the joint network predicts for it."""
+    run = Run.open(joint.work_dir).of_domain('second')
+    both = MODELS.build(Run.open(joint.work_dir).config.model).eval()
+    both.load_state_dict(joint.load(joint.checkpoint)['state_dict'])
+    images = torch.rand(1, 3, 32, 40)
+    with torch.no_grad():
+        expected = both.domains['second'].encode_decode(images, [dict(img_shape=(32, 40))])
+        logits = run.load_model('cpu').encode_decode(images, [dict(img_shape=(32, 40))])
+    assert torch.equal(logits, expected)
+    assert all('decode.loss_ce' in values for values in run.scalars if 'loss' in values) is False
+    assert any('decode.loss_ce' in values for values in run.scalars)
+
+
 @pytest.mark.parametrize(
-    ('command', 'mistake'),
+    ('command', 'written'),
     [
-        ('next_batch {0.work_dir}', 'several domains (first, second)'),
-        ('report a={0.work_dir}', 'several domains (first, second)'),
-        ('analyze_clusters {0.file} {0.checkpoint}', 'several domains (first, second)'),
-        ('predict {0.file} {0.checkpoint} {0.images}', '--domain is missing'),
+        ('next_batch {0.work_dir} -n 2', 'review.html'),
+        ('report a={0.work_dir}', 'report.html'),
+        ('analyze_clusters {0.file} {0.checkpoint}', 'clusters.png'),
+        ('predict {0.file} {0.checkpoint} {0.images}', 'classes.json'),
     ],
 )
-def test_tools_for_one_data_set_say_so(joint, tmp_path, capsys, command, mistake):
-    assert joint.tool(*command.format(joint).split(), '--out', tmp_path / 'out') == 2
-    assert mistake in capsys.readouterr().err.splitlines()[-1]
+def test_tools_for_one_data_set_take_a_domain(joint, tmp_path, capsys, command, written):
+    arguments = *command.format(joint).split(), '--out', tmp_path / 'out'
+    assert joint.tool(*arguments) == 2
+    assert '--domain is missing' in capsys.readouterr().err.splitlines()[-1]
+    assert joint.tool(*arguments, '--domain', 'second') == 0
+    assert (tmp_path / 'out' / written).is_file()

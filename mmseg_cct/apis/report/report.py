@@ -61,32 +61,26 @@ class Report:
     images: list[str]  # names of those shown
 
 
-def write_report(
-    work_dirs: Mapping[str, str | Path],
-    out: str | Path,
-    palette: str | None = None,
-) -> Report:
+def write_report(runs: Sequence[Run], out: str | Path, palette: str | None = None) -> Report:
     """Evaluates runs on their common test set; writes `report.html` and `report.json`.
 
-    `work_dirs` are by the names of the runs in the report. The page shows the hardest test images,
-    in colours of `chosen_colours`.
+    The page shows the hardest test images, in colours of `chosen_colours`.
 
     Raises:
         UserError: A run is incomplete or has another test set.
     """
-    if not work_dirs:
+    if not runs:
         raise UserError('report', 'no run', 'at least one')
     # All that can be refused is, before the first evaluation, which takes minutes.
-    runs = [Run.open(work_dir, name=name) for name, work_dir in work_dirs.items()]
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
-    for run in runs:
-        own, first = (each.test_loader and each.config.test_dataloader for each in (run, runs[0]))
-        if own.dataset != first.dataset:
-            found = f'its test_dataloader.dataset differs from that of {runs[0].name}'
-            raise UserError(run.name, found)
+    datasets = [run.test_loader and run.config.test_dataloader.dataset for run in runs]
+    for run, dataset in zip(runs, datasets):
+        if dataset != datasets[0]:
+            problem = f'its test_dataloader.dataset differs from that of {runs[0].name}'
+            raise UserError(run.name, problem)
     out = Path(out)
-    read = {folder for run in runs for folder in data_folders(run.config)}
-    with OutputFolder(out, 'record.json', read):
+    inputs = {folder for run in runs for folder in data_folders(run.config)}
+    with OutputFolder(out, 'record.json', inputs):
         meta = runs[0].test_loader.dataset.metainfo
         classes, colours = meta['classes'], meta['palette']
         if palette is not None:
@@ -97,8 +91,8 @@ def write_report(
             evaluations[run.name] = evaluate(run)
         hard = hardest(list(evaluations.values()), _PICTURES)
         pictures = {run.name: predict_images(run, hard) for run in runs}
-        named = [f'{name}={work_dir}' for name, work_dir in work_dirs.items()]
-        options = ('--palette', palette) if palette else ()
+        named = [f'{run.name}={run.checkpoint}' for run in runs]
+        options = (*runs[0].domain_option, *(('--palette', palette) if palette else ()))
         command = command_line('report', *named, '--out', out, *options)
         report = _compare(runs, evaluations, command, pictures)
         page = render(

@@ -20,10 +20,9 @@ def test_evaluation_agrees_with_the_runners_own(trained, tmp_path):
 
 
 def test_the_iou_of_an_image_is_that_of_its_picture(trained):
-    run = Run.open(trained.work_dir)
-    run.config.test_dataloader.update(  # whatever order it was tested in
-        sampler=dict(type='InfiniteSampler', shuffle=True), drop_last=True, num_workers=10**9
-    )
+    order = dict(type='InfiniteSampler', shuffle=True)  # whatever it was tested in
+    loader = dict(sampler=order, drop_last=True, num_workers=10**9)
+    run = Run.open(trained.work_dir, options=dict(test_dataloader=loader))
     evaluation = evaluate(run)
     assert len(evaluation.image_miou) == 3
     for index, picture in zip((2, 0), predict_images(run, (2, 0))):
