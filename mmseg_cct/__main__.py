@@ -15,8 +15,8 @@ import runpy
 from pathlib import Path
 
 from mmseg_cct.cli import arguments
+from mmseg_cct.cli.commands import commands, summary
 from mmseg_cct.cli.errors import user_errors_as_one_line
-from mmseg_cct.config.shipped import commands, summary
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import nearest
 from mmseg_cct.version import __version__
@@ -25,23 +25,23 @@ from mmseg_cct.version import __version__
 def main() -> None:
     """Runs the tool that the first argument names, or lists all tools."""
     with user_errors_as_one_line():
-        name, *rest = sys.argv[1:] or ['--help']
-        known, file = commands(), Path(sys.argv[0])
-        called = 'python -m mmseg_cct' if file.suffix == '.py' else file.stem
+        name, *options = sys.argv[1:] or ['--help']
+        tools, program = commands(), Path(sys.argv[0])
+        called = 'python -m mmseg_cct' if program.suffix == '.py' else program.stem
         command = name.replace('_', '-')
         if name == '--version':
             print(f'mmseg_cct {__version__}')
         elif name in ('-h', '--help'):
-            width = max(map(len, known))
+            width = max(map(len, tools))
             print(f'usage: {called} COMMAND [arguments]; COMMAND --help lists its arguments\n')
-            for each, tool in known.items():
-                print(f'{each:{width}}  {summary(tool)}')
-        elif command in known:
+            for tool, script in tools.items():
+                print(f'{tool:{width}}  {summary(script)}')
+        elif command in tools:
             arguments.program = f'{called} {command}'
-            sys.argv[1:] = rest
-            runpy.run_path(str(known[command]), run_name='__main__')
+            sys.argv[1:] = options
+            runpy.run_path(str(tools[command]), run_name='__main__')
         else:
-            raise UserError(name, 'no such command', nearest(name, list(known)))
+            raise UserError(name, 'no such command', nearest(name, list(tools)))
 
 
 if __name__ == '__main__':

@@ -24,14 +24,17 @@ ROOMS = {
     # Registers what a config can name; it loads no tool's code.
     'plugin': {'stack', 'config', 'datasets', 'engine', 'models', 'preflight'},
     'cli': {'errors', 'stack', 'version', 'utils', 'config', 'plugin'},
-    'writer': {'errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'},
+    'writer': {
+        *('errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight', 'cli')
+    },
     'apis': {
-        *('errors', 'version', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight')
+        *('errors', 'version', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'),
+        'cli',
     },
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine', 'preflight'},
     'studies': {
         *('errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'),
-        *('apis', 'models'),
+        *('apis', 'cli', 'models'),
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},

@@ -23,9 +23,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import add_cfg_options, at_least, method, tool_parser
+from mmseg_cct.cli.arguments import METHODS_HELP, add_cfg_options, integer_from, method, tool_parser
 from mmseg_cct.cli.start import running
-from mmseg_cct.config.shipped import METHODS_HELP, PLAIN
+from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.errors import UserError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def parse_args() -> argparse.Namespace:
         help=f"{METHODS_HELP}, or files of your own (default: supervised and the config's method)",
     )  # fmt: skip
     parser.add_argument(
-        '-n', nargs='+', type=at_least(1), default=[], metavar='N',
+        '-n', nargs='+', type=integer_from(1), default=[], metavar='N',
         help="numbers of labelled images (default: the config's own)",
     )  # fmt: skip
     parser.add_argument(
@@ -54,7 +54,7 @@ def parse_args() -> argparse.Namespace:
         'seed draws its own labelled images)',
     )  # fmt: skip
     parser.add_argument(
-        '--seeds', nargs='+', type=at_least(0), default=[0], metavar='SEED',
+        '--seeds', nargs='+', type=integer_from(0), default=[0], metavar='SEED',
         help='default: 0; a verdict needs three',
     )  # fmt: skip
     parser.add_argument(
@@ -63,7 +63,7 @@ def parse_args() -> argparse.Namespace:
         'and full CCT with ab-CE',
     )  # fmt: skip
     parser.add_argument(
-        '--num-decoders', nargs='+', type=at_least(1), default=[2, 4, 6, 8], metavar='K',
+        '--num-decoders', nargs='+', type=integer_from(1), default=[2, 4, 6, 8], metavar='K',
         help='values of K in the grid (default: 2 4 6 8)',
     )  # fmt: skip
     where = parser.add_mutually_exclusive_group()
@@ -71,7 +71,7 @@ def parse_args() -> argparse.Namespace:
         '--gpus', type=gpu_ids, metavar='0,1,2', help='GPUs, a run on each at a time'
     )
     where.add_argument(
-        '--jobs', type=at_least(1), default=1, metavar='N',
+        '--jobs', type=integer_from(1), default=1, metavar='N',
         help='runs at a time on CPUs (default: 1)',
     )  # fmt: skip
     where.add_argument(
@@ -83,11 +83,11 @@ def parse_args() -> argparse.Namespace:
         '--collect', action='store_true', help='train nothing, write the tables of what is there'
     )
     parser.add_argument(
-        '--gpus-per-run', type=at_least(0), default=1, metavar='N',
+        '--gpus-per-run', type=integer_from(0), default=1, metavar='N',
         help='GPUs of a run, each with a process (default: 1; with --slurm, 0 is a CPU)',
     )  # fmt: skip
     parser.add_argument(
-        '--time', type=at_least(1), default=720, metavar='MINUTES',
+        '--time', type=integer_from(1), default=720, metavar='MINUTES',
         help='with --slurm: time of a job, which is requeued and resumed after it (default: 720)',
     )  # fmt: skip
     parser.add_argument(

@@ -14,9 +14,8 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import method, tool_parser
+from mmseg_cct.cli.arguments import METHODS_HELP, InputPath, method, tool_parser
 from mmseg_cct.cli.start import running
-from mmseg_cct.config.shipped import METHODS_HELP
 
 
 def parse_args() -> argparse.Namespace:
@@ -24,7 +23,11 @@ def parse_args() -> argparse.Namespace:
     parser = tool_parser(__doc__)
     parser.add_argument('config', help='a config of MMSegmentation, by path or by name')
     parser.add_argument(
-        '--unlabeled', required=True, metavar='DIR', help='folder of unlabelled images'
+        '--unlabeled',
+        type=InputPath,
+        required=True,
+        metavar='DIR',
+        help='folder of unlabelled images',
     )
     parser.add_argument('--out', required=True, metavar='FILE', help='config to write')
     parser.add_argument(

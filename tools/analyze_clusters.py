@@ -13,7 +13,14 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, add_domain, at_least, tool_parser
+from mmseg_cct.cli.arguments import (
+    InputPath,
+    add_cfg_options,
+    add_device,
+    add_domain,
+    integer_from,
+    tool_parser,
+)
 from mmseg_cct.cli.start import running
 
 
@@ -21,7 +28,9 @@ def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
     parser.add_argument('run', metavar='WORK_DIR', help='work directory of a training, or a config')
-    parser.add_argument('checkpoint', nargs='?', help='weights (default: the last in WORK_DIR)')
+    parser.add_argument(
+        'checkpoint', nargs='?', type=InputPath, help='weights (default: the last in WORK_DIR)'
+    )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the figure')
     parser.add_argument(
         '--layers', nargs='+', default=['neck', 'backbone'], metavar='NAME',
@@ -29,11 +38,11 @@ def parse_args() -> argparse.Namespace:
         'output is z, and backbone)',
     )  # fmt: skip
     parser.add_argument(
-        '--num-images', type=at_least(1), default=8,
+        '--num-images', type=integer_from(1), default=8,
         help='images to analyse, evenly spaced over the set (default: 8)',
     )  # fmt: skip
     parser.add_argument(
-        '--boundary-width', type=at_least(1), default=5, metavar='PIXELS',
+        '--boundary-width', type=integer_from(1), default=5, metavar='PIXELS',
         help='a location is on a boundary if it has two classes within this distance (default: 5)',
     )  # fmt: skip
     add_domain(parser)

@@ -16,7 +16,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import add_overwrite, tool_parser
+from mmseg_cct.cli.arguments import InputPath, add_overwrite, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import output_file
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
-    parser.add_argument('source', metavar='IN', help='checkpoint of the public code')
+    parser.add_argument(
+        'source', type=InputPath, metavar='IN', help='checkpoint of the public code'
+    )
     parser.add_argument('target', metavar='OUT', help='file to write')
     add_overwrite(parser)
     return parser.parse_args()

@@ -20,9 +20,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mmseg_cct.cli.arguments import tool_parser
+from mmseg_cct.cli.arguments import InputPath, tool_parser
+from mmseg_cct.cli.commands import command_line
 from mmseg_cct.cli.start import running
-from mmseg_cct.config.shipped import command_line
 from mmseg_cct.errors import UserError
 
 
@@ -54,10 +54,11 @@ def _by_name(pairs: list[tuple[str, Any]], option: str) -> dict[str, Any]:
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
-    parser.add_argument('source', help='the export: a file, a folder or a ZIP')
+    parser.add_argument('source', type=InputPath, help='the export: a file, a folder or a ZIP')
     parser.add_argument('--out', required=True, metavar='DIR', help='data folder, new or to extend')
     parser.add_argument(
         '--images',
+        type=InputPath,
         metavar='DIR',
         help="folder of the images, labelled or not (default: OUT/images, or else the export's)",
     )

@@ -16,7 +16,7 @@ import argparse
 import inspect
 from collections import Counter
 
-from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
+from mmseg_cct.cli.arguments import InputPath, add_overwrite, integer_from, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
@@ -26,22 +26,32 @@ def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument('--csv', metavar='FILE', help='lines "image,class;class" under a header')
-    source.add_argument('--masks', metavar='DIR', help='masks named like the images, but .png')
+    source.add_argument(
+        '--csv', type=InputPath, metavar='FILE', help='lines "image,class;class" under a header'
+    )
+    source.add_argument(
+        '--masks', type=InputPath, metavar='DIR', help='masks named like the images, but .png'
+    )
     classes = parser.add_mutually_exclusive_group(required=True)
     classes.add_argument('--classes', nargs='+', metavar='NAME', help='in the order of their ids')
     classes.add_argument(
         '--dataset', metavar='TYPE', help='take the classes of this data set type, for example '
         'CamVidDataset or PascalVOCDataset'
     )  # fmt: skip
-    parser.add_argument('--images', required=True, metavar='DIR', help='folder of the images')
+    parser.add_argument(
+        '--images', type=InputPath, required=True, metavar='DIR', help='folder of the images'
+    )
     parser.add_argument('--out', required=True, metavar='FILE', help='the JSON file to write')
     parser.add_argument(
         '--background', nargs='+', default=[], metavar='NAME', help='classes that are not labels'
     )
-    parser.add_argument('--list', metavar='FILE', help='list of image names (default: all images)')
     parser.add_argument(
-        '--min-pixels', type=at_least(1), help='minimum pixels of a class in a mask (default: 1)'
+        '--list', type=InputPath, metavar='FILE', help='list of image names (default: all images)'
+    )
+    parser.add_argument(
+        '--min-pixels',
+        type=integer_from(1),
+        help='minimum pixels of a class in a mask (default: 1)',
     )
     add_overwrite(parser)
     return parser.parse_args()

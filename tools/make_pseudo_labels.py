@@ -15,7 +15,14 @@ Example:
 import argparse
 import sys
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, add_launcher, at_least, tool_parser
+from mmseg_cct.cli.arguments import (
+    InputPath,
+    add_cfg_options,
+    add_device,
+    add_launcher,
+    integer_from,
+    tool_parser,
+)
 from mmseg_cct.cli.start import running
 
 
@@ -23,18 +30,18 @@ def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
     parser.add_argument('config', help='the config of the classifier')
-    parser.add_argument('checkpoint', help="the classifier's weights")
+    parser.add_argument('checkpoint', type=InputPath, help="the classifier's weights")
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the labels')
     parser.add_argument('--no-crf', action='store_true', help='leave out the dense CRF')
     parser.add_argument(
         '--workers',
-        type=at_least(0),
+        type=integer_from(0),
         help='worker processes for the CRF; 0 works in this process (default: the cores of this '
         'machine, shared among its processes)',
     )
     parser.add_argument(
         '--batch-size',
-        type=at_least(1),
+        type=integer_from(1),
         default=8,
         help='batch size of the classifier (default: 8)',
     )

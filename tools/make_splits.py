@@ -20,7 +20,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import at_least, tool_parser
+from mmseg_cct.cli.arguments import InputPath, integer_from, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file, read_utf8, remove_parts
@@ -39,21 +39,28 @@ def parse_args() -> argparse.Namespace:
     summary, examples = __doc__.split('\n\n', 1)
     parser = tool_parser(summary, epilog=examples)
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument('--list', metavar='FILE', help='text file with one image name per line')
-    source.add_argument('--images', metavar='DIR', help='folder of images, with its subfolders')
+    source.add_argument(
+        '--list', type=InputPath, metavar='FILE', help='text file with one image name per line'
+    )
+    source.add_argument(
+        '--images', type=InputPath, metavar='DIR', help='folder of images, with its subfolders'
+    )
     source.add_argument(
         '--voc-root',
+        type=InputPath,
         metavar='DIR',
         help='PASCAL VOC 2012: labelled images come from its train list (all of it at 1464), '
         'the rest of trainaug is unlabelled',
     )
     source.add_argument(
         '--from-public',
+        type=InputPath,
         metavar='DIR',
         help='two-column lists of the public CCT code (its folder dataloaders/voc_splits)',
     )
     source.add_argument(
         '--from-unimatch',
+        type=InputPath,
         metavar='DIR',
         help="the standard splits from UniMatch's lists (its folder splits/pascal or "
         'splits/cityscapes, or one partition of them)',
@@ -68,7 +75,9 @@ def parse_args() -> argparse.Namespace:
         help=f'numbers of labelled images; default for VOC: {" ".join(map(str, VOC_NUMBERS))}; '
         "for the public lists and UniMatch's: all there are",
     )
-    parser.add_argument('--seed', type=at_least(0), default=0, help='seed of the draw (default: 0)')
+    parser.add_argument(
+        '--seed', type=integer_from(0), default=0, help='seed of the draw (default: 0)'
+    )
     parser.add_argument(
         '--suffix',
         help='end of the image names under --images, cut off in the lists as MMSeg data sets '
@@ -76,6 +85,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--masks',
+        type=InputPath,
         metavar='DIR',
         help='folder of masks of some of the --images: labelled images are drawn among those with '
         'a mask; default: among all, for masks that are still to be made',

@@ -12,10 +12,10 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import at_least, chosen, tool_parser
+from mmseg_cct.cli.arguments import METHODS_HELP, integer_from, options_as, tool_parser
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.cli.start import running
-from mmseg_cct.config.shipped import METHODS_HELP, method_names
+from mmseg_cct.config.shipped import method_names
 from mmseg_cct.writer.backbones import BACKBONES
 from mmseg_cct.writer.choices import PRESETS, Choices, check_choices, plain_name
 
@@ -100,7 +100,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--iters',
-        type=at_least(1),
+        type=integer_from(1),
         metavar='N',
         help='iterations (default: '
         + ', '.join(f'{each.iters} of {name}' for name, each in PRESETS.items())
@@ -108,7 +108,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--batch-size',
-        type=at_least(1),
+        type=integer_from(1),
         metavar='N',
         help='pairs of a labelled and an unlabelled image (default: 8; quick: 4)',
     )
@@ -126,7 +126,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--bits',
-        type=at_least(1),
+        type=integer_from(1),
         metavar='N',
         help='bits that the values have if the files have more, such as 12 in 16 (default: as many '
         'as the values need)',
@@ -152,7 +152,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Writes the config and says what to do next."""
     args = parse_args()
-    choices = chosen(args, Choices)
+    choices = options_as(Choices, args)
     with user_errors_as_one_line():  # before torch is imported, which takes seconds
         check_choices(args.data, choices)
     with running(args):

@@ -20,12 +20,13 @@ import sys
 
 from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.cli.arguments import (
+    InputPath,
     add_cfg_options,
     add_device,
     add_domain,
     add_launcher,
-    at_least,
-    chosen,
+    integer_from,
+    options_as,
     tool_parser,
 )
 from mmseg_cct.cli.start import running
@@ -42,11 +43,13 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--images',
+        type=InputPath,
         metavar='DIR',
         help="a folder of images with its subfolders (default: the training's unlabelled images)",
     )
     parser.add_argument(
         '--without',
+        type=InputPath,
         nargs='+',
         default=[],
         metavar='DIR',
@@ -56,7 +59,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '-n',
         '--number',
-        type=at_least(1),
+        type=integer_from(1),
         default=10,
         metavar='N',
         help='images to label (default: 10)',
@@ -68,7 +71,7 @@ def parse_args() -> argparse.Namespace:
         help='format of the predictions, for you to correct (default: masks)',
     )
     parser.add_argument(
-        '--seed', type=at_least(0), default=0, help='seed of the perturbations (default: 0)'
+        '--seed', type=integer_from(0), default=0, help='seed of the perturbations (default: 0)'
     )
     add_domain(parser)
     add_device(parser)
@@ -87,7 +90,7 @@ def main() -> int:
 
         with connected(args.launcher) as rank:
             run = Run.open(args.run, options=args.cfg_options).of_domain(args.domain)
-            batch = next_batch(run, chosen(args, BatchRequest))
+            batch = next_batch(run, options_as(BatchRequest, args))
     if rank:  # the first process speaks for all
         return 0
     for line in batch.failed:

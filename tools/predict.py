@@ -25,13 +25,14 @@ import sys
 
 from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.cli.arguments import (
+    InputPath,
     add_cfg_options,
     add_device,
     add_domain,
     add_launcher,
     add_palette,
     add_run,
-    at_least,
+    integer_from,
     tool_parser,
 )
 from mmseg_cct.cli.start import running
@@ -56,7 +57,10 @@ def parse_args() -> argparse.Namespace:
     parser = tool_parser(__doc__)
     add_run(parser)
     parser.add_argument(
-        'images', metavar='IMAGES', help='an image, or a folder of images with its subfolders'
+        'images',
+        type=InputPath,
+        metavar='IMAGES',
+        help='an image, or a folder of images with its subfolders',
     )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the predictions')
     parser.add_argument(
@@ -73,7 +77,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--min-area',
-        type=at_least(0),
+        type=integer_from(0),
         default=10,
         metavar='PIXELS',
         help='with --format, smaller regions are merged into their surroundings (default: 10)',

@@ -15,7 +15,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_domain, add_overwrite, add_run, at_least, tool_parser
+from mmseg_cct.cli.arguments import add_domain, add_overwrite, add_run, integer_from, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import output_file
 
@@ -31,7 +31,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--size',
         nargs=2,
-        type=at_least(1),
+        type=integer_from(1),
         metavar=('H', 'W'),
         help='fix the size of the images of --onnx (default: any size)',
     )

@@ -6,14 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
+from mmseg.models.segmentors.base import BaseSegmentor
 
+from mmseg_cct.cli.commands import commands_after_training
 from mmseg_cct.config.load import default_work_dir, load_config, protect
-from mmseg_cct.config.shipped import next_round
+from mmseg_cct.config.shipped import method_in_name, next_round
 from mmseg_cct.config.walk import get_by_key
 from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint, read_checkpoint
+from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.labeled_record import LABELS
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
+from mmseg_cct.utils.log import say
 from mmseg_cct.utils.processes import end_with_parent
 
 from .device import enable_amp, enable_compile, fit_to_device, fit_workers
@@ -102,4 +106,16 @@ def train(config: Config) -> None:
     """Trains with a config of `prepare_training`."""
     if config.launcher != 'none':
         end_with_parent()
-    run_config(config, 'train', [config.work_dir])
+    model = unwrap_model(run_config(config, 'train', [config.work_dir]))
+    is_first = config.launcher == 'none' or os.environ.get('RANK', '0') == '0'
+    if is_first and isinstance(model, BaseSegmentor) and (commands := _next_commands(config)):
+        say('\n  '.join(['Next:', *commands]))
+
+
+def _next_commands(config: Config) -> tuple[str, ...]:
+    """Commands that use and judge what a training has left, if there is something to test on."""
+    if config.get('test_dataloader') is None or newest_checkpoint(config.work_dir) is None:
+        return ()
+    domain = next(iter(config.model.get('domains') or ()), None)
+    name = method_in_name(config.filename) or Path(config.work_dir).resolve().name
+    return commands_after_training(Path(config.work_dir), name, domain)

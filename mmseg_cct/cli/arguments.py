@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mmseg_cct.config.shipped import METHODS_HELP, method_names
+from mmseg_cct.config.shipped import method_names
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.text import nearest
 from mmseg_cct.version import __version__
@@ -17,7 +17,12 @@ from mmseg_cct.version import __version__
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Chosen = TypeVar('Chosen', bound='DataclassInstance')
+Options = TypeVar('Options', bound='DataclassInstance')
+# What `--help` says of methods: those that one trains; the others compare single changes.
+METHODS_HELP = (
+    'cct, cct-strong, cct-plus, supervised, fixmatch, unimatch, unimatch-v2, mean-teacher, another '
+    'one of docs/how_a_run_is_put_together.md#method'
+)
 
 
 # How the tool was called, where that is not by its script; `__main__` sets it.
@@ -36,9 +41,13 @@ def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentPar
     return parser
 
 
-def chosen(args: argparse.Namespace, kind: type[Chosen]) -> Chosen:
+def options_as(dataclass: type[Options], args: argparse.Namespace) -> Options:
     """Makes a dataclass of the options that have the names of its fields."""
-    return kind(**{field.name: getattr(args, field.name) for field in fields(kind)})
+    return dataclass(**{field.name: getattr(args, field.name) for field in fields(dataclass)})
+
+
+class InputPath(str):
+    """A file or folder to read, as a `type` for options; `running` checks that it exists."""
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +60,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'checkpoint',
         nargs='?',
+        type=InputPath,
         metavar='CHECKPOINT',
         help='the weights (default: the last checkpoint in WORK_DIR)',
     )
@@ -67,7 +77,7 @@ def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) 
         )
         parser.add_argument(
             '--labels',
-            type=at_least(1),
+            type=integer_from(1),
             metavar='N',
             help="number of labelled images, for which the config's split_dir has lists",
         )
@@ -109,7 +119,7 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--overwrite', action='store_true', help='replace the file if it exists')
 
 
-def at_least(minimum: int) -> Callable[[str], int]:
+def integer_from(minimum: int) -> Callable[[str], int]:
     """Makes a `type` for options: whole numbers from a minimum."""
 
     def parse(value: str) -> int:
@@ -162,16 +172,16 @@ def set_ranks(args: argparse.Namespace) -> None:
     names, starters = _LAUNCHERS[args.launcher]
     for name, source in zip(_RANKS, names):
         if source not in os.environ:
-            found = f'{source} is not set'
+            problem = f'{source} is not set'
             expected = f'to be started by {starters}'
-            raise UserError(f'--launcher {args.launcher}', found, expected)
+            raise UserError(f'--launcher {args.launcher}', problem, expected)
         os.environ[name] = os.environ[source]
     if args.launcher == 'slurm':
         # A port for each job, so that two on one node do not clash; below the ephemeral ports.
         os.environ.setdefault('MASTER_PORT', str(20000 + int(os.environ['SLURM_JOB_ID']) % 10000))
-        first = '127.0.0.1'
+        master = '127.0.0.1'
         if os.environ.get('SLURM_NNODES') != '1':
             command = ['scontrol', 'show', 'hostnames', os.environ['SLURM_NODELIST']]
             done = subprocess.run(command, text=True, capture_output=True, check=True)
-            first = done.stdout.split()[0]
-        os.environ.setdefault('MASTER_ADDR', first)
+            master = done.stdout.split()[0]
+        os.environ.setdefault('MASTER_ADDR', master)

@@ -6,13 +6,14 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from itertools import chain
 from typing import Any
 
 from mmseg_cct.config.shipped import find_config, find_run
 from mmseg_cct.config.walk import as_list
 from mmseg_cct.errors import UserError
 
-from .arguments import set_ranks
+from .arguments import InputPath, set_ranks
 from .errors import user_errors_as_one_line
 
 # Of mmcv and mmseg: installing the other mmcv would break the stack, every config without --show
@@ -24,13 +25,6 @@ _WARNINGS = (
     'For binary segmentation, we suggest',
     'TensorFloat32 tensor cores for float32',
     r'`torch\.jit\.script`',
-)
-
-
-# Arguments that name a file or folder to read.
-_INPUTS = (
-    *('checkpoint', 'images', 'masks', 'list', 'csv', 'source', 'unlabeled', 'without'),
-    *('voc_root', 'from_public', 'from_unimatch'),
 )
 
 
@@ -49,10 +43,9 @@ def running(args: argparse.Namespace) -> Iterator[None]:
             find_config(args.config)
         if hasattr(args, 'run'):
             find_run(args.run, getattr(args, 'checkpoint', None))
-        for name in _INPUTS:
-            for path in as_list(getattr(args, name, None)):
-                if '://' not in path and not os.path.exists(path):
-                    raise UserError(path, 'no such file or folder')
+        for path in chain.from_iterable(map(as_list, vars(args).values())):
+            if isinstance(path, InputPath) and '://' not in path and not os.path.exists(path):
+                raise UserError(path, 'no such file or folder')
         _set_up_process()
         # mmseg prints a debug message about a commercial data set, which is not needed
         with redirect_stdout(io.StringIO()):
@@ -60,8 +53,8 @@ def running(args: argparse.Namespace) -> Iterator[None]:
 
         if hasattr(args, 'cfg_options'):
             args.cfg_options = _read_settings(args.cfg_options)
-            chosen = {key: getattr(args, key, None) for key in ('method', 'labels')}
-            args.cfg_options |= {key: value for key, value in chosen.items() if value is not None}
+            overlays = {key: getattr(args, key, None) for key in ('method', 'labels')}
+            args.cfg_options |= {key: value for key, value in overlays.items() if value is not None}
         yield
 
 
@@ -82,12 +75,13 @@ def _set_up_process() -> None:
 
     EpsImagePlugin.gs_binary = False  # else Pillow starts Ghostscript for a PostScript image
     Image.MAX_IMAGE_PIXELS = 2**29  # as OpenCV: Pillow warns from there and refuses twice that
-    # matplotlib reads a `matplotlibrc` of the current folder, which names code
-    here = os.getcwd()
-    os.chdir(os.path.dirname(__file__))
-    import matplotlib as mpl  # noqa: F401
+    if os.path.isfile('matplotlibrc'):
+        # It names code, and matplotlib prefers it to that of its variable MATPLOTLIBRC.
+        work_folder = os.getcwd()
+        os.chdir(os.path.dirname(__file__))
+        import matplotlib as mpl  # noqa: F401
 
-    os.chdir(here)
+        os.chdir(work_folder)
 
 
 def _read_settings(texts: list[str]) -> dict[str, Any]:
@@ -95,12 +89,12 @@ def _read_settings(texts: list[str]) -> dict[str, Any]:
 
     settings: dict[str, Any] = {}
     for text in texts:
-        one = argparse.Namespace()
+        parsed = argparse.Namespace()
         try:
-            DictAction([], 'settings')(argparse.ArgumentParser(), one, [text])
+            DictAction([], 'settings')(argparse.ArgumentParser(), parsed, [text])
         except (ValueError, IndexError, AssertionError, RecursionError):
             raise UserError(
                 f'--cfg-options {text}', '', 'a value or a list; a dict key by key'
             ) from None
-        settings |= one.settings
+        settings |= parsed.settings
     return settings

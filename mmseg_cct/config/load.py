@@ -17,7 +17,7 @@ from mmseg_cct.utils.text import close_names, error_line, one_line
 
 from .compose import forget_own_scope, merge_method, remove_hooks, set_labels
 from .limits import value_problems
-from .shipped import CONFIGS, PLAIN, SCOPE, composed_name, find_config, method_names
+from .shipped import CONFIGS, PLAIN, SCOPE, composed_name, find_config, method_in_name
 from .walk import as_list, get_by_key
 
 # Names for the last iteration in mmengine's schedulers, their arguments and their states.
@@ -77,8 +77,7 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
 
 def chosen_method(config_file: str, options: Mapping[str, Any]) -> str:
     """Names a run's method by the options, else by the name of the config's file, else `cct`."""
-    own = Path(find_config(config_file)).stem.partition('_')[0]
-    return options.get('method') or (own if own in method_names() else PLAIN)
+    return options.get('method') or method_in_name(find_config(config_file)) or PLAIN
 
 
 def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:

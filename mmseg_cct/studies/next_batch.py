@@ -24,7 +24,8 @@ from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, wri
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.apis.predictor import Predictor
 from mmseg_cct.apis.run import Run
-from mmseg_cct.config.shipped import command_line, next_round
+from mmseg_cct.cli.commands import command_line
+from mmseg_cct.config.shipped import next_round
 from mmseg_cct.datasets.files.images import as_rgb, write_png
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, is_background
 from mmseg_cct.datasets.files.leaks import common_images

@@ -11,8 +11,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
+from mmseg_cct.cli.commands import next_commands
 from mmseg_cct.config.load import load_config, protections
-from mmseg_cct.config.shipped import next_commands
 from mmseg_cct.config.walk import as_list, get_by_key, leaf_sets
 from mmseg_cct.datasets.files.image_files import find_images
 from mmseg_cct.errors import UserError

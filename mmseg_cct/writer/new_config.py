@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from mmengine.registry import DefaultScope
 
+from mmseg_cct.cli.commands import next_commands
 from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import CONFIGS, SCOPE, next_commands
+from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.files.image_files import (
     describe_left_out,
     find_images,

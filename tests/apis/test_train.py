@@ -3,8 +3,12 @@
 import shutil
 
 import pytest
+import tiny
+import torch
 from mmengine.config import Config
+from mmseg.registry import MODELS
 
+from mmseg_cct.apis import train as train_module
 from mmseg_cct.apis.train import prepare_training, train
 from mmseg_cct.errors import UserError
 
@@ -65,3 +69,19 @@ def test_the_config_is_not_overwritten(cct):
     for work_dir in ('.', 'link'):
         with pytest.raises(UserError, match=r': holds .*tiny.py, which the run would'):
             prepare_training(str(cct.file), work_dir=work_dir)
+
+
+def test_the_end_tells_the_next_commands_where_a_segmentor_may_be_tested(tmp_path, monkeypatch):
+    model, lines = MODELS.build(tiny.model_config()), []
+    monkeypatch.setattr(train_module, 'run_config', lambda *_: model)
+    monkeypatch.setattr(train_module, 'say', lines.append)
+    config = Config(dict(model={}, test_dataloader={}, launcher='none', work_dir=str(tmp_path)))
+    train(config)
+    assert not lines  # no checkpoint
+    (tmp_path / 'iter_4.pth').touch()
+    train(config)
+    (commands,) = lines
+    assert commands.startswith('Next:') and f'{tmp_path.name}={tmp_path}' in commands
+    model = torch.nn.Linear(1, 1)  # such as a classifier
+    train(config)
+    assert len(lines) == 1

@@ -3,14 +3,14 @@ import os
 
 import pytest
 
-from mmseg_cct.cli.arguments import add_launcher, at_least, method, set_ranks
+from mmseg_cct.cli.arguments import add_launcher, integer_from, method, set_ranks
 from mmseg_cct.errors import UserError
 
 
 @pytest.mark.parametrize(
     ('kind', 'value', 'message'),
     [
-        *((at_least(2), value, '; expected 2 or more$') for value in ['1', '-3', '2.5']),
+        *((integer_from(2), value, '; expected 2 or more$') for value in ['1', '-3', '2.5']),
         (method, 'unimtch', ': no such method; did you mean unimatch'),
         (method, 'mine.py', ': no such file'),
     ],
@@ -18,7 +18,7 @@ from mmseg_cct.errors import UserError
 def test_other_values_are_an_error(kind, value, message):
     with pytest.raises(argparse.ArgumentTypeError, match=f'^{value}{message}'):
         kind(value)
-    assert at_least(2)('2') == 2 and method('unimatch') == 'unimatch'
+    assert integer_from(2)('2') == 2 and method('unimatch') == 'unimatch'
 
 
 RANK_VARIABLES = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT')

@@ -8,13 +8,7 @@ from mmengine.config.utils import MODULE2PACKAGE
 
 import mmseg_cct
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import (
-    CONFIGS,
-    commands,
-    composed_name,
-    find_config,
-    next_round,
-)
+from mmseg_cct.config.shipped import CONFIGS, composed_name, find_config, next_round
 from mmseg_cct.errors import UserError
 
 
@@ -54,12 +48,6 @@ def test_mmengine_hub_finds_the_configs():
     listed = mmengine.hub.get_config('mmseg_cct::cct/cct_mbv2_camvid_50.py')
     assert listed.to_dict() == Config.fromfile(CONFIGS / 'cct/cct_mbv2_camvid_50.py').to_dict()
     assert mmengine.hub.get_config('mmseg_cct::cct/cct_r50_folder.py').model.type == 'CCTSegmentor'
-
-
-def test_every_tool_is_a_command(project_root):
-    tools = {path.name for path in (project_root / 'tools').glob('*.py')}
-    assert {path.name for path in commands().values()} == tools
-    assert {'train', 'test', 'predict', 'make-pseudo-labels'} <= set(commands())
 
 
 def test_rounds_are_counted(tmp_path, monkeypatch):

@@ -6,9 +6,9 @@ import pytest
 from mmengine.config import Config
 from mmengine.registry import HOOKS
 
+from mmseg_cct.cli.arguments import METHODS_HELP
 from mmseg_cct.config.compose import read_method
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import METHODS_HELP
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import write_ablation

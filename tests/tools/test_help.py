@@ -3,7 +3,9 @@ import subprocess
 import sys
 
 import mmseg_cct
-from mmseg_cct.config.shipped import METHODS_HELP, commands, method_names
+from mmseg_cct.cli.arguments import METHODS_HELP
+from mmseg_cct.cli.commands import commands
+from mmseg_cct.config.shipped import method_names
 
 # Runs the command lines of stdin in one process and prints what each says.
 RUN_ALL = """

@@ -14,7 +14,7 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.config.shipped import command_line
+from mmseg_cct.cli.commands import command_line
 from mmseg_cct.config.walk import get_by_key, leaf_sets
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.files.palette import chosen_colours

@@ -1,18 +1,14 @@
 """Logs model, method and findings."""
 
-from pathlib import Path
-
 import torch
 from mmengine.device import get_device
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
-from mmseg.models.segmentors.base import BaseSegmentor
 
-from mmseg_cct.config.shipped import commands_after_training, method_names
+from mmseg_cct.config.shipped import method_in_name
 from mmseg_cct.config.walk import get_by_key
-from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.findings import findings, validation_findings
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.utils.log import say
@@ -61,16 +57,6 @@ class FindingsHook(Hook):
         }
         for line in findings(curve, iou):
             say(f'Note: {line}')
-        has_test = get_by_key(runner.cfg, 'test_dataloader') is not None
-        if (
-            has_test
-            and isinstance(unwrap_model(runner.model), BaseSegmentor)
-            and newest_checkpoint(runner.work_dir) is not None
-        ):
-            domain = next(iter(get_by_key(runner.cfg, 'model.domains') or ()), None)
-            name = _method(runner) or Path(runner.work_dir).resolve().name
-            commands = commands_after_training(Path(runner.work_dir), name, domain)
-            say('\n  '.join(['Next:', *commands]))
 
 
 def describe_model(runner: Runner) -> str:
@@ -80,16 +66,10 @@ def describe_model(runner: Runner) -> str:
     inner = getattr(parts[0], 'backbone', parts[0])  # the one inside a MultiChannelBackbone
     names = [type(part).__name__ for part in (inner, parts[1]) if part is not None]
     millions = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
-    by = f' by {method}' if (method := _method(runner)) else ''
+    by = f' by {method}' if (method := method_in_name(runner.cfg.filename)) else ''
     device = get_device()
     where = f'the CPU (threads: {torch.get_num_threads()})' if device == 'cpu' else device
     return (
         f'Model: {" and ".join([type(model).__name__, *names])}, {millions:.1f} million parameters '
         f'to learn{by}, on {where}; log and checkpoints in {runner.work_dir}'
     )
-
-
-def _method(runner: Runner) -> str | None:
-    """Returns the method, with which the name of a config begins."""
-    method = Path(runner.cfg.filename or '').name.partition('_')[0]
-    return method if method in method_names() else None
