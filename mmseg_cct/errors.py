@@ -30,9 +30,9 @@ class Problem(NamedTuple):
         expected = self.expected
         if expected and not expected.endswith('?'):
             expected = f'expected {expected}'
-        said = '; '.join(filter(None, (str(self.found), expected)))
-        if said:
-            return printable(f'{self.key}: {said}')
+        message = '; '.join(filter(None, (str(self.found), expected)))
+        if message:
+            return printable(f'{self.key}: {message}')
         return '\n'.join(map(printable, str(self.key).split('\n')))  # whole sentences
 
 
@@ -51,25 +51,25 @@ class UserError(ValueError):
         """A line for each mistake."""
         return '\n'.join(map(str, self.problems))
 
-    def within(self, place: object) -> 'UserError':
-        """Makes an error of the same mistakes, each at a place such as the key of a data set."""
-        return self.renamed(lambda key: f'{place}: {key}')
+    def within(self, outer_key: object) -> 'UserError':
+        """Makes an error of the same mistakes below a key, such as that of a data set."""
+        return self.renamed(lambda key: f'{outer_key}: {key}')
 
     def renamed(self, rename: Callable[[str], str]) -> 'UserError':
         """Makes an error of the same mistakes under other keys."""
-        return UserError([each._replace(key=rename(str(each.key))) for each in self.problems])
+        return UserError([p._replace(key=rename(str(p.key))) for p in self.problems])
 
 
 def raise_problems(problems: Iterable[Problem | UserError]) -> None:
     """Raises an error that lists all problems, if there are any."""
-    found: list[Problem] = []
+    listed: list[Problem] = []
     try:
         for problem in islice(problems, _SHOWN + 1):
-            found += problem.problems if isinstance(problem, UserError) else (problem,)
+            listed += problem.problems if isinstance(problem, UserError) else (problem,)
     except UserError as error:  # a search that cannot go on
-        found += error.problems
-    found = list(dict.fromkeys(found))  # each once, in order
-    if found[_SHOWN:]:
-        found[_SHOWN:] = [Problem(f'{_SHOWN} problems are shown; there are more')]
-    if found:
-        raise UserError(found)
+        listed += error.problems
+    listed = list(dict.fromkeys(listed))  # each once, in order
+    if listed[_SHOWN:]:
+        listed[_SHOWN:] = [Problem(f'{_SHOWN} problems are shown; there are more')]
+    if listed:
+        raise UserError(listed)

@@ -72,7 +72,7 @@ def predict_images(
         # The overlay is written last, so it stands for both files.
         todo = folder.remaining(stamps, OVERLAYS)
         skipped = len(image_paths) - len(todo)
-        if get_rank() == 0 and (gone := folder.others(stamps, OVERLAYS)):
+        if get_rank() == 0 and (gone := folder.leftovers(stamps, OVERLAYS)):
             warn(
                 f'{out}: {counted(len(gone), "prediction")} of images that are not in {images}, '
                 f'the first is {MASKS}/{gone[0]}.png; expected another --out, or that you remove '

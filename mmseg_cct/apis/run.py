@@ -20,12 +20,12 @@ from mmseg_cct.config.domains import config_of_domain, pipeline_for_tests, requi
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.datasets.files.palette import class_colours
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, find_trained, read_checkpoint
+from mmseg_cct.engine.labels_record import Labels, read_labels
 from mmseg_cct.engine.weights import require_matching_weights, weights
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.preflight.files import build_evaluation_set
-from mmseg_cct.preflight.labeled_record import Labels, read_labels
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import usable_cores
 

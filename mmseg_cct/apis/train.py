@@ -13,9 +13,9 @@ from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.shipped import method_in_name, next_round
 from mmseg_cct.config.walk import get_by_key
 from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint, read_checkpoint
+from mmseg_cct.engine.labels_record import LABELS
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.labeled_record import LABELS
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
 from mmseg_cct.utils.log import say
 from mmseg_cct.utils.processes import end_with_parent

@@ -21,27 +21,28 @@ Meta = Mapping[str, Any]
 
 def output_problems(model: Any, meta: Meta, key: str) -> Iterator[Problem]:
     """Checks that a model has an output for each class; without class names any model fits."""
-    for place, part, names in _by_domain(model, meta):
+    for subkey, part, names in _by_domain(model, meta):
         for head in ('decode_head', 'head'):
             num_classes = getattr(getattr(part, head, None), 'num_classes', None)
             # A binary segmentation head may have one output for both of its classes.
             is_binary = head == 'decode_head' and num_classes == 1
             if num_classes is not None and not is_binary and num_classes != len(names):
                 shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
-                expected = f'{len(names)}, the classes of {key}{place} ({shown})'
-                yield Problem(f'model{place}.{head}.num_classes={num_classes}', '', expected)
+                expected = f'{len(names)}, the classes of {key}{subkey} ({shown})'
+                yield Problem(f'model{subkey}.{head}.num_classes={num_classes}', '', expected)
 
 
 def bank_problems(model: Any, meta: Meta) -> Iterator[Problem]:
     """Checks the auxiliary decoders' classes, which a second domain may use only hours later."""
-    for place, part, names in _by_domain(model, meta):
+    for subkey, part, names in _by_domain(model, meta):
         bank: Any = getattr(part, 'auxiliary_head', None)
         if hasattr(bank, 'check_classes'):
             try:
                 bank.check_classes(names, part.out_channels)
             except UserError as error:  # the bank does not know about domains
-                for each in error.problems:
-                    yield each._replace(key=str(each.key).replace('model.', f'model{place}.', 1))
+                for problem in error.problems:
+                    key = str(problem.key).replace('model.', f'model{subkey}.', 1)
+                    yield problem._replace(key=key)
 
 
 def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
@@ -50,11 +51,11 @@ def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
     Logs a warning if they learn a class from the padding.
     """
     for name, part in getattr(dataset, 'domains', {None: dataset}).items():
-        place = '' if name is None else f'.domains.{name}'
+        subkey = '' if name is None else f'.domains.{name}'
         owner = model if name is None else model.domains[name]
         labeled = getattr(part, 'labeled', None)
         head = getattr(owner, 'decode_head', None)
-        yield from ignore_problems(head, f'model{place}.decode_head')
+        yield from ignore_problems(head, f'model{subkey}.decode_head')
         preprocessor = getattr(model, 'data_preprocessor', None)
         if name is not None:
             preprocessor = getattr(preprocessor, 'domains', {name: None})[name]
@@ -64,7 +65,7 @@ def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
         # a label that is no class is an error of the loss
         if None not in (ignored, padded) and padded != ignored and 0 <= padded < len(classes):
             warn(
-                f'model{place}.data_preprocessor.seg_pad_val={padded}: padding counts as class '
+                f'model{subkey}.data_preprocessor.seg_pad_val={padded}: padding counts as class '
                 f'{classes[padded]}; expected {ignored}, the ignored label'
             )
 
@@ -91,20 +92,20 @@ def warn_of_losses_that_count_ignored_pixels(model: Any) -> None:
                 )
 
 
-def mapping_problems(trained: Any, other: Any, key: str) -> Iterator[Problem]:
+def mapping_problems(trained: Any, evaluated: Any, key: str) -> Iterator[Problem]:
     """Checks that two sets of the same type read the ids of their masks the same way."""
-    ours = {type(leaf): leaf for leaf in leaf_datasets(getattr(trained, 'labeled', trained))}
-    for leaf in leaf_datasets(other):
+    by_type = {type(leaf): leaf for leaf in leaf_datasets(getattr(trained, 'labeled', trained))}
+    for leaf in leaf_datasets(evaluated):
         # masks of another data set may well begin at another id
-        if (twin := ours.get(type(leaf))) is None:
+        if (twin := by_type.get(type(leaf))) is None:
             continue
-        expected, found = (getattr(each, 'reduce_zero_label', False) for each in (twin, leaf))
-        if found != expected:
+        expected, reduces = (getattr(s, 'reduce_zero_label', False) for s in (twin, leaf))
+        if reduces != expected:
             wanted = f'{expected}, as in the set that is trained on'
-            yield Problem(f'{key}.reduce_zero_label={found}', '', wanted)
+            yield Problem(f'{key}.reduce_zero_label={reduces}', '', wanted)
 
 
-def ignore_problems(part: Any, place: str) -> Iterator[Problem]:
+def ignore_problems(part: Any, key: str) -> Iterator[Problem]:
     """Checks that a head or a metric ignores 255, the label of ignored pixels in every set."""
     ignored = getattr(part, 'ignore_index', None)
     if ignored not in (None, IGNORE_INDEX):
@@ -113,21 +114,21 @@ def ignore_problems(part: Any, place: str) -> Iterator[Problem]:
             f'{IGNORE_INDEX}; another label in masks is FolderDataset.ignore_index, the IoU of one '
             'class is the metric IoU.NAME'
         )
-        yield Problem(f'{place}.ignore_index={ignored}', '', expected)
+        yield Problem(f'{key}.ignore_index={ignored}', '', expected)
 
 
-def order_problems(meta: Meta | None, other: Meta | None, name: str) -> Iterator[Problem]:
+def order_problems(meta: Meta | None, second: Meta | None, name: str) -> Iterator[Problem]:
     """Checks that two sets, or a set and a checkpoint, have their classes in the same order."""
-    meta, other = meta or {}, other or {}
+    meta, second = meta or {}, second or {}
     for domain, part in (meta.get('domains') or {}).items():
-        others = (other.get('domains') or {}).get(domain)
-        yield from order_problems(part, others, f'{name}, domain {domain}')
-    classes, other_classes = (tuple(m.get('classes') or ()) for m in (meta, other))
-    if classes != other_classes and sorted(classes, key=str) == sorted(other_classes, key=str):
-        first, was = next((a, b) for a, b in zip(classes, other_classes) if a != b)
-        found = f'class {classes.index(first)} is {was}, in the data set {first}'
+        second_part = (second.get('domains') or {}).get(domain)
+        yield from order_problems(part, second_part, f'{name}, domain {domain}')
+    classes, second_classes = (tuple(m.get('classes') or ()) for m in (meta, second))
+    if classes != second_classes and sorted(classes, key=str) == sorted(second_classes, key=str):
+        index = next(i for i, (a, b) in enumerate(zip(classes, second_classes)) if a != b)
+        mistake = f'class {index} is {second_classes[index]}, in the data set {classes[index]}'
         expected = f'the same order of the classes ({", ".join(classes[:8])})'
-        yield Problem(name, found, expected)
+        yield Problem(name, mistake, expected)
 
 
 def _by_domain(model: Any, meta: Meta) -> Iterator[tuple[str, Any, Sequence[str]]]:

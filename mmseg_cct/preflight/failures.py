@@ -22,8 +22,8 @@ def config_errors_as_one_line(
     config: Any, fails: str = 'cannot be built'
 ) -> AbstractContextManager[None]:
     """Names the config and what a library says, which names the component, in one line."""
-    place = getattr(config, 'filename', None) or 'the config'
-    return library_errors_as_one_line(place, fails, 'settings that fit together')
+    config_name = getattr(config, 'filename', None) or 'the config'
+    return library_errors_as_one_line(config_name, fails, 'settings that fit together')
 
 
 def require_buildable(config: Config) -> None:

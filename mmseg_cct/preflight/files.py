@@ -47,13 +47,13 @@ def check_pairs(pairs: SemiSegDataset) -> None:
     if unlabeled is not None:
         check_unlabeled_pipeline(unlabeled)
 
-    def look() -> None:
+    def check_files() -> None:
         raise_problems(mask_loading_problems(labeled))
         warn_of_filled_masks(labeled)
-        found: Counter[frozenset[int]] = Counter()
+        label_sets: Counter[frozenset[int]] = Counter()
         turned: list[str] = []
         check_pair = functools.partial(_check_labeled_image, turned=turned)
-        problems = _problems_of_files(check_pair, labeled, found)
+        problems = _problems_of_files(check_pair, labeled, label_sets)
         if unlabeled is not None:
             # the unlabelled set may have no class names
             num_classes = len(labeled.metainfo['classes'])
@@ -62,11 +62,11 @@ def check_pairs(pairs: SemiSegDataset) -> None:
         raise_problems(problems)
         leaf = leaf_datasets(labeled)[0]
         mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
-        for line in judge_labels(found, leaf.metainfo['classes'], 'labeled', bool(mapped)):
+        for line in judge_labels(label_sets, leaf.metainfo['classes'], 'labeled', bool(mapped)):
             warn(line)
         _warn_of_turned(turned, 'labeled')
 
-    on_first_process(look)
+    on_first_process(check_files)
 
 
 def build_evaluation_set(settings: Any, key: str) -> Any:
@@ -100,10 +100,10 @@ def look_at_evaluation_data(dataset: Any, key: str) -> list[str]:
             raise_problems(_problems_of_files(check, leaf, counter))
     except UserError as error:
         raise error.within(key) from None
-    found = sum(by_classes.values(), Counter())
+    label_sets = sum(by_classes.values(), Counter())
     # a test set whose predictions are submitted elsewhere may have void masks
-    if found and key.startswith('val') and frozenset().union(*found) <= {IGNORE_INDEX}:
-        void = f'all {found.total()} masks hold only ignored pixels'
+    if label_sets and key.startswith('val') and {*itertools.chain(*label_sets)} <= {IGNORE_INDEX}:
+        void = f'all {label_sets.total()} masks hold only ignored pixels'
         raise UserError(key, void, 'labelled pixels to validate on')
     _warn_of_turned(turned, key)
     return [
@@ -116,7 +116,7 @@ def look_at_evaluation_data(dataset: Any, key: str) -> list[str]:
 
 
 def _problems_of_files(
-    check: Callable[..., frozenset[int] | None], dataset: Any, found: Counter[frozenset[int]]
+    check: Callable[..., frozenset[int] | None], dataset: Any, label_sets: Counter[frozenset[int]]
 ) -> Iterator[UserError]:
     """Yields the errors that the check raises for files, and counts its results for the others."""
 
@@ -135,14 +135,14 @@ def _problems_of_files(
         # a small set keeps all threads busy only with a file each
         size = _LOT if len(leaf) > _FILES_AT_ONCE else 1
         with ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4)) as pool:
-            while some := list(itertools.islice(files, _FILES_AT_ONCE)):
-                lots = [some[first : first + size] for first in range(0, len(some), size)]
+            while infos := list(itertools.islice(files, _FILES_AT_ONCE)):
+                lots = [infos[first : first + size] for first in range(0, len(infos), size)]
                 # in the order of the list
                 for result in itertools.chain.from_iterable(pool.map(look, lots)):
                     if isinstance(result, UserError):
                         yield result
                     elif result is not None:
-                        found[result] += 1
+                        label_sets[result] += 1
 
 
 def _check_labeled_image(
@@ -151,8 +151,8 @@ def _check_labeled_image(
     """Checks a pair, returns the labels in its mask, and notes the image if loading turns it."""
     image, mask = info['img_path'], info.get('seg_map_path')
     if mask is None:
-        found = 'no mask is named for this labelled image'
-        raise UserError(image, found, 'a data set with data_prefix.seg_map_path')
+        mistake = 'no mask is named for this labelled image'
+        raise UserError(image, mistake, 'a data set with data_prefix.seg_map_path')
     backend_args = getattr(dataset, 'backend_args', None)
     size = image_size(image, backend_args, True, image_loader(dataset))
     if '://' not in mask and not fileio.exists(mask, backend_args):

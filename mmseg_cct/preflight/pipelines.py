@@ -30,9 +30,9 @@ _NOT_UNDONE = (*_FILLING, mmseg_transforms.RandomCrop, mmcv_transforms.CenterCro
 _MOVING = (*_RESIZING, *_NOT_UNDONE, mmcv_transforms.RandomFlip)
 
 
-def has(dataset: Any, *kinds: type) -> bool:
-    """Tells whether a set's pipeline has a transform of one of some kinds."""
-    return any(isinstance(transform, kinds) for transform in transforms_of(dataset))
+def has(dataset: Any, *classes: type) -> bool:
+    """Tells whether a set's pipeline has a transform of one of some classes."""
+    return any(isinstance(transform, classes) for transform in transforms_of(dataset))
 
 
 def check_unlabeled_pipeline(dataset: Any) -> None:
@@ -56,13 +56,13 @@ def mask_loading_problems(dataset: Any) -> Iterator[Problem]:
         moving = None
         for transform in transforms_of(leaf):
             if isinstance(transform, _LOADING_MASKS) and moving:
-                found = (
+                mistake = (
                     f'{moving} before {type(transform).__name__} moves the image and not its mask'
                 )
-                yield Problem('labeled.pipeline', found, f'{type(transform).__name__} before it')
+                yield Problem('labeled.pipeline', mistake, f'{type(transform).__name__} before it')
             if isinstance(transform, mmseg_transforms.RandomRotFlip):  # rotates masks as images
-                found = 'RandomRotFlip mixes the ids of a mask and fills it with class 0'
-                yield Problem('labeled.pipeline', found, 'RandomRotate and RandomFlip')
+                mistake = 'RandomRotFlip mixes the ids of a mask and fills it with class 0'
+                yield Problem('labeled.pipeline', mistake, 'RandomRotate and RandomFlip')
             moving = moving or (
                 type(transform).__name__ if isinstance(transform, _MOVING) else None
             )
@@ -93,8 +93,8 @@ def cropping_problems(dataset: Any) -> Iterator[Problem]:
         if isinstance(transform, _LOADING_MASKS):
             return
         if isinstance(transform, _NOT_UNDONE):
-            found = f'{type(transform).__name__} moves the image and not its mask'
-            yield Problem('pipeline', found, 'a pipeline without it')
+            mistake = f'{type(transform).__name__} moves the image and not its mask'
+            yield Problem('pipeline', mistake, 'a pipeline without it')
 
 
 def _unlabeled_problems(dataset: Any) -> Iterator[Problem]:
@@ -104,11 +104,11 @@ def _unlabeled_problems(dataset: Any) -> Iterator[Problem]:
         if isinstance(transform, _LOADING_MASKS):
             yield Problem(key, f'{name} reads masks', f'a pipeline without it; {none}')
         if ratio < 1.0:
-            found = f'{name}(cat_max_ratio={ratio}) looks at the mask'
-            yield Problem(key, found, f'cat_max_ratio=1.0; {none}')
+            mistake = f'{name}(cat_max_ratio={ratio}) looks at the mask'
+            yield Problem(key, mistake, f'cat_max_ratio=1.0; {none}')
     if has(dataset, LoadPseudoLabels) and has(dataset, PackUnlabeledInputs):
-        found = 'LoadPseudoLabels with PackUnlabeledInputs'
-        yield Problem(key, found, 'PackPseudoLabels at the end')
+        mistake = 'LoadPseudoLabels with PackUnlabeledInputs'
+        yield Problem(key, mistake, 'PackPseudoLabels at the end')
     if has(dataset, MarkValidPixels) and not has(dataset, PackUnlabeledInputs, PackPseudoLabels):
-        found = 'MarkValidPixels with PackSegInputs'
-        yield Problem(key, found, 'PackUnlabeledInputs at the end')
+        mistake = 'MarkValidPixels with PackSegInputs'
+        yield Problem(key, mistake, 'PackUnlabeledInputs at the end')

@@ -34,7 +34,7 @@ from .classes import (
     warn_of_losses_that_count_ignored_pixels,
 )
 from .files import check_pairs, look_at_evaluation_data
-from .labeled_record import keep_labeled_images
+from .labeled_images import keep_labeled_images
 from .pretrained import check_pretrained_weights
 from .rehearsal import batch_problems, iou_metrics, rehearse_validation
 from .values import training_problems
@@ -70,8 +70,8 @@ class PreflightHook(Hook):
         keep_labeled_images(runner)
         if runner.val_loop is not None:
             # each process has batches of its own
-            own = batch_problems(runner.val_dataloader, 'val_dataloader') if self.files else ()
-            raise_problems(chain.from_iterable(gather([*own])))
+            problems = batch_problems(runner.val_dataloader, 'val_dataloader') if self.files else ()
+            raise_problems(chain.from_iterable(gather([*problems])))
             rehearse_validation(runner, absent)
         if is_main_process():
             warn_of_losses_that_count_ignored_pixels(_model(runner))
@@ -96,8 +96,8 @@ class PreflightHook(Hook):
         """Checks that logits are finite: NaN would become class 0 without a word."""
         for sample in outputs or ():
             if 'seg_logits' in sample and not sample.seg_logits.data.isfinite().all():
-                place = sample.metainfo.get('img_path') or f'image {batch_idx}'
-                raise UserError(place, 'the logits are not finite', 'finite pixels and weights')
+                image = sample.metainfo.get('img_path') or f'image {batch_idx}'
+                raise UserError(image, 'the logits are not finite', 'finite pixels and weights')
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Checks the checkpoint that the run starts from, resumes or tests."""
@@ -152,8 +152,8 @@ def _file_problems(runner: Runner, absent: list[str]) -> Problems:
             try:
                 check_pairs(part)
             except UserError as error:
-                place = f'train_dataloader.dataset.domains.{name}'
-                yield error if name is None else error.within(place)
+                key = f'train_dataloader.dataset.domains.{name}'
+                yield error if name is None else error.within(key)
     # decoding the masks of a large segmentation set would take minutes
     leaves = leaf_datasets(trained)
     if all(isinstance(s, BaseDataset) and not isinstance(s, BaseSegDataset) for s in leaves):
@@ -172,13 +172,13 @@ def _warn_of_leaks(trained: Any, validated: Any) -> None:
     """Warns of images that are labelled and unlabelled, or trained and validated on."""
     parts = list(getattr(trained, 'domains', {None: trained}).values())
     labeled = [getattr(part, 'labeled', part) for part in parts]
-    unlabeled = [each for part in parts if (each := getattr(part, 'unlabeled', None)) is not None]
+    unlabeled = [part.unlabeled for part in parts if getattr(part, 'unlabeled', None) is not None]
     sets = {
         'labelled': labeled,
         'validated on': [] if validated is None else [validated],
         'unlabelled': unlabeled,
     }
-    paths = {kind: chain.from_iterable(map(image_paths, parts)) for kind, parts in sets.items()}
+    paths = {use: chain.from_iterable(map(image_paths, parts)) for use, parts in sets.items()}
     for line in describe_leaks(paths):
         warn(line)
 

@@ -114,17 +114,17 @@ def _best_problems(
 ) -> Iterator[Problem]:
     """Checks that the metrics that pick the best checkpoint or end a training will be measured."""
     for hook in hooks:
-        place, waited = 'EarlyStoppingHook.monitor', list[str]()
+        setting, monitored = 'EarlyStoppingHook.monitor', list[str]()
         if isinstance(hook, EarlyStoppingHook):
-            waited = [hook.monitor]
+            monitored = [hook.monitor]
         elif isinstance(hook, CheckpointHook) and hook.save_best:
-            place, waited = 'default_hooks.checkpoint.save_best', hook.key_indicators
-        for key in waited:
+            setting, monitored = 'default_hooks.checkpoint.save_best', hook.key_indicators
+        for name in monitored:
             # mmengine resolves 'auto' at the first validation
-            if key not in (*names, 'auto'):
-                is_absent = key.partition('.')[2] in absent
-                found = 'no validation mask shows this class' if is_absent else 'no such metric'
-                yield Problem(f'{place}={key!r}', found, ', '.join(names))
+            if name not in (*names, 'auto'):
+                is_absent = name.partition('.')[2] in absent
+                mistake = 'no validation mask shows this class' if is_absent else 'no such metric'
+                yield Problem(f'{setting}={name!r}', mistake, ', '.join(names))
 
 
 def batch_problems(loader: Any, key: str) -> Iterator[Problem]:
@@ -148,6 +148,6 @@ def batch_problems(loader: Any, key: str) -> Iterator[Problem]:
                 shapes[id(leaf), size] = width, height
             paths.setdefault(shapes[id(leaf), size], path)
         if len(paths) > 1:
-            found = ' and '.join(f'{path} of {w}×{h}' for (w, h), path in [*paths.items()][:2])
-            yield Problem(f'{key}.batch_size={loader.batch_size}', f'{found} in one batch', '1')
+            sizes = ' and '.join(f'{path} of {w}×{h}' for (w, h), path in [*paths.items()][:2])
+            yield Problem(f'{key}.batch_size={loader.batch_size}', f'{sizes} in one batch', '1')
             return

@@ -44,18 +44,18 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
     ratio = dataset.get('labeled_per_unlabeled', 1)
     batch_size = get_by_key(config, 'train_dataloader.batch_size')
     if isinstance(ratio, int) and isinstance(batch_size, int) and ratio > batch_size:
-        found = f'no unlabelled image in a batch of {batch_size}'
-        yield Problem(f'{key}.labeled_per_unlabeled={ratio}', found, f'at most {batch_size}')
+        mistake = f'no unlabelled image in a batch of {batch_size}'
+        yield Problem(f'{key}.labeled_per_unlabeled={ratio}', mistake, f'at most {batch_size}')
     # either would fail at the first step, with words about a dict that do not name the setting
-    kind = class_of(config['model'], MODELS)
-    if getattr(getattr(kind, 'loss', None), '__module__', '').startswith('mmseg.'):
+    segmentor = class_of(config['model'], MODELS)
+    if getattr(getattr(segmentor, 'loss', None), '__module__', '').startswith('mmseg.'):
         expected = f'a model that does, such as CCTSegmentor, or {key}.unlabeled=None'
         yield Problem(f'model.type={config["model"].get("type")!r}', 'takes no pairs', expected)
         return
-    kind = class_of(get_by_key(config, 'model.data_preprocessor'), MODELS)
-    if getattr(kind, 'forward', None) is SegDataPreProcessor.forward:
-        place = f'model.data_preprocessor.type={kind.__name__!r}'
-        yield Problem(place, 'takes no pairs', 'BranchPreprocessor, or no unlabelled set')
+    preprocessor = class_of(get_by_key(config, 'model.data_preprocessor'), MODELS)
+    if getattr(preprocessor, 'forward', None) is SegDataPreProcessor.forward:
+        key = f'model.data_preprocessor.type={preprocessor.__name__!r}'
+        yield Problem(key, 'takes no pairs', 'BranchPreprocessor, or no unlabelled set')
 
 
 def hooks_of(config: Any) -> Iterator[tuple[str, Any]]:
@@ -75,8 +75,8 @@ def _epoch_problems(config: Any) -> Iterator[Problem]:
         key = 'train_dataloader.sampler'
         sampler = get_by_key(config, key)
         if is_a(sampler, DATA_SAMPLERS, EndlessSampler, InfiniteSampler):
-            found = f'counts epochs, and {key} {sampler["type"]} has no end'
-            yield Problem('train_cfg', found, 'type="IterBasedTrainLoop" with max_iters')
+            mistake = f'counts epochs, and {key} {sampler["type"]} has no end'
+            yield Problem('train_cfg', mistake, 'type="IterBasedTrainLoop" with max_iters')
         return
     counts = 'True, and train_cfg counts iterations, so'
     for index, part in enumerate(schedulers(config)):

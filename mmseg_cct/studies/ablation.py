@@ -82,7 +82,7 @@ def write_ablation(out: Path) -> list[str]:
     csv.writer(lines).writerows([Result._fields, *results])
     write_text(out / 'results.csv', lines.getvalue())
     # ab-CE changes the supervised loss, so what it adds to CCT needs a baseline of its own
-    abce = [name for name in methods if name == 'cct-abce' or grid_place(name)[0] == 'full_abce']
+    abce = [m for m in methods if m == 'cct-abce' or parse_grid_name(m)[0] == 'full_abce']
     gains = {
         'the supervised baseline': gains_table(results, methods, BASELINE),
         'the supervised baseline with ab-CE': gains_table(results, abce, ABCE_BASELINE),
@@ -99,7 +99,7 @@ def write_ablation(out: Path) -> list[str]:
         'studies/ablation.md.jinja',
         seeds=sorted({result.seed for result in results}),
         results=results_table(results, methods),
-        domains={name: results_table(of, methods) for name, of in collect_domains(out).items()},
+        domains={domain: results_table(r, methods) for domain, r in collect_domains(out).items()},
         gains=gains,
         figures=list(figures),
     )
@@ -136,7 +136,7 @@ def run_study(out: Path, execute: Callable[[], Sequence[str]] | None) -> int:
     return code
 
 
-def grid_place(method: str) -> tuple[str | None, int]:
+def parse_grid_name(method: str) -> tuple[str | None, int]:
     """Parses `GROUP_kK`, a name of the grid, into group and K; (None, 0) for other methods."""
     match = re.fullmatch(r'(.+)_k(\d+)', method)
     return (match[1], int(match[2])) if match else (None, 0)
@@ -144,7 +144,7 @@ def grid_place(method: str) -> tuple[str | None, int]:
 
 def title_of(method: str) -> str:
     """Titles a method in figures: by its name, or by its place in the grid."""
-    group, k = grid_place(method)
+    group, k = parse_grid_name(method)
     return method if group is None else f'{TITLES.get(group, group)}, K={k}'
 
 
@@ -153,7 +153,7 @@ def ordered_methods(results: Sequence[Result]) -> list[str]:
     groups = _groups(results)
 
     def key(method: str) -> tuple[int, int, int, str]:
-        group, k = grid_place(method)
+        group, k = parse_grid_name(method)
         if method in (BASELINE, ABCE_BASELINE):
             return (0, 0, 0, method)
         return (2, 0, 0, method) if group is None else (1, groups.index(group), k, method)
@@ -164,7 +164,7 @@ def ordered_methods(results: Sequence[Result]) -> list[str]:
 def plot_perturbations(results: Sequence[Result]) -> Figure:
     """Plots mIoU by perturbation and K, one panel per number of labels, as in Figure 5."""
     groups = _groups(results)
-    ks = sorted({grid_place(result.method)[1] for result in results} - {0})
+    ks = sorted({parse_grid_name(result.method)[1] for result in results} - {0})
     panels = label_sets(results)
     figure = Figure(figsize=(1.1 * len(groups) + 1.5, 2.6 * len(panels)), layout='constrained')
     for axes, labels in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels):
@@ -187,7 +187,7 @@ def plot_comparison(results: Sequence[Result]) -> Figure:
     sets = label_sets(results)
     figure = Figure(figsize=(1.0 * len(methods) + 1.8, 3.2), layout='constrained')
     axes = figure.subplots()
-    bars = {f'n={labels}': [select(results, each, labels) for each in methods] for labels in sets}
+    bars = {f'n={labels}': [select(results, m, labels) for m in methods] for labels in sets}
     _plot_bars(axes, list(map(title_of, methods)), bars)
     if sets != ['config']:
         outer_legend(figure, axes.get_legend_handles_labels()[0])
@@ -207,11 +207,11 @@ def _plot_bars(
     width = 0.8 / len(bars)
     for index, (label, groups) in enumerate(bars.items()):
         shift = (index - (len(bars) - 1) / 2) * width
-        drawn = {place + shift: values for place, values in enumerate(groups) if values}
+        drawn = {position + shift: values for position, values in enumerate(groups) if values}
         look: dict[str, Any] = dict(label=label, color=f'C{index}', alpha=0.6)
         axes.bar(list(drawn), list(map(mean, drawn.values())), width, **look)
-        for place, values in drawn.items():
-            axes.scatter([place] * len(values), values, 10, color='0.2', zorder=3)
+        for position, values in drawn.items():
+            axes.scatter([position] * len(values), values, 10, color='0.2', zorder=3)
     if baseline:
         axes.axhline(mean(baseline), color='0.3', linestyle='--', label='baseline')
     if len(baseline) > 1:
@@ -228,12 +228,12 @@ def _plot_bars(
 
 def _compared(method: str) -> bool:
     """Whether a method is complete, unlike CCT with a single perturbation."""
-    return grid_place(method)[0] in (None, *FULL)
+    return parse_grid_name(method)[0] in (None, *FULL)
 
 
 def _groups(results: Sequence[Result]) -> list[str]:
     """Lists the groups of the grid: the paper's perturbations, custom ones, and full."""
-    places = (grid_place(result.method) for result in results)
-    found = {group for group, _ in places if group is not None}
-    order = [*paper.TITLES, *sorted(found - TITLES.keys()), *FULL]
-    return [group for group in order if group in found]
+    cells = (parse_grid_name(result.method) for result in results)
+    groups = {group for group, _ in cells if group is not None}
+    order = [*paper.TITLES, *sorted(groups - TITLES.keys()), *FULL]
+    return [group for group in order if group in groups]

@@ -39,7 +39,7 @@ def images_of(run: Run, key: str) -> Listed:
     settings = branch_settings(outer, branch) if isinstance(outer, Mapping) else outer
     if settings is None:
         return {}
-    place = f'{run.name}: {key}'
+    set_name = f'{run.name}: {key}'
     settings = copy.deepcopy(settings)
     for _, leaf in leaf_sets(settings):
         leaf['pipeline'] = []  # images are listed, not loaded
@@ -49,14 +49,14 @@ def images_of(run: Run, key: str) -> Listed:
         dataset = DATASETS.build(settings)
         dataset.full_init()
     except (AssertionError, OSError, ValueError) as error:
-        raise UserError(place, error) from error
+        raise UserError(set_name, error) from error
     listed: Listed = {}
     for leaf in leaf_datasets(dataset):
         root = (getattr(leaf, 'data_prefix', None) or {}).get('img_path') or ''
         for index in range(len(leaf)):
             info = leaf.get_data_info(index)
             if not info.get('img_path'):
-                raise UserError(place, 'its images are not files', 'a data set of files')
+                raise UserError(set_name, 'its images are not files', 'a data set of files')
             info.pop('seg_map_path', None)  # only images are read
             path = info['img_path']
             inside = PurePath(os.path.relpath(path, root)) if root else PurePath(path)

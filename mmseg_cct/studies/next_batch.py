@@ -124,7 +124,7 @@ def _candidates(run: Run, request: BatchRequest, labeled: Listed) -> tuple[Liste
     elif not (listed := images_of(run, 'train_dataloader.dataset.unlabeled')):
         raise UserError(run.name, 'has no unlabelled images', '--images DIR')
     evaluated = [images_of(run, f'{part}_dataloader.dataset') for part in ('val', 'test')]
-    others = {
+    exclusions = {
         'labelled': labeled,
         'of the validation and test sets': {**evaluated[0], **evaluated[1]},
         'of the folders to leave out': {
@@ -134,7 +134,7 @@ def _candidates(run: Run, request: BatchRequest, labeled: Listed) -> tuple[Liste
     # the same file, a link to it or a copy: a labelled image often lies among the candidates, too
     left_out = {
         reason: {str(name) for _, name in common_images(images, listed)}
-        for reason, images in others.items()
+        for reason, images in exclusions.items()
     }
     known = set().union(*left_out.values())
     candidates = {name: info for name, info in listed.items() if name not in known}
@@ -171,10 +171,10 @@ def choose(
         nearest = np.minimum(nearest, np.linalg.norm(points - image.z, axis=1))
     chosen: list[ScoredImage] = []
     for _ in range(min(number, len(pool))):
-        place = int(nearest.argmax())
-        chosen.append(pool[place])
-        nearest = np.minimum(nearest, np.linalg.norm(points - points[place], axis=1))
-        nearest[place] = -1.0  # below 0, the distance of a copy
+        farthest = int(nearest.argmax())
+        chosen.append(pool[farthest])
+        nearest = np.minimum(nearest, np.linalg.norm(points - points[farthest], axis=1))
+        nearest[farthest] = -1.0  # below 0, the distance of a copy
     return chosen
 
 
@@ -210,36 +210,37 @@ def _write_annotations(
 ) -> ClassTable:
     """Writes the predicted masks for an annotation tool, and the table of their classes."""
     out = Path(request.out)
-    colours = {name: tuple(colour) for name, colour in zip(meta['classes'], meta['palette'])}
+    colors = {name: tuple(color) for name, color in zip(meta['classes'], meta['palette'])}
     # what the export leaves undrawn
-    table = ClassTable(colours, 'background' if any(map(is_background, colours)) else 'ignore')
+    table = ClassTable(colors, 'background' if any(map(is_background, colors)) else 'ignore')
     write_table(out, table)
     if request.format != 'masks':
         masks = {str(image.name): out / 'masks' / image.name.with_suffix('.png') for image in batch}
-        export_masks(request.format, out, masks, colours, out / 'images')
+        export_masks(request.format, out, masks, colors, out / 'images')
     return table
 
 
 def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
     """Returns the commands that bring the corrected batch into the training."""
     labeled, out = run.config.train_dataloader.dataset.labeled, Path(request.out)
-    places = {
-        part: Path(
-            labeled.get('data_root') or '', labeled.get(f'{part[:-1]}_dir') or f'DATA/{part}'
+    folders = {
+        name: Path(
+            labeled.get('data_root') or '', labeled.get(f'{name[:-1]}_dir') or f'DATA/{name}'
         )
-        for part in ('masks', 'images')
+        for name in ('masks', 'images')
     }
     # the importer writes to `masks` of a data folder
-    data = places['masks'].parent if places['masks'].name == 'masks' else Path('DATA')
+    data = folders['masks'].parent if folders['masks'].name == 'masks' else Path('DATA')
     if request.format == 'masks':
         parts = ['masks'] if request.images is None else ['masks', 'images']
-        lines = [f'cp -r {out / part}/. {places[part]}' for part in parts]
+        lines = [f'cp -r {out / part}/. {folders[part]}' for part in parts]
     else:
         images = ('--images', request.images) if request.images else ()
-        there = read_table(data)
-        lines = [] if there else [f'cp {out / TABLE} {data}']  # the names of the ids
-        rest = ('--rest', str(table.rest)) if there and there.rest is None else ()
-        lines.append(command_line('import_masks', 'CORRECTED', *images, *rest, '--out', data))
+        table_of_data = read_table(data)
+        lines = [] if table_of_data else [f'cp {out / TABLE} {data}']  # the names of the ids
+        has_no_rest = table_of_data is not None and table_of_data.rest is None
+        options = (*images, *(('--rest', str(table.rest)) if has_no_rest else ()))
+        lines.append(command_line('import_masks', 'CORRECTED', *options, '--out', data))
     following = next_round(run.folder)
     return [
         *lines,
@@ -252,12 +253,12 @@ def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
 
 
 def _csv(ranked: Sequence[ScoredImage], chosen: Sequence[ScoredImage]) -> str:
-    places = {image.name: number for number, image in enumerate(chosen, 1)}
+    positions = {image.name: number for number, image in enumerate(chosen, 1)}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     perturbations = list(ranked[0].by_perturbation) if ranked else []
     writer.writerow(['rank', 'file', 'score', *perturbations, 'position in the batch'])
     for rank, image in enumerate(ranked, 1):
         values = (f'{value:.6g}' for value in (image.score, *image.by_perturbation.values()))
-        writer.writerow([rank, image.name, *values, places.get(image.name, '')])
+        writer.writerow([rank, image.name, *values, positions.get(image.name, '')])
     return text.getvalue()

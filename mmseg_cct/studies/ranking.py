@@ -150,14 +150,14 @@ def load_training_model(run: Run, device: str | None = None) -> Any:
         )
     model = run.load_model(device)
     # `load_model` is lenient about the decoders.
-    found = {name: tuple(value.shape) for name, value in weights(run.content).items()}
+    saved_shapes = {name: tuple(value.shape) for name, value in weights(run.content).items()}
     for name, value in model.auxiliary_head.state_dict().items():
-        shape = found.get(f'auxiliary_head.{name}')
+        shape = saved_shapes.get(f'auxiliary_head.{name}')
         if shape is None:
             raise UserError(
                 run.checkpoint, 'has no auxiliary decoders', 'the checkpoint of the training'
             )
         if shape != value.shape:
-            found_there = f'auxiliary_head.{name} is {shape}'
-            raise UserError(run.checkpoint, found_there, f'{tuple(value.shape)} by its config')
+            mistake = f'auxiliary_head.{name} is {shape}'
+            raise UserError(run.checkpoint, mistake, f'{tuple(value.shape)} by its config')
     return model

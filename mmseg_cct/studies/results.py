@@ -109,14 +109,15 @@ def gains_table(results: Sequence[Result], methods: Sequence[str], reference: st
     pairs: dict[tuple[str, str], list[float]] = {}
     for labels in label_sets(results):
         for method in methods:
-            own = {r.seed: r.miou for r in results if (r.method, r.labels) == (method, labels)}
-            gains = [own[n] - before[labels, n] for n in sorted(own) if (labels, n) in before]
+            miou = {r.seed: r.miou for r in results if (r.method, r.labels) == (method, labels)}
+            gains = [miou[n] - before[labels, n] for n in sorted(miou) if (labels, n) in before]
             if gains and method != reference:
                 pairs[method, labels] = gains
     rows = []
-    for (place, gains), verdict in zip(pairs.items(), verdicts(list(pairs.values()))):
+    for (method_and_labels, gains), verdict in zip(pairs.items(), verdicts(list(pairs.values()))):
         half = f'±{interval(gains):.1f}' if len(gains) > 1 else ''
-        rows.append([*place, signed(mean(gains)), half, ' '.join(map(signed, gains)), verdict])
+        by_seed = ' '.join(map(signed, gains))
+        rows.append([*method_and_labels, signed(mean(gains)), half, by_seed, verdict])
     header = ['method', 'labels', 'mean gain', '95 %', 'by seed', 'verdict by Holm']
     return Table(header, rows, 'lrrrll')
 

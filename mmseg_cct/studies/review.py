@@ -37,7 +37,8 @@ def review_page(batch: Sequence[BatchImage], note: str, meta: Mapping[str, Any])
     `note` appears below the title; `meta` has the names and colours of the classes.
     """
     # One scale for all maps, without their outliers.
-    highest = max((float(np.quantile(each.disagreement, 0.99)) for each in batch), default=0) or 1.0
+    quantiles = (float(np.quantile(image.disagreement, 0.99)) for image in batch)
+    highest = max(quantiles, default=0) or 1.0
     content = '\n'.join(f'{image.name} {image.score}' for image in batch)
     return render(
         'studies/review.html.jinja',
@@ -68,8 +69,8 @@ def _case(
         labels=_outlined(image.labels, palette, is_tinted(classes)),
         disagreement=_jpeg(heat),
         legend=[
-            (name, colour, '< 0.1' if 0 < share < 0.1 else f'{share:.1f}')
-            for name, colour, share in zip(classes, palette, shares)
+            (name, color, '< 0.1' if 0 < share < 0.1 else f'{share:.1f}')
+            for name, color, share in zip(classes, palette, shares)
             if share
         ],
     )

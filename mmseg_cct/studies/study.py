@@ -123,8 +123,8 @@ def _write_configs(planned: Mapping[StudyRun, Config]) -> None:
     """
     new = [run for run in planned if not run.config.is_file()]
     for run in planned.keys() - set(new):
-        there = read_config(run.config).to_dict()
-        if changed := changed_settings(there, planned[run].to_dict()):
+        written = read_config(run.config).to_dict()
+        if changed := changed_settings(written, planned[run].to_dict()):
             key, before, now = changed[0]
             raise UserError(
                 run.config,
@@ -169,8 +169,8 @@ def lists_of(
         if max(numbers) > total:
             raise UserError(f'-n {max(numbers)}', f'{base} has {total} labelled images')
         return {str(n): functools.partial(_draw_labels, n, total) for n in numbers}
-    for domain, place in folders.items():
-        if place is None:
+    for domain, folder_of_domain in folders.items():
+        if folder_of_domain is None:
             raise UserError(base, f'no lists of labelled images {domain}'.strip(), '--lists DIR')
     if len({*folders.values()}) < len(folders) and '{domain}' not in str(folder):
         raise UserError(f'--lists {folder}', 'one folder for all domains', "'{domain}' in it")

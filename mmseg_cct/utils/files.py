@@ -79,17 +79,17 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
         ) from None
 
 
-def read_record(file: str | Path, kind: Callable[..., T], expected: str) -> T:
+def read_record(file: str | Path, record_type: Callable[..., T], expected: str) -> T:
     """Reads a JSON file that a tool wrote for itself into a named tuple or data class.
 
     `expected` says what the file holds, and what to do.
     """
     text = read_utf8(file, expected)
     try:
-        return kind(**json.loads(text))
+        return record_type(**json.loads(text))
     except (ValueError, TypeError, RecursionError) as error:
-        found = f'damaged, or of another version ({error})'
-        raise UserError(str(file), found, expected) from None
+        damage = f'damaged, or of another version ({error})'
+        raise UserError(str(file), damage, expected) from None
 
 
 def write_record(file: str | Path, content: Any) -> None:
@@ -106,20 +106,20 @@ def append_line(file: str | Path, content: Any) -> None:
         opened.write(f'\n{json.dumps(content)}')
 
 
-def read_lines(file: str | Path, kind: type[T]) -> Iterator[T]:
-    """Reads what `append_line` wrote and skips damaged lines; `kind` is as in `read_record`."""
+def read_lines(file: str | Path, record_type: type[T]) -> Iterator[T]:
+    """Reads what `append_line` wrote as records, and skips damaged lines."""
     text = Path(file).read_text(encoding='utf-8', errors='replace') if Path(file).is_file() else ''
     for line in text.split('\n'):
         with suppress(ValueError, TypeError, RecursionError):
-            yield kind(**json.loads(line))
+            yield record_type(**json.loads(line))
 
 
-def require_outside(place: str | Path, inputs: Iterable[str | Path], option: str) -> None:
+def require_outside(output: str | Path, inputs: Iterable[str | Path], option: str) -> None:
     """Rejects an output that is one of the files and folders that are read, or lies below one."""
-    real = Path(os.path.realpath(place))  # `Path.resolve` fails on links in a circle
+    real = Path(os.path.realpath(output))  # `Path.resolve` fails on links in a circle
     for source in map(Path, map(os.path.realpath, inputs)):
         if source in (real, *real.parents) and source.exists():
-            raise UserError(option, f'{place} is read or lies in {source}, which is read')
+            raise UserError(option, f'{output} is read or lies in {source}, which is read')
 
 
 def require_own_folder(
@@ -132,8 +132,8 @@ def require_own_folder(
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise UserError(option, f'{folder} is a file', 'a folder')
-    found = sorted(each.name for pattern in written for each in path.glob(pattern))
-    foreign = [name for name in found if name not in _UNSEEN and not fnmatch(name, PART)]
+    names = sorted(file.name for pattern in written for file in path.glob(pattern))
+    foreign = [name for name in names if name not in _UNSEEN and not fnmatch(name, PART)]
     # The record is looked for last: another process may have written it since.
     if foreign and not any(path.glob(record)):
         raise UserError(

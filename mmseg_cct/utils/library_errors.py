@@ -15,7 +15,7 @@ _IN_WORKER = re.compile(r'File "([^"<]+)", line')
 
 
 @contextmanager
-def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterator[None]:
+def library_errors_as_one_line(key: str, fails: str, expected: str) -> Iterator[None]:
     """Replaces a library's traceback by one line that names a file or key of the config.
 
     Errors of this package or of the user's code are bugs and keep their traceback, as do those of
@@ -33,6 +33,6 @@ def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterato
         if not is_library or _PACKAGE in file.parents:
             raise
         lines = str(error).strip().splitlines() or ['']
-        said = one_line(f'{type(error).__name__}: {lines[-1]}', 200)
+        message = one_line(f'{type(error).__name__}: {lines[-1]}', 200)
         hint = f'({TRACEBACK_VARIABLE}=1 shows the traceback)'
-        raise UserError(place, f'{fails} ({said})', f'{expected} {hint}') from error
+        raise UserError(key, f'{fails} ({message})', f'{expected} {hint}') from error

@@ -55,26 +55,26 @@ class OutputFolder:
         self._held.enter_context(locked_folder(self.path, 'another run'))
         remove_parts(self.path, '**/')
 
-    def remaining(self, inputs: Mapping[str, Any], kind: str) -> list[str]:
-        """Lists the names whose file `kind/NAME.png`, which is written last, is missing.
+    def remaining(self, inputs: Mapping[str, Any], subfolder: str) -> list[str]:
+        """Lists the names whose file `subfolder/NAME.png`, which is written last, is missing.
 
         Such files that were made from another input than now are removed. `inputs` says what each
         name's files are made from, in types that JSON keeps. Those of the first process count.
         """
-        return on_first_process(lambda: self._remaining(inputs, kind))
+        return on_first_process(lambda: self._remaining(inputs, subfolder))
 
-    def _remaining(self, inputs: Mapping[str, Any], kind: str) -> list[str]:
+    def _remaining(self, inputs: Mapping[str, Any], subfolder: str) -> list[str]:
         record = self._read()
         for name, content in inputs.items():
             if record.inputs.get(name) != content:
-                Path(self.path, kind, f'{name}.png').unlink(missing_ok=True)
+                Path(self.path, subfolder, f'{name}.png').unlink(missing_ok=True)
         write_record(self._file, record._replace(inputs={**record.inputs, **inputs}))
-        return [name for name in inputs if not Path(self.path, kind, f'{name}.png').exists()]
+        return [name for name in inputs if not Path(self.path, subfolder, f'{name}.png').exists()]
 
-    def others(self, inputs: Mapping[str, Any], kind: str) -> list[str]:
-        """Lists the names that are no longer an input but whose file `kind/NAME.png` exists."""
+    def leftovers(self, inputs: Mapping[str, Any], subfolder: str) -> list[str]:
+        """Lists the names that are no input any more but have a file `subfolder/NAME.png`."""
         names = sorted(self._read().inputs.keys() - inputs.keys())
-        return [name for name in names if Path(self.path, kind, f'{name}.png').exists()]
+        return [name for name in names if Path(self.path, subfolder, f'{name}.png').exists()]
 
     def _read(self) -> _Record:
         return read_record(self._file, _Record, 'what the folder was made with: name another one')
@@ -88,14 +88,15 @@ class OutputFolder:
                 raise UserError(path, 'is a link', 'none in a folder that is written')
         if not self._file.exists():
             write_record(self._file, _Record(self._made_with or {}, {}))
-        there, here = self._read().made_with, self._made_with
-        if here is None:
+        recorded, current = self._read().made_with, self._made_with
+        if current is None:
             return
-        for key in {**here, **there}:
-            if here.get(key) != there.get(key):
+        for key in {**current, **recorded}:
+            before, now = recorded.get(key), current.get(key)
+            if now != before:
                 raise UserError(
                     '--out',
-                    f'{self.path} was made with {key}={there.get(key)}, now it is {here.get(key)}',
+                    f'{self.path} was made with {key}={before}, now it is {now}',
                     'the same, or another folder',
                 )
 

@@ -38,13 +38,13 @@ def ranges(**by_name: Range) -> Callable[[F], F]:
 
         @functools.wraps(init)
         def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-            given = signature.bind(self, *args, **kwargs).arguments
-            found = (
-                limit.problem(f'{type(self).__name__}.{name}', given[name])
+            arguments = signature.bind(self, *args, **kwargs).arguments
+            problems = (
+                limit.problem(f'{type(self).__name__}.{name}', arguments[name])
                 for name, limit in by_name.items()
-                if name in given
+                if name in arguments
             )
-            raise_problems(filter(None, found))
+            raise_problems(filter(None, problems))
             init(self, *args, **kwargs)
 
         return checked  # type: ignore[return-value]
@@ -52,20 +52,20 @@ def ranges(**by_name: Range) -> Callable[[F], F]:
     return decorate
 
 
-def require_arguments_of(parent: type, given: Iterable[str], name: str) -> None:
-    """Rejects names that the parent's `**kwargs` would swallow; `name` is that of the child."""
+def require_arguments_of(parent: type, names: Iterable[str], child: str) -> None:
+    """Rejects names that the parent's `**kwargs` would swallow; `child` is the child's name."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(parent).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind not in kinds]
-    for each in given:
-        if each not in known:
-            raise UserError(f'{name}.{each}', 'no such argument', nearest(each, known))
+    for name in names:
+        if name not in known:
+            raise UserError(f'{child}.{name}', 'no such argument', nearest(name, known))
 
 
-def require_value(key: str, given: Any, expected: Any, why: str) -> None:
+def require_value(key: str, value: Any, expected: Any, why: str) -> None:
     """Rejects a setting that does not fit what another part gives, as `why` says."""
-    if given != expected:
-        raise UserError(f'{key}={given}', '', f'{expected}, {why}')
+    if value != expected:
+        raise UserError(f'{key}={value}', '', f'{expected}, {why}')
 
 
 def at_least(minimum: int) -> Range:

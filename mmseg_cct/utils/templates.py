@@ -48,6 +48,6 @@ def render(template: str, **values: Any) -> str:
     return re.sub(r'\n{3,}', '\n\n', page.rstrip()) + '\n'
 
 
-def data_url(image: bytes, kind: str = 'png') -> str:
+def data_url(image: bytes, image_format: str = 'png') -> str:
     """Writes the content of an image file as an address, for pages in one file."""
-    return f'data:image/{kind};base64,{base64.b64encode(image).decode()}'
+    return f'data:image/{image_format};base64,{base64.b64encode(image).decode()}'

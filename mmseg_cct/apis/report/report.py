@@ -21,11 +21,11 @@ from mmseg_cct.datasets.files.palette import chosen_colours
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.engine.findings import absent_from, findings, validation_findings
+from mmseg_cct.engine.labels_record import below_folder
 from mmseg_cct.engine.metrics.detection import foreground_of
 from mmseg_cct.engine.visualization.figures import png_bytes
 from mmseg_cct.engine.visualization.label_maps import paint
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.labeled_record import below_folder
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import Table, data_url, render

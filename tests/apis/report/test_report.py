@@ -12,8 +12,8 @@ from mmengine.config import Config
 from mmseg_cct.apis.report.evaluation import Evaluation
 from mmseg_cct.apis.report.report import _settings, _shown, _unequal, hardest, write_report
 from mmseg_cct.apis.run import Run
+from mmseg_cct.engine.labels_record import Labels
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.labeled_record import Labels
 
 
 @pytest.fixture

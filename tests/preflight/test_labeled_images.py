@@ -4,8 +4,9 @@ import pytest
 import world
 
 from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.engine.labels_record import LABELS, read_labels
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.labeled_record import LABELS, keep_labeled_images, read_labels
+from mmseg_cct.preflight.labeled_images import keep_labeled_images
 
 
 def test_a_training_resumes_with_the_labelled_images_that_it_began_with(tmp_path, messages):
