@@ -3,10 +3,8 @@
 import copy
 import functools
 import itertools
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mmcv.transforms import LoadAnnotations
@@ -20,7 +18,7 @@ from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.transforms import LoadPseudoLabels
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.shares import on_first_process
+from mmseg_cct.utils.shares import ahead, on_first_process
 from mmseg_cct.utils.text import one_line
 
 from .pipelines import (
@@ -31,9 +29,9 @@ from .pipelines import (
     warn_of_filled_masks,
 )
 
-# A task of a thread pool costs as much as a header and takes 1.7 KiB while it waits: threads get
-# lots of files where there are many, and few of these wait.
-_FILES_AT_ONCE, _LOT = 4096, 64
+# A task of a thread pool costs as much as reading a header: threads get lots of files where there
+# are many, and few of these wait.
+_MANY, _LOT, _WAITING_LOTS = 4096, 64, 64
 
 
 def check_pairs(pairs: SemiSegDataset) -> None:
@@ -133,16 +131,18 @@ def _problems_of_files(
         look = functools.partial(outcomes, leaf=leaf)
         files = (info for info in infos_of(leaf) if info.get('img_path') is not None)
         # a small set keeps all threads busy only with a file each
-        size = _LOT if len(leaf) > _FILES_AT_ONCE else 1
-        with ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4)) as pool:
-            while infos := list(itertools.islice(files, _FILES_AT_ONCE)):
-                lots = [infos[first : first + size] for first in range(0, len(infos), size)]
-                # in the order of the list
-                for result in itertools.chain.from_iterable(pool.map(look, lots)):
-                    if isinstance(result, UserError):
-                        yield result
-                    elif result is not None:
-                        label_sets[result] += 1
+        size = _LOT if len(leaf) > _MANY else 1
+        results = ahead(look, _lots(files, size), _WAITING_LOTS)  # in the order of the list
+        for result in itertools.chain.from_iterable(results):
+            if isinstance(result, UserError):
+                yield result
+            elif result is not None:
+                label_sets[result] += 1
+
+
+def _lots(infos: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    while lot := list(itertools.islice(infos, size)):
+        yield lot
 
 
 def _check_labeled_image(

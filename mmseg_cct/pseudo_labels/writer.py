@@ -8,7 +8,7 @@ import multiprocessing
 import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from PIL import Image
 
 from mmseg_cct.datasets.files.images import explain_unreadable, read_image, write_png
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_threads import image_threads
 from mmseg_cct.utils.processes import end_with_parent
 from mmseg_cct.utils.shares import SharedImages
 
@@ -70,7 +71,7 @@ def write_pseudo_labels(
     batch_size: int,
 ) -> None:
     """Labels a share of images with a progress bar; the last two as in `make_pseudo_labels`."""
-    pool: Executor = ThreadPoolExecutor(1)
+    pool: Executor = image_threads()
     if workers:  # `fork` is unsafe with threads and a CUDA context
         context = multiprocessing.get_context('spawn')
         pool = ProcessPoolExecutor(workers, context, _prepare_worker)
@@ -96,7 +97,8 @@ def write_pseudo_labels(
         found = 'a worker process was killed, perhaps for memory; run again with fewer (finished '
         raise UserError(f'--workers {workers}', f'{found}images are kept)') from None
     finally:
-        pool.shutdown(cancel_futures=True)
+        if workers:
+            pool.shutdown(cancel_futures=True)
 
 
 def batches(

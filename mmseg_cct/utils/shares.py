@@ -3,7 +3,7 @@
 import datetime
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -14,13 +14,13 @@ from tqdm import tqdm
 
 from mmseg_cct.errors import UserError
 
+from .image_threads import image_threads
+
 T = TypeVar('T')
 R = TypeVar('R')
 
 # The first process to finish waits for the last.
 _TIMEOUT = datetime.timedelta(days=30)
-_THREADS = 2
-_WAITING = 4  # results that are not consumed yet
 
 
 @contextmanager
@@ -125,18 +125,31 @@ class SharedImages(Generic[T]):
         return ImageCounts(sum(part.written for part in parts), self._counts.skipped, failed)
 
 
-def ahead(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+def ahead(function: Callable[[T], R], items: Iterable[T], num_waiting: int = 4) -> Iterator[R]:
     """Yields a function's results in the order of the items, computing a few ahead.
 
     The function runs in other threads, the iteration over items in this one. An exception of the
-    function is raised when its result is due, after the calls that were submitted have finished.
+    function is raised when its result is due. When the results end, by it or because nobody asks
+    for more, no call runs any longer.
+
+    Args:
+        function: Called with each item; it must not use `ahead` itself.
+        items: The items.
+        num_waiting: How many results may wait to be consumed.
+
+    Yields:
+        The results.
     """
     # Threads suffice: decoders and encoders of images release the interpreter's lock.
     waiting: deque[Future[R]] = deque()
-    with ThreadPoolExecutor(_THREADS) as pool:
+    try:
         for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > _WAITING:
+            waiting.append(image_threads().submit(function, item))
+            if len(waiting) > num_waiting:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+        wait(waiting)
