@@ -71,6 +71,13 @@ def test_a_folder_is_predicted_into_a_table(run, folder, trained):
     assert sum(map(float, rows[0].values())) == pytest.approx(1, abs=1e-3)
 
 
+def test_features_change_on_class_boundaries(run, folder, trained):
+    ratios = re.findall(r'^(.+): boundary / inside (\d+\.\d\d)$', run('7_cluster_assumption'), re.M)
+    assert [name for name, _ in ratios] == ['20×20 patches', 'neck', 'backbone']
+    assert all(float(ratio) > 0 for _, ratio in ratios)
+    assert (folder / 'work_dirs/examples/clusters.png').is_file()
+
+
 def test_drawn_cracks_are_rare_and_have_masks_for_some(run, folder):
     run('draw_cracks', 'cracks')
     masks = sorted((folder / 'cracks/masks').iterdir())

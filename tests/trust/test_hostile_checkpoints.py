@@ -20,7 +20,6 @@ DOORS = (
     'convert_checkpoint x.pth y.pth',
     'publish_model run/x.pth y.pth',
     'next_batch run --out out',
-    'analyze_clusters tiny.py x.pth --out out',
     'report run=run --out out',
     'make_pseudo_labels weak/cam.py x.pth --out out --workers 0 --no-crf',
 )
