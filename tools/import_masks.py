@@ -26,7 +26,7 @@ from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
 
 
-def _named_colour(value: str) -> tuple[str, tuple[int, int, int]]:
+def _named_color(value: str) -> tuple[str, tuple[int, int, int]]:
     name, _, numbers = value.rpartition('=')
     parts = numbers.split(',')
     if not name or len(parts) not in (1, 3) or not all(part.isdecimal() for part in parts):
@@ -80,7 +80,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--colors',
         nargs='+',
-        type=_named_colour,
+        type=_named_color,
         metavar='NAME=R,G,B',
         help='for masks of colours: their classes in the order of their ids; NAME=V is a grey. '
         'Without it, the colours in the masks are listed',
@@ -127,12 +127,12 @@ def main() -> None:
         from mmseg_cct.annotations.class_table import data_folder
         from mmseg_cct.annotations.importer import import_masks
 
-        done = import_masks(
+        imported = import_masks(
             args.source,
             args.out,
             images=args.images,
-            rest=args.rest,
-            colours=_by_name(args.colors, '--colors') if args.colors else None,
+            undrawn=args.rest,
+            colors=_by_name(args.colors, '--colors') if args.colors else None,
             rename=_by_name(args.rename, '--rename'),
             mask_suffix=args.mask_suffix,
             empty=args.empty_is_background,
@@ -142,8 +142,8 @@ def main() -> None:
             draw_crowds=args.crowds == 'draw',
             progress=lambda images: tqdm(images, unit='image', delay=1),
         )
-        print(f'{args.out}: {done.describe()}')
-        done.require_complete(args.overwrite)
+        print(f'{args.out}: {imported.describe()}')
+        imported.require_complete(args.overwrite)
         print('Next:', command_line('new_config', data_folder(Path(args.out))), sep='\n  ')
 
 

@@ -52,27 +52,27 @@ def trace_shapes(
     *,
     tolerance: float = 1.0,
     min_area: int = 0,
-    rest: int | None = None,
+    undrawn: int | None = None,
     stacked: bool = True,
 ) -> list[Shape]:
     """Outlines the connected regions of a mask `(H, W)` uint8, larger ones first.
 
     Outlines move by up to `tolerance` pixels, less for small and thin regions. Regions of fewer
-    pixels than `min_area` become part of their surroundings. The class `rest` and ids without a
-    name are not drawn.
+    pixels than `min_area` become part of their surroundings. The class `undrawn` and ids without
+    a name are not drawn.
 
     Few tools draw polygons with holes. With `stacked`, a region is drawn whole if smaller ones on
     top fill its holes. Other regions with holes become masks.
     """
     # The regions, larger ones first: those inside others come later
     labels = _without_specks(labels, min_area)
-    drawn = [index for index in np.unique(labels) if index < len(names) and index != rest]
+    drawn = [index for index in np.unique(labels) if index < len(names) and index != undrawn]
     regions = [region for index in drawn for region in _regions(labels, index)]
     regions.sort(key=lambda region: int(region.filled.sum()), reverse=True)
     owner = np.full(labels.shape, -1, np.int32)
     for index, region in enumerate(regions):
-        own = region.filled & (region.within(labels) == region.class_id)
-        region.within(owner)[own] = index  # regions inside it come later
+        pixels = region.filled & (region.within(labels) == region.class_id)
+        region.within(owner)[pixels] = index  # regions inside it come later
 
     # Their outlines; what covers the holes of a region goes one layer up
     areas = np.bincount(owner[owner >= 0], minlength=len(regions))
@@ -89,8 +89,8 @@ def trace_shapes(
             shapes.append(Shape(name, mask=mask, offset=region.offset, z=z))
         else:
             length = sum(map(len, region.rings))
-            allowed = max(_FREE, _RELATIVE_TOLERANCE * areas[index] / length)
-            shapes.append(Shape(name, [_simplified(rings[0], min(tolerance, allowed))], z=z))
+            limit = max(_FREE, _RELATIVE_TOLERANCE * areas[index] / length)
+            shapes.append(Shape(name, [_simplified(rings[0], min(tolerance, limit))], z=z))
     return shapes
 
 

@@ -19,18 +19,18 @@ from .shapes import AnnotatedImage, Note, Shape
 
 _MOST = 2**31  # pixels of the masks of all shapes of an image, each a byte
 
-Told = defaultdict[str, Counter[str]]  # how often something was met, by image
+ImageNotes = defaultdict[str, Counter[str]]  # how often something was met, by image
 
 
 class Drawer(NamedTuple):
     """How an import draws."""
 
     table: ClassTable
-    rest: str | None  # what pixels that no shape covers become
+    undrawn: str | None  # what pixels that no shape covers become
     boxes: str | None  # `fill`, `ignore` or undecided, as for `import_masks`
     draw_crowds: bool  # whether regions with COCO's `iscrowd` are regions
     empty: bool  # whether a finished image without a shape is all background
-    told: Told
+    notes: ImageNotes
 
     def draw(self, annotated: AnnotatedImage, image: Path | bytes) -> np.ndarray | None:
         """Draws the mask of an image (its file, or what that holds) as it is shown.
@@ -54,16 +54,30 @@ class Drawer(NamedTuple):
         shapes = [part for part in parts if not part.left_out]
         left_out = [part for part in parts if part.left_out]
         # In an image with masks, the background would be wrong where something lies.
-        fate = 'ignored within its extent' if shapes else 'unlabelled'
+        treatment = 'ignored within its extent' if shapes else 'unlabelled'
         for part in left_out:
-            more = '; --boxes fill draws it' if part.is_box else ''
-            self._report(f'{part.left_out}, {fate}{more}', annotated)
+            hint = '; --boxes fill draws it' if part.is_box else ''
+            self._note(f'{part.left_out}, {treatment}{hint}', annotated)
         if not (shapes or (self.empty and annotated.is_done and not left_out)):
             return None
         if orientation > 1:
             read_as = 'read as shown' if size == shown else 'read as stored, and turned'
-            self._report(f'photos turned by EXIF, {read_as}', annotated)
+            self._note(f'photos turned by EXIF, {read_as}', annotated)
 
+        ids, undrawn_id = self._ids(shapes)
+        drawing = rasterize(shapes, size, ids, undrawn_id, [part.extent for part in left_out])
+        if shapes and drawing.is_lost.all():
+            raise _nothing_drawn(shapes, size)
+        num_lost = int(drawing.is_lost.sum())
+        self._note('shapes without a pixel in the image, not drawn', annotated, num_lost)
+        if size == shown:
+            return drawing.mask
+        turned = Image.fromarray(drawing.mask)
+        turned.getexif()[ORIENTATION] = orientation
+        return np.asarray(ImageOps.exif_transpose(turned))
+
+    def _ids(self, shapes: list[Shape]) -> tuple[dict[str, int], int]:
+        """Returns the ids of the shapes' classes, and that of what no shape covers."""
         ids = self.table.ids
         background = next(filter(is_background, ids), None)
         for label in {shape.label for shape in shapes if shape.label is not None} - ids.keys():
@@ -71,42 +85,32 @@ class Drawer(NamedTuple):
             if background is None or not is_background(label):
                 raise UserError(f'class {label!r}', '', f'one of {", ".join(ids)}')
             ids[label] = ids[background]
-        undrawn = ids[background] if background and self.rest == BACKGROUND else IGNORE_INDEX
-        drawing = rasterize(shapes, size, ids, undrawn, [part.extent for part in left_out])
-        if shapes and drawing.is_lost.all():
-            extents = np.concatenate([shape.extent for shape in shapes])
-            (left, top), (right, bottom) = extents.min(0), extents.max(0)
-            found = f'no shape covers a pixel, from {left:g},{top:g} to {right:g},{bottom:g}'
-            expected = f'x before y, in pixels of the image of {size[0]}×{size[1]}'
-            raise UserError('annotation', found, expected)
-        lost = int(drawing.is_lost.sum())
-        self._report('shapes without a pixel in the image, not drawn', annotated, lost)
-        if size == shown:
-            return drawing.mask
-        turned = Image.fromarray(drawing.mask)
-        turned.getexif()[ORIENTATION] = orientation
-        return np.asarray(ImageOps.exif_transpose(turned))
+        if background is None or self.undrawn != BACKGROUND:
+            return ids, IGNORE_INDEX
+        return ids, ids[background]
 
     def _read(self, annotated: AnnotatedImage) -> list[Shape]:
         """Reads what is drawn, within the memory of an image, and decides on boxes and crowds."""
         parts: list[Shape] = []
         renamed = self.table.renamed
-        pixels = crowds = 0
+        num_pixels = num_crowds = 0
         for part in annotated.parts:
             if isinstance(part, Note):
-                self._report(part.what, annotated, part.number)
+                self._note(part.text, annotated, part.number)
                 continue
             if part.label is not None and part.label in renamed:
                 part = replace(part, label=renamed[part.label])
             if part.is_box and self.boxes:
                 part = replace(part, left_out='box' if self.boxes == 'ignore' else '')
             elif part.is_crowd and not self.draw_crowds:
-                crowds, part = crowds + 1, replace(part, label=None)
+                num_crowds, part = num_crowds + 1, replace(part, label=None)
             parts.append(part)
-            pixels += 0 if part.mask is None else part.mask.size
-            if pixels > _MOST:
-                raise UserError('masks', f'{pixels} pixels and more', f'at most {_MOST} an image')
-        self._report('regions with iscrowd, ignored; --crowds draw draws them', annotated, crowds)
+            num_pixels += 0 if part.mask is None else part.mask.size
+            if num_pixels > _MOST:
+                problem = f'{num_pixels} pixels and more'
+                raise UserError('masks', problem, f'at most {_MOST} an image')
+        hint = '--crowds draw draws them'
+        self._note(f'regions with iscrowd, ignored; {hint}', annotated, num_crowds)
         if self.boxes is None:
             # Files of instances have a box around each region; it must not become one itself.
             drawn = [part for part in parts if part.label and not part.left_out]
@@ -118,6 +122,14 @@ class Drawer(NamedTuple):
                 )
         return parts
 
-    def _report(self, what: str, annotated: AnnotatedImage, number: int = 1) -> None:
+    def _note(self, text: str, annotated: AnnotatedImage, number: int = 1) -> None:
         if number:
-            self.told[what][annotated.name] += number
+            self.notes[text][annotated.name] += number
+
+
+def _nothing_drawn(shapes: list[Shape], size: tuple[int, int]) -> UserError:
+    extents = np.concatenate([shape.extent for shape in shapes])
+    (left, top), (right, bottom) = extents.min(0), extents.max(0)
+    problem = f'no shape covers a pixel, from {left:g},{top:g} to {right:g},{bottom:g}'
+    expected = f'x before y, in pixels of the image of {size[0]}×{size[1]}'
+    return UserError('annotation', problem, expected)

@@ -7,7 +7,7 @@ from mmseg_cct.datasets.files.images import read_mask
 from mmseg_cct.datasets.files.labels import is_background
 
 from .contours import TracedImage, trace_shapes
-from .shapes import Colour
+from .shapes import Color
 from .writers import coco, cvat, label_studio, labelme
 from .writers.output import Export
 
@@ -20,10 +20,10 @@ _WRITERS = {
 
 
 def export_masks(
-    form: str,
+    export_format: str,
     out: str | Path,
     masks: Mapping[str, Path],
-    classes: Mapping[str, Colour],
+    classes: Mapping[str, Color],
     folder: str | Path,
     *,
     background: bool = False,
@@ -43,18 +43,19 @@ def export_masks(
         UserError: If one of the files exists with other contents.
     """
     names = list(classes)
-    left_out = not background and next(filter(is_background, names), None)
-    rest = names.index(left_out) if left_out else None
+    undrawn_name = None if background else next(filter(is_background, names), None)
+    undrawn = names.index(undrawn_name) if undrawn_name else None
     # Each annotation of COCO covers its own pixels alone; the others say what lies on top.
-    stacked = form != 'coco'
+    stacked = export_format != 'coco'
 
     def traced() -> Iterator[TracedImage]:
         for name, path in masks.items():
             labels = read_mask(path)
             shapes = trace_shapes(
-                labels, names, tolerance=tolerance, min_area=min_area, rest=rest, stacked=stacked
-            )
+                labels, names,
+                tolerance=tolerance, min_area=min_area, undrawn=undrawn, stacked=stacked,
+            )  # fmt: skip
             yield TracedImage(name, labels.shape[::-1], shapes)
             progress()
 
-    _WRITERS[form](Export(Path(out), classes, traced(), Path(folder)))
+    _WRITERS[export_format](Export(Path(out), classes, traced(), Path(folder)))

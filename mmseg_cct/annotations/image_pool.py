@@ -26,7 +26,7 @@ _UPLOAD = re.compile(r'^[0-9a-f]{8}-')  # what Label Studio puts before the name
 
 
 class ImagePool:
-    """Images by name, from the `given` folder, else from `out/images`, else from the `export`.
+    """Images by name, from the folder `images`, else from `out/images`, else from the `export`.
 
     Pictures that the export's reader takes for masks are no images.
 
@@ -34,42 +34,42 @@ class ImagePool:
         UserError: If the data folder has another image of the same name.
     """
 
-    def __init__(self, out: Path, given: str | Path | None, export: Source) -> None:
+    def __init__(self, out: Path, images: str | Path | None, export: Source) -> None:
         self.folder = out / 'images'
-        self.origin = str(given or self.folder)
+        self.origin = str(images or self.folder)
         # by path below the folder, without the extension; text is a name in a ZIP
         self.files: dict[str, Path | str] = {}
         self._export = export
         # where they come to lie; none if they lie there already
         self._targets: dict[str, Path] = {}
-        there: dict[str, Path] = {}
+        imported: dict[str, Path] = {}
         if self.folder.is_dir():
             files = find_files(self.folder)
             if any(file.lower().endswith(IMAGE_SUFFIXES) for file in files):
-                there = self._found(self.folder)
-        exported = {} if given else export.images()
-        if given and not (self.folder.is_dir() and self.folder.samefile(given)):
-            require_outside(out, [Path(given)], '--out')
+                imported = self._images(self.folder)
+        exported = {} if images else export.images()
+        if images and not (self.folder.is_dir() and self.folder.samefile(images)):
+            require_outside(out, [Path(images)], '--out')
             masks = {file.resolve() for name in export.masks if (file := export.file(name))}
-            self.files |= self._found(given, masks)
-        elif exported and there.keys() < exported.keys():  # some are there if a kill left the rest
+            self.files |= self._images(images, masks)
+        elif exported and imported.keys() < exported.keys():  # a killed import left some out
             if export.file(''):
                 require_outside(out, [export.path], '--out')
             self.origin = str(export.path)
             self.files |= {name: export.file(file) or file for name, file in exported.items()}
         else:
-            self.files |= there
+            self.files |= imported
             return
         for name, path in self.files.items():
             self._targets[name] = self.folder / f'{name}{PurePosixPath(str(path)).suffix}'
         raise_problems(self._conflicts())
 
-    def _found(self, folder: str | Path, without: Collection[Path] = ()) -> dict[str, Path]:
-        others: list[str] = []
-        found = find_images(folder, without=without, others=others)
-        if others:
-            warn(describe_left_out(folder, others))
-        return {name: Path(path) for name, path in found.items()}
+    def _images(self, folder: str | Path, without: Collection[Path] = ()) -> dict[str, Path]:
+        left_out: list[str] = []
+        images = find_images(folder, without=without, others=left_out)
+        if left_out:
+            warn(describe_left_out(folder, left_out))
+        return {name: Path(path) for name, path in images.items()}
 
     def __getitem__(self, name: str) -> Path | bytes:
         file = self.files[name]
@@ -77,11 +77,11 @@ class ImagePool:
 
     def link(self, copy: bool) -> int:
         """Links or copies all images into the data folder; returns how many were new there."""
-        linked = 0
+        num_linked = 0
         for name, target in self._targets.items():
             if target.exists():
                 continue
-            linked += 1
+            num_linked += 1
             target.parent.mkdir(parents=True, exist_ok=True)
             content = self[name]
             if isinstance(content, bytes):
@@ -92,7 +92,7 @@ class ImagePool:
             else:
                 # of the file itself: a link to a link breaks when that is moved
                 target.symlink_to(content.resolve())
-        return linked
+        return num_linked
 
     def _conflicts(self) -> Iterable[Problem]:
         for name, target in self._targets.items():
@@ -125,30 +125,32 @@ class ImageNames:
             parts = unicodedata.normalize('NFC', name).split('/')
             self._by_end[parts[-1]].append((parts, name))
 
-    def find(self, given: str) -> str | None:
+    def find(self, tool_name: str) -> str | None:
         """Finds the image by a tool's name for it, or None.
 
         One path must be the end of the other: `a/1.jpg` is not `b/1.jpg`. Among several matches the
         one with the most folders in common counts; a tie is an error. An upload to Label Studio has
         lost its folders.
         """
-        path = unicodedata.normalize('NFC', image_stem(given.replace('\\', '/')))  # of Windows
+        path = unicodedata.normalize('NFC', image_stem(tool_name.replace('\\', '/')))  # of Windows
         parts = [part for part in path.split('/') if part not in ('', '.')]
         if not parts:
             return None
-        ways = [parts]
-        if _UPLOAD.match(parts[-1]):
-            ways.append([_UPLOAD.sub('', parts[-1])])
-        for way in ways:
-            ranks: dict[tuple[int, bool], list[str]] = defaultdict(list)  # by folders in common
-            for own, name in self._by_end.get(way[-1], ()):
-                common = min(len(own), len(way))
-                if own[-common:] == way[-common:]:
-                    ranks[common, own == way].append(name)
-            if ranks:
-                best, *others = ranks[max(ranks)]
-                if others:
-                    problem = f'may be {best} or {others[0]}'
-                    raise UserError('/'.join(way), problem, 'a name with the folder in it')
-                return best
-        return None
+        if name := self._find(parts):
+            return name
+        return self._find([_UPLOAD.sub('', parts[-1])]) if _UPLOAD.match(parts[-1]) else None
+
+    def _find(self, parts: list[str]) -> str | None:
+        """Finds the image by the parts of a path."""
+        matches: dict[tuple[int, bool], list[str]] = defaultdict(list)  # by folders in common
+        for image_parts, name in self._by_end.get(parts[-1], ()):
+            common = min(len(image_parts), len(parts))
+            if image_parts[-common:] == parts[-common:]:
+                matches[common, image_parts == parts].append(name)
+        if not matches:
+            return None
+        best, *rivals = matches[max(matches)]
+        if rivals:
+            problem = f'may be {best} or {rivals[0]}'
+            raise UserError('/'.join(parts), problem, 'a name with the folder in it')
+        return best

@@ -1,7 +1,7 @@
 """Makes masks of class ids from an export of a labelling tool."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -18,10 +18,10 @@ from mmseg_cct.utils.processes import locked_folder
 from mmseg_cct.utils.text import counted
 
 from .class_table import TABLE, ClassTable, data_folder, extended, read_table, write_table
-from .draw_image import Drawer, Told
+from .draw_image import Drawer, ImageNotes
 from .image_pool import ImageNames, ImagePool
 from .readers import plain_masks, require_reader
-from .shapes import AnnotatedImage, Colour
+from .shapes import AnnotatedImage, Annotations, Color
 from .source import Source, reading
 
 _NAMED = 3  # images by name
@@ -35,10 +35,10 @@ class Imported:
     new: int = 0  # masks that did not exist before
     unchanged: int = 0  # masks that existed and are the same
     changed: int = 0  # masks that existed and differ
-    bare: int = 0  # images that the export lists without a shape; they get no mask
+    unannotated: int = 0  # images that the export lists without a shape; they get no mask
     missing: list[str] = field(default_factory=list)  # annotated images without a file
     # what is not in the masks as it was drawn, and what differs from earlier ones
-    told: Told = field(default_factory=lambda: defaultdict(Counter))
+    notes: ImageNotes = field(default_factory=lambda: defaultdict(Counter))
     warnings: list[str] = field(default_factory=list)  # lines about the whole import
     failed: list[str] = field(default_factory=list)  # lines about images that are not imported
     images: int = 0  # images linked or copied into the data folder
@@ -55,22 +55,22 @@ class Imported:
             (self.new, 'new mask', ''),
             (self.changed, 'mask', ' unlike those there'),
             (self.unchanged, 'mask', ' as before'),
-            (self.bare, 'image', ' without annotation or mask'),
+            (self.unannotated, 'image', ' without annotation or mask'),
             (self.images, 'image', f' {"copied" if self.is_copied else "linked"}'),
         )
-        told = [counted(number, noun) + what for number, noun, what in counts if number]
-        lines = [', '.join(told) or 'no mask', *(f'warning: {line}' for line in self.warnings)]
-        for what, images in self.told.items():
+        facts = [counted(number, noun) + addition for number, noun, addition in counts if number]
+        lines = [', '.join(facts) or 'no mask', *(f'warning: {line}' for line in self.warnings)]
+        for text, images in self.notes.items():
             names = f'{", ".join(list(images)[:_NAMED])}{", ..." if len(images) > _NAMED else ""}'
-            lines.append(f'{what}: {images.total()} in {counted(len(images), "image")}: {names}')
+            lines.append(f'{text}: {images.total()} in {counted(len(images), "image")}: {names}')
         return '\n'.join(lines)
 
     def require_complete(self, overwrite: bool) -> None:
         """Raises an error that lists what could not be imported, and masks that were kept."""
         problems: list[Problem | UserError] = [UserError(line) for line in self.failed]
         if self.changed and not overwrite:
-            kept = f'{self.changed} masks of earlier imports differ and were kept'
-            problems.append(Problem(f'{kept}; --overwrite replaces them'))
+            problem = f'{self.changed} masks of earlier imports differ and were kept'
+            problems.append(Problem(f'{problem}; --overwrite replaces them'))
         raise_problems(problems)
 
 
@@ -79,8 +79,8 @@ def import_masks(
     out: str | Path,
     *,
     images: str | Path | None = None,
-    rest: str | None = None,
-    colours: Mapping[str, Colour] | None = None,
+    undrawn: str | None = None,
+    colors: Mapping[str, Color] | None = None,
     rename: Mapping[str, str | None] | None = None,
     mask_suffix: str = '',
     empty: bool = False,
@@ -96,9 +96,9 @@ def import_masks(
         source: A file, a folder or a ZIP, in any format that `readers` knows.
         out: A data folder, new or from an earlier import.
         images: Folder of the images; by default `out/images`, or else those in the export.
-        rest: What pixels that no shape covers become, 'background' or 'ignore'; by default as in
+        undrawn: What pixels that no shape covers become, 'background' or 'ignore'; by default as in
             the first import.
-        colours: For colour masks: the colours by class name.
+        colors: For colour masks: the colours by class name.
         rename: New names for the export's classes, None to ignore their pixels. Those of earlier
             imports still apply.
         mask_suffix: For colour masks: what their names add to those of their images, including the
@@ -129,76 +129,111 @@ def import_masks(
         >>> square = dict(label='car', points=[[1, 1], [4, 1], [4, 3], [1, 3]])
         >>> labelme = dict(imagePath='photo.png', imageWidth=8, imageHeight=6, shapes=[square])
         >>> _ = (export / 'photo.json').write_text(json.dumps(labelme))
-        >>> done = import_masks(export, data, rest='background')
-        >>> done.describe()
+        >>> imported = import_masks(export, data, undrawn='background')
+        >>> imported.describe()
         '1 new mask, 1 image linked'
-        >>> done.table.ids, int(read_mask(data / 'masks/photo.png').sum())
+        >>> imported.table.ids, int(read_mask(data / 'masks/photo.png').sum())
         ({'background': 0, 'car': 1}, 6)
     """
-    # What is there already, and what the export holds
     out, export = Path(out), Source(source)
     home = data_folder(out)
     table = read_table(home) or ClassTable()
-    earlier = find_masks(out / 'masks') if (out / 'masks').is_dir() else {}
-    if earlier and not table.colours:
-        found = f'holds masks, whose ids have no names without {TABLE}'
-        expected = 'that file with {"classes": ["background", …]} by id, or another --out'
-        raise UserError(str(out), found, expected)
-    rest = rest or table.rest
-    if colours is not None:
-        annotations = plain_masks.read_colours(export, colours, mask_suffix, rest is None)
-    else:
-        reader = require_reader(export)
-        if reader is plain_masks:
-            plain_masks.ask_for_names(export)
-        annotations = reader.read(export)
+    earlier_masks = _earlier_masks(out, table)
+    undrawn = undrawn or table.undrawn
+    annotations = _annotations(export, colors, mask_suffix, undrawn)
+    _require_undrawn(undrawn, colors, empty)
+    all_classes = _all_classes(table, annotations.classes, undrawn, rename or {})
+    imported = Imported(all_classes, is_copied=copy)
+    imported.warnings += _new_classes(table, imported.table, earlier_masks)
 
-    # The classes of both
-    if rest is None and colours is None:
-        expected = 'background if every object is drawn, ignore if only some are'
-        raise UserError('--rest', 'missing', expected)
-    if empty and rest != BACKGROUND:
-        raise UserError(f'--empty-is-background goes with --rest background, not {rest}')
-    renamed = _all_renamed(table, annotations.classes, rename or {})
-    classes: dict[str, Colour | None] = {}
-    for name, colour in annotations.classes.items():
-        new = renamed.get(name, name)
-        if new is not None:  # several may get the same name
-            classes.setdefault(new, colour)
-    done = Imported(extended(table, classes, rest, renamed), is_copied=copy)
-    added = [f'{name} (id {n})' for name, n in done.table.ids.items() if name not in table.colours]
-    if earlier and added:
-        done.warnings.append(
-            f'new classes {", ".join(added)}: the {len(earlier)} masks of earlier imports do not '
-            'know them; what shows them there is ignored or another class'
-        )
-
-    # The masks; the folder is ours once there is one to write
     pool = ImagePool(out, images, export)
-    done.failed += map(str, export.damaged)
-    drawer = Drawer(done.table, rest, boxes, draw_crowds, empty, done.told)
-    drawn = _drawn(progress(annotations.images), pool, drawer, out / 'masks', done)
-    if first := next(drawn, None):
+    imported.failed += map(str, export.damaged)
+    drawer = Drawer(imported.table, undrawn, boxes, draw_crowds, empty, imported.notes)
+    drawn = _drawn(progress(annotations.images), pool, drawer, out / 'masks', imported)
+    if first := next(drawn, None):  # the folder is ours once there is a mask to write
         with locked_folder(home, 'another import'):
             # The ids were chosen before there was a lock, since a failed import makes no folder.
             if (read_table(home) or ClassTable()) != table:
                 raise UserError(f'{home / TABLE}: another import changed it; run this one again')
             remove_parts(home, '**/')
             # The names first: masks without them would be ids that nobody can read
-            write_table(home, done.table)
+            write_table(home, imported.table)
             for name, mask in chain([first], drawn):
-                _write(out / 'masks' / f'{name}.png', name, mask, done, overwrite)
+                _write(out / 'masks' / f'{name}.png', name, mask, imported, overwrite)
             # Last: images whose masks are still missing would count as unlabelled ones
-            done.images = pool.link(copy) if done.masks else 0
-    for name in done.missing:
-        done.told['annotated images without a file'][name] += 1
-    if not done.masks and done.missing:
-        found = f'none of the {len(done.missing)} annotated ones, such as {done.missing[0]}'
-        expected = '--images with them' + ('' if colours is None else ', or --mask-suffix')
-        done.failed.insert(0, str(Problem(pool.origin, found, expected)))
-    elif not done.masks and done.bare:
-        done.failed.append(f'{export.path}: no image is annotated')
-    return done
+            imported.images = pool.link(copy) if imported.masks else 0
+    _note_missing(imported, export, pool, colors is not None)
+    return imported
+
+
+def _earlier_masks(out: Path, table: ClassTable) -> Mapping[str, str]:
+    """Finds the masks of earlier imports, whose ids need a table."""
+    masks = find_masks(out / 'masks') if (out / 'masks').is_dir() else {}
+    if masks and not table.colors:
+        problem = f'holds masks, whose ids have no names without {TABLE}'
+        expected = 'that file with {"classes": ["background", …]} by id, or another --out'
+        raise UserError(str(out), problem, expected)
+    return masks
+
+
+def _annotations(
+    export: Source, colors: Mapping[str, Color] | None, mask_suffix: str, undrawn: str | None
+) -> Annotations:
+    """Reads masks of colors if there is a table of them, else what the export's format is."""
+    if colors is not None:
+        return plain_masks.read_colors(export, colors, mask_suffix, undrawn is None)
+    reader = require_reader(export)
+    if reader is plain_masks:
+        plain_masks.ask_for_names(export)
+    return reader.read(export)
+
+
+def _require_undrawn(undrawn: str | None, colors: object, empty: bool) -> None:
+    """Checks that somebody said what undrawn pixels become, and that `empty` fits to it."""
+    if undrawn is None and colors is None:
+        expected = 'background if every object is drawn, ignore if only some are'
+        raise UserError('--rest', 'missing', expected)
+    if empty and undrawn != BACKGROUND:
+        raise UserError(f'--empty-is-background goes with --rest background, not {undrawn}')
+
+
+def _all_classes(
+    table: ClassTable,
+    classes: Mapping[str, Color | None],
+    undrawn: str | None,
+    rename: Mapping[str, str | None],
+) -> ClassTable:
+    """Adds the classes of an export, under their new names, to those of earlier imports."""
+    renamed = _all_renamed(table, classes, rename)
+    new_classes: dict[str, Color | None] = {}
+    for name, color in classes.items():
+        new_name = renamed.get(name, name)
+        if new_name is not None:  # several may get the same name
+            new_classes.setdefault(new_name, color)
+    return extended(table, new_classes, undrawn, renamed)
+
+
+def _new_classes(old: ClassTable, new: ClassTable, earlier_masks: Sized) -> Iterator[str]:
+    """Warns of classes that the masks of earlier imports do not know."""
+    added = [f'{name} (id {index})' for name, index in new.ids.items() if name not in old.colors]
+    if earlier_masks and added:
+        yield (
+            f'new classes {", ".join(added)}: the {len(earlier_masks)} masks of earlier imports do '
+            'not know them; what shows them there is ignored or another class'
+        )
+
+
+def _note_missing(imported: Imported, export: Source, pool: ImagePool, by_color: bool) -> None:
+    """Notes annotated images without a file; without any mask, that is what failed."""
+    for name in imported.missing:
+        imported.notes['annotated images without a file'][name] += 1
+    if not imported.masks and imported.missing:
+        missing = imported.missing
+        problem = f'none of the {len(missing)} annotated ones, such as {missing[0]}'
+        expected = '--images with them' + (', or --mask-suffix' if by_color else '')
+        imported.failed.insert(0, str(Problem(pool.origin, problem, expected)))
+    elif not imported.masks and imported.unannotated:
+        imported.failed.append(f'{export.path}: no image is annotated')
 
 
 def _drawn(
@@ -206,80 +241,80 @@ def _drawn(
     pool: ImagePool,
     drawer: Drawer,
     folder: Path,
-    done: Imported,
+    imported: Imported,
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Draws images one by one: name and mask; notes those that get none."""
     names, taken = ImageNames(pool.files), dict[str, str]()
     for annotated in images:
         try:
             if isinstance(annotated, UserError):
-                raise annotated  # told below, like those that drawing finds
-            with reading(annotated.place):
+                raise annotated  # noted below, like those that drawing finds
+            with reading(annotated.location):
                 name = names.find(annotated.name)
                 if name is None and next(iter(annotated.parts), None):
-                    done.missing.append(annotated.name)
+                    imported.missing.append(annotated.name)
                     continue
                 mask = None if name is None else drawer.draw(annotated, pool[name])
                 if name in taken and mask is not None:
-                    found = f'annotated twice, in {taken[name]} and {annotated.place}'
-                    raise UserError(name, found, 'one annotation an image')
+                    problem = f'annotated twice, in {taken[name]} and {annotated.location}'
+                    raise UserError(name, problem, 'one annotation an image')
         except UserError as error:  # the others go on
-            done.failed.append(str(error))
+            imported.failed.append(str(error))
             continue
         if name and mask is not None:
-            taken[name] = annotated.place
+            taken[name] = annotated.location
             yield name, mask
             continue
-        done.bare += 1
+        imported.unannotated += 1
         if name and (folder / f'{name}.png').exists():
-            what = 'images without a shape, whose masks are of earlier imports and stay'
-            done.told[what][annotated.name] += 1
+            text = 'images without a shape, whose masks are of earlier imports and stay'
+            imported.notes[text][annotated.name] += 1
 
 
-def _write(path: Path, name: str, mask: np.ndarray, done: Imported, overwrite: bool) -> None:
+def _write(path: Path, name: str, mask: np.ndarray, imported: Imported, overwrite: bool) -> None:
     """Writes a mask that is new or, if wanted, replaces an earlier one."""
     earlier = read_mask(path) if path.exists() else None
     if earlier is None:
-        done.new += 1
+        imported.new += 1
     elif np.array_equal(earlier, mask):
-        done.unchanged += 1
+        imported.unchanged += 1
         return
     else:
-        done.changed += 1
-        fate = 'replaced' if overwrite else 'kept; --overwrite replaces them'
+        imported.changed += 1
+        treatment = 'replaced' if overwrite else 'kept; --overwrite replaces them'
         fits = earlier.shape == mask.shape
-        number = int((earlier != mask).sum()) if fits else mask.size
-        done.told[f'pixels unlike those of earlier masks, {fate}'][name] += number
+        num_pixels = int((earlier != mask).sum()) if fits else mask.size
+        imported.notes[f'pixels unlike those of earlier masks, {treatment}'][name] += num_pixels
         if not overwrite:
             return
     palette = np.full((256, 3), 255, np.uint8)
-    colours = [*done.table.colours.values()]
-    palette[: len(colours)] = np.reshape(colours, (-1, 3))  # none if all is ignored
+    colors = [*imported.table.colors.values()]
+    palette[: len(colors)] = np.reshape(colors, (-1, 3))  # none if all is ignored
     write_png(path, Image.fromarray(mask), palette)
 
 
 def _all_renamed(
-    table: ClassTable, found: Iterable[str], new: Mapping[str, str | None]
+    table: ClassTable, names: Collection[str], rename: Mapping[str, str | None]
 ) -> dict[str, str | None]:
     """Adds new class names to those of earlier imports; both apply to later imports.
 
     Names such as `void` need a decision, by a new name or an earlier import.
     """
-    for name, its_new in new.items():
-        if table.renamed.get(name, '') == its_new:
+    for name, new_name in rename.items():
+        if table.renamed.get(name, '') == new_name:
             continue
-        if name not in found:
-            expected = f'a class of the export: {", ".join(found)}'
+        if name not in names:
+            expected = f'a class of the export: {", ".join(names)}'
             raise UserError('--rename', repr(name), expected)
         # Those masks hold its old id
-        if table.renamed.get(name, name) in table.colours:
+        if table.renamed.get(name, name) in table.colors:
             problem = f'{name!r} has masks of earlier imports; choose another --out'
             raise UserError('--rename', problem)
-    renamed = {**table.renamed, **new}
-    known = {*renamed, *table.colours}
-    if asked := [name for name in found if means_ignored(name) and name not in known]:
-        ignored = ' '.join(f'{name}=' for name in asked)
-        kept = ' '.join(f'{name}={name}' for name in asked)
+    renamed = {**table.renamed, **rename}
+    decided = {*renamed, *table.colors}
+    if void := [name for name in names if means_ignored(name) and name not in decided]:
+        ignored = ' '.join(f'{name}=' for name in void)
+        kept = ' '.join(f'{name}={name}' for name in void)
         expected = f'--rename {ignored} to ignore its pixels, or --rename {kept} to train it'
-        raise UserError(f'class {asked[0]}', 'named like pixels without a label', expected)
+        raise UserError(f'class {void[0]}', 'named like pixels without a label', expected)
     return renamed

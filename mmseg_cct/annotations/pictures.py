@@ -13,7 +13,7 @@ from mmseg_cct.datasets.files.images import decode_channels
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import one_line
 
-from .shapes import MAX_PIXELS, Colour
+from .shapes import MAX_PIXELS, Color
 
 # None of which starts a program, as PostScript does
 _FORMATS = ('BMP', 'GIF', 'JPEG', 'PNG', 'TIFF', 'WEBP')
@@ -28,8 +28,8 @@ def open_picture(data: bytes) -> Image.Image:
         raise UserError('picture', f'no image ({one_line(error, 80)})') from None
     # Pillow's own limit is a warning, and in a process that has set it another
     if image.width * image.height > MAX_PIXELS:
-        found = f'{image.width}×{image.height} pixels'
-        raise UserError('picture', found, f'at most {MAX_PIXELS}')
+        size = f'{image.width}×{image.height} pixels'
+        raise UserError('picture', size, f'at most {MAX_PIXELS}')
     try:
         image.load()
     except MemoryError:
@@ -53,7 +53,7 @@ def bitmap(image: Image.Image) -> np.ndarray:
     return (pixels if pixels.ndim == 2 else pixels.max(-1)) > 0
 
 
-def packed_colours(image: Image.Image) -> np.ndarray:
+def packed_colors(image: Image.Image) -> np.ndarray:
     """Packs the colours of a mask into one number per pixel `(H, W)`.
 
     Values of more bits must fit in 8.
@@ -71,12 +71,12 @@ def packed_colours(image: Image.Image) -> np.ndarray:
     return codes
 
 
-def code_of(colour: Colour) -> int:
-    """Returns the number that `packed_colours` gives a colour."""
-    return colour[0] << 16 | colour[1] << 8 | colour[2]
+def color_code(color: Color) -> int:
+    """Returns the number that `packed_colors` gives a colour."""
+    return color[0] << 16 | color[1] << 8 | color[2]
 
 
-def colour_of(code: int) -> str:
+def color_text(code: int) -> str:
     """Writes a packed colour as `--colors` takes it: `r,g,b`, or one number for a grey."""
     parts = [str(code >> shift & 255) for shift in (16, 8, 0)]
     return parts[0] if len(set(parts)) == 1 else ','.join(parts)
@@ -98,6 +98,6 @@ def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
     except MemoryError:
         raise
     except Exception as error:
-        place = 'the image' if isinstance(image, bytes) else str(image)
-        found = f'cannot be read ({one_line(error, 100)})'
-        raise UserError(place, found, 'a readable image') from None
+        name = 'the image' if isinstance(image, bytes) else str(image)
+        problem = f'cannot be read ({one_line(error, 100)})'
+        raise UserError(name, problem, 'a readable image') from None

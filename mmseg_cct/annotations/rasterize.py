@@ -26,16 +26,16 @@ def rasterize(
     shapes: Sequence[Shape],
     size: tuple[int, int],
     ids: Mapping[str, int],
-    rest: int,
+    undrawn_id: int,
     unknown: Iterable[np.ndarray] = (),
 ) -> Drawing:
     """Draws shapes on an image of `size` (width, height).
 
     Shapes with a higher z cover the others, at equal z later ones, and without an order small ones
-    cover large ones. `rest` is the id where there is no shape; it is ignored in the extents of what
-    is `unknown` and of shapes without a pixel.
+    cover large ones. `undrawn_id` is the id where there is no shape; it is ignored in the extents
+    of what is `unknown` and of shapes without a pixel.
     """
-    mask = np.full(size[::-1], rest, np.uint8)
+    mask = np.full(size[::-1], undrawn_id, np.uint8)
     is_drawn = np.zeros(size[::-1], bool)
     is_lost = np.zeros(len(shapes), bool)
 

@@ -74,7 +74,7 @@ def brush_of_mask(mask: np.ndarray) -> list[int]:
         values = 4 * run
         while values:
             choice = next((i for i, width in enumerate(_LENGTHS) if values <= 1 << width), 3)
-            length = min(values, 1 << _LENGTHS[choice])  # the rest becomes another run
+            length = min(values, 1 << _LENGTHS[choice])  # what remains becomes another run
             bits.append(f'1{choice:02b}{length - 1:0{_LENGTHS[choice]}b}{255 * (index % 2):08b}')
             values -= length
     text = ''.join(bits)
@@ -101,8 +101,8 @@ def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
 
     total, word = read(32), read(5) + 1
     if total != 4 * width * height or word != 8 or total > 4 * MAX_PIXELS:
-        found = f'{total} values of {word} bits'
-        raise UserError('brush', found, f'{width}×{height}, four of 8 bits a pixel')
+        problem = f'{total} values of {word} bits'
+        raise UserError('brush', problem, f'{width}×{height}, four of 8 bits a pixel')
     lengths = [read(4) + 1 for _ in range(4)]
     values, done = np.zeros(total, np.uint8), 0
     while done < total:

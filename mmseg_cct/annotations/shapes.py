@@ -14,7 +14,7 @@ import numpy as np
 
 from mmseg_cct.errors import UserError
 
-Colour = tuple[int, int, int]  # RGB in [0, 255]
+Color = tuple[int, int, int]  # RGB in [0, 255]
 MAX_PIXELS = 2**28
 _FARTHEST = 1e9  # pixels from the image
 
@@ -36,22 +36,22 @@ class Shape:
     left_out: str = ''
 
     def __post_init__(self) -> None:
-        at_least = 1 if self.left_out else 3
+        min_points = 1 if self.left_out else 3
         for points in self.polygons:
-            if points.ndim != 2 or points.shape[1:] != (2,) or len(points) < at_least:
-                expected = f'{at_least} points or more, of x and y'
+            if points.ndim != 2 or points.shape[1:] != (2,) or len(points) < min_points:
+                expected = f'{min_points} points or more, of x and y'
                 raise UserError('shape', f'points of shape {points.shape}', expected)
             # Not `>=`, so that NaN is found, too: NumPy casts both to any integer without a word.
             if not (np.abs(points) < _FARTHEST).all():
                 raise UserError('shape', 'a point far from any image', 'pixels')
 
     @classmethod
-    def of_mask(cls, label: str | None, mask: np.ndarray, **more: object) -> 'Shape':
+    def of_mask(cls, label: str | None, mask: np.ndarray, **attributes: object) -> 'Shape':
         """Makes a shape of a mask of the whole image, and keeps only the part around its pixels."""
         left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
         # A copy, since a view would keep the whole mask in memory
         part = mask[top : top + height, left : left + width].copy()
-        return cls(label, mask=part, offset=(left, top), **more)  # type: ignore[arg-type]
+        return cls(label, mask=part, offset=(left, top), **attributes)  # type: ignore[arg-type]
 
     @property
     def extent(self) -> np.ndarray:
@@ -66,7 +66,7 @@ class Shape:
 class Note(NamedTuple):
     """What a reader met that is in no mask, and how often."""
 
-    what: str
+    text: str
     number: int
 
 
@@ -79,7 +79,7 @@ class AnnotatedImage:
     # in the order of the file. They are read one by one, once the size is known to be the image's:
     # a small file may hold masks of any size
     parts: Iterable[Shape | Note]
-    place: str  # where in the export it is, for messages
+    location: str  # where in the export it is, for messages
     # whether coordinates are shares of the sides of the image as it is shown, times `size`
     is_relative: bool = False
     # whether somebody finished it, as far as the tool says; if not, a lack of shapes means nothing
@@ -90,6 +90,6 @@ class Annotations(NamedTuple):
     """A whole export of a tool."""
 
     # colours by name, in the tool's order; a colour is None if the tool gives none
-    classes: Mapping[str, Colour | None]
+    classes: Mapping[str, Color | None]
     # an error stands in place of an unreadable image: a damaged file does not hide the rest
     images: Iterable[AnnotatedImage | UserError]

@@ -43,7 +43,7 @@ class Source:
         elif zipfile.is_zipfile(self.path):
             with reading(str(self.path)):
                 self._zip = zipfile.ZipFile(self.path)
-            names = [each.filename for each in self._zip.infolist() if not each.is_dir()]
+            names = [info.filename for info in self._zip.infolist() if not info.is_dir()]
         else:
             names = [self.path.name]
         hidden = ('.', '__MACOSX')
@@ -54,7 +54,7 @@ class Source:
             if name != TABLE and not any(part.startswith(hidden) for part in name.split('/'))
         )
 
-    def place(self, name: str) -> str:
+    def location(self, name: str) -> str:
         """Returns what to call a file in messages."""
         if self._zip:
             return f'{self.path}: {name}'
@@ -62,23 +62,23 @@ class Source:
 
     def file(self, name: str) -> Path | None:
         """Returns the path of a file, or None in a ZIP."""
-        return None if self._zip else Path(self.place(name))
+        return None if self._zip else Path(self.location(name))
 
     def read(self, name: str) -> bytes:
         """Reads a file."""
-        with reading(self.place(name)):
+        with reading(self.location(name)):
             if self._zip:
                 # Before it is unpacked: a small ZIP may hold terabytes
                 if (size := self._zip.getinfo(name).file_size) > _LARGEST:
                     raise UserError('unpacked', f'{size} bytes', f'at most {_LARGEST}')
                 return self._zip.read(name)
-            return Path(self.place(name)).read_bytes()
+            return Path(self.location(name)).read_bytes()
 
     def json(self, name: str) -> Any:
         """Reads JSON."""
         if name in self._parsed:
             return self._parsed[name]
-        with reading(self.place(name)):
+        with reading(self.location(name)):
             content = json.loads(self.read(name))
         if len(self._parsed) < _KEPT:
             self._parsed[name] = content
@@ -91,7 +91,7 @@ class Source:
     @cached_property
     def json_keys(self) -> dict[str, tuple[type, set[str]]]:
         """The type of each JSON file's content, and the keys of that or of its first entry."""
-        found = {}
+        keys_by_file = {}
         for name in self.ending('.json'):
             try:
                 content = self.json(name)
@@ -99,49 +99,49 @@ class Source:
                 self.damaged.append(error)
                 continue
             first = content[0] if isinstance(content, list) and content else content
-            found[name] = type(content), {*first} if isinstance(first, dict) else set()
-        return found
+            keys_by_file[name] = type(content), {*first} if isinstance(first, dict) else set()
+        return keys_by_file
 
     def images(self) -> dict[str, str]:
         """Finds the images of the export: files by name without suffix, of which each is one."""
-        found: dict[str, str] = {}
+        images: dict[str, str] = {}
         for name in self.ending(*IMAGE_SUFFIXES):
             if name in self.masks or _NO_IMAGES & {*name.split('/')[:-1]}:
                 continue
             if (longest := max(map(len, name.encode().split(b'/')))) > _LONGEST:
-                found_there = f'a name of {longest} bytes'
-                self.damaged.append(UserError(self.place(name), found_there, f'at most {_LONGEST}'))
+                problem = f'a name of {longest} bytes'
+                self.damaged.append(UserError(self.location(name), problem, f'at most {_LONGEST}'))
                 continue
-            other = found.setdefault(posixpath.splitext(name)[0], name)
-            if other != name:
-                problem = f'differs from {posixpath.basename(other)} in its extension only'
+            namesake = images.setdefault(posixpath.splitext(name)[0], name)
+            if namesake != name:
+                problem = f'differs from {posixpath.basename(namesake)} in its extension only'
                 expected = 'one image for each name, or --images'
-                raise UserError(self.place(name), problem, expected)
-        return found
+                raise UserError(self.location(name), problem, expected)
+        return images
 
 
 @contextmanager
-def reading(place: str) -> Iterator[None]:
-    """Turns what a damaged file raises into a `UserError` that names the place."""
+def reading(location: str) -> Iterator[None]:
+    """Turns what a damaged file raises into a `UserError` that names the location."""
     try:
         yield
     except UserError as error:
-        if all(place in str(each.key) for each in error.problems):
+        if all(location in str(problem.key) for problem in error.problems):
             raise
-        raise error.within(place) from None
+        raise error.within(location) from None
     # an encrypted ZIP raises RuntimeError
     except (
         *(*_DAMAGED, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError),
         ElementTree.ParseError,
     ) as error:
-        found = f'damaged ({one_line(f"{type(error).__name__}: {error}", 100)})'
-        raise UserError(place, found, "a labelling tool's export") from None
+        problem = f'damaged ({one_line(f"{type(error).__name__}: {error}", 100)})'
+        raise UserError(location, problem, "a labelling tool's export") from None
 
 
-def attempt(place: str, make: Callable[..., T], *args: Any) -> T | UserError:
+def attempt(location: str, make: Callable[..., T], *args: Any) -> T | UserError:
     """Calls `make` for a part of an export; returns its error, so that other parts go on."""
     try:
-        with reading(place):
+        with reading(location):
             return make(*args)
     except UserError as error:
         return error
@@ -149,8 +149,8 @@ def attempt(place: str, make: Callable[..., T], *args: Any) -> T | UserError:
 
 def class_names(parts: Iterable[T], names_of: Callable[[T], Iterable[str]]) -> dict[str, None]:
     """Collects and sorts class names; what is damaged is told when it is read as a whole."""
-    found: set[str] = set()
+    names: set[str] = set()
     for part in parts:
         with suppress(UserError), reading(''):
-            found.update(names_of(part))
-    return dict.fromkeys(sorted(found))
+            names.update(names_of(part))
+    return dict.fromkeys(sorted(names))

@@ -149,7 +149,7 @@ def export_predictions(
     }
     with OutputFolder(out, RECORD, {images}), progress_bar(len(masks), 0) as bar:
         export_masks(
-            form, out, masks, table.colours, folder,
+            form, out, masks, table.colors, folder,
             tolerance=tolerance, min_area=min_area, progress=lambda: bar.update(),
         )  # fmt: skip
 

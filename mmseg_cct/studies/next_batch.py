@@ -238,8 +238,8 @@ def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
         images = ('--images', request.images) if request.images else ()
         table_of_data = read_table(data)
         lines = [] if table_of_data else [f'cp {out / TABLE} {data}']  # the names of the ids
-        has_no_rest = table_of_data is not None and table_of_data.rest is None
-        options = (*images, *(('--rest', str(table.rest)) if has_no_rest else ()))
+        is_undecided = table_of_data is not None and table_of_data.undrawn is None
+        options = (*images, *(('--rest', str(table.undrawn)) if is_undecided else ()))
         lines.append(command_line('import_masks', 'CORRECTED', *options, '--out', data))
     following = next_round(run.folder)
     return [

@@ -27,10 +27,10 @@ def classes_of_folder(
     if not Path(data, 'masks').is_dir():
         _require_masks(data)
     table = read_table(data)
-    classes = tuple((table.colours if table else ()) if given is None else given)
+    classes = tuple((table.colors if table else ()) if given is None else given)
     check_classes(classes)
-    if table and not _goes_on(classes, table) and not (force and table.rest is None):
-        found = f'{Path(data, TABLE)} has {" ".join(table.colours)}'
+    if table and not _goes_on(classes, table) and not (force and table.undrawn is None):
+        found = f'{Path(data, TABLE)} has {" ".join(table.colors)}'
         expected = 'these first, in the same order, or no --classes'
         raise UserError(f'--classes {" ".join(classes)}', found, expected)
     return classes
@@ -42,11 +42,11 @@ def table_of_folder(data: str, classes: Sequence[str]) -> Path | None:
     Returns the file, or None if it has these names or the folder is not ours to write to.
     """
     table = read_table(data)
-    if table and classes == tuple(table.colours):
+    if table and classes == tuple(table.colors):
         return None
     if table and not _goes_on(classes, table):
         table = None
-    rest, renamed = (table.rest, table.renamed) if table else (None, None)
+    rest, renamed = (table.undrawn, table.renamed) if table else (None, None)
     try:
         write_table(data, extended(table, dict.fromkeys(classes), rest, renamed))
     except OSError:
@@ -55,7 +55,7 @@ def table_of_folder(data: str, classes: Sequence[str]) -> Path | None:
 
 
 def _goes_on(classes: Sequence[str], table: ClassTable) -> bool:
-    return tuple(classes[: len(table.colours)]) == tuple(table.colours)
+    return tuple(classes[: len(table.colors)]) == tuple(table.colors)
 
 
 def context_of_classes(classes: Sequence[str], given: Sequence[str] | None) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ def context_of_classes(classes: Sequence[str], given: Sequence[str] | None) -> t
 
 def reject_void_names(data: str, classes: Sequence[str], context: Sequence[str] | None) -> None:
     """Rejects names such as "void" unless `context` or an import's table confirms them."""
-    meant = {*(context or ()), *(table.colours if (table := read_table(data)) else ())}
+    meant = {*(context or ()), *(table.colors if (table := read_table(data)) else ())}
     for name in classes:
         if means_ignored(name) and name not in meant:
             found = 'named like pixels without a label, but would be trained'

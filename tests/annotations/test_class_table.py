@@ -12,7 +12,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
     write_table(tmp_path, table)
     assert read_table(tmp_path) == table
     assert list(table.ids.items()) == [('Straße', 0), ('car', 1)]
-    assert table.colours['Straße'] == RED and len(set(table.colours.values())) == 2
+    assert table.colors['Straße'] == RED and len(set(table.colors.values())) == 2
 
 
 def test_the_background_is_there_once():

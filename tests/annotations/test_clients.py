@@ -30,9 +30,9 @@ def scene(tmp_path):
         return tmp_path / 'x'
 
     def read(source):
-        done = import_masks(source, tmp_path / 'data', images=photos, rest='background')
+        done = import_masks(source, tmp_path / 'data', images=photos, undrawn='background')
         assert not done.failed
-        names = [*done.table.colours]
+        names = [*done.table.colors]
         mask = np.asarray(Image.open(tmp_path / 'data/masks/a.png'))
         return np.array([NAMES.index(name) for name in names])[mask]
 

@@ -27,7 +27,7 @@ def drawn(shapes, labels):
 @example(RING, 3, 0, True, 0.3)
 def test_outlines_that_hardly_move_give_back_the_mask(labels, scale, rest, stacked, move):
     labels = labels.repeat(scale, 0).repeat(scale, 1)
-    shapes = trace_shapes(labels, NAMES, tolerance=move, rest=rest, stacked=stacked)
+    shapes = trace_shapes(labels, NAMES, tolerance=move, undrawn=rest, stacked=stacked)
     expected = labels if rest is None else np.where(labels == rest, 255, labels)
     assert np.array_equal(drawn(shapes, labels), expected)
 
@@ -51,7 +51,7 @@ def test_small_and_thin_regions_keep_their_form_under_a_coarse_tolerance():
     labels[5, 3:30] = 1
     labels[range(10, 30), range(10, 30)] = 2
     labels[32:36, 32:36] = 3
-    shapes = trace_shapes(labels, NAMES, tolerance=10, rest=0)
+    shapes = trace_shapes(labels, NAMES, tolerance=10, undrawn=0)
     assert np.array_equal(drawn(shapes, labels), np.where(labels, labels, 255))
 
 

@@ -53,12 +53,14 @@ def done(tmp_path):
     """Imports a source onto a photo of 60×40; returns the import and `(H, W)` class names."""
     save(tmp_path / 'photos/1.png', PHOTO)
 
-    def run(source, rest='background', **options):
+    def run(source, undrawn='background', **options):
         out = tmp_path / f'out{len(list(tmp_path.iterdir()))}'
-        done = import_masks(source.path, out, images=tmp_path / 'photos', rest=rest, **options)
+        done = import_masks(
+            source.path, out, images=tmp_path / 'photos', undrawn=undrawn, **options
+        )
         if not (out / 'masks/1.png').exists():
             return done, None
-        names = np.array([*read_table(out).colours, *[''] * 256], object)[:256]
+        names = np.array([*read_table(out).colors, *[''] * 256], object)[:256]
         return done, names[read_mask(out / 'masks/1.png')]
 
     run.root = tmp_path
@@ -96,7 +98,7 @@ def test_the_extent_of_what_is_no_region_is_ignored_amid_background(done, form, 
     assert (names == 'background').sum() == names.size - 400
     assert f'{kind}, ignored within its extent' in told.describe()
     told, names = done(form(done.root, part), empty=True)  # alone it makes no mask
-    assert names is None and told.bare == 1
+    assert names is None and told.unannotated == 1
 
 
 def test_shapes_without_a_pixel_are_told_and_alone_an_error(done):

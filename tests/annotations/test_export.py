@@ -43,11 +43,11 @@ def test_in_and_out_are_inverse(form, rest, masks, tmp_path):
         export_masks(form, out, masks, CLASSES, tmp_path / 'photos', **exact)
     if form == 'label-studio':
         accept(out / FILES[form])
-    done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', rest=rest)
+    done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', undrawn=rest)
     assert not done.failed and not done.missing
     ids = {name: index for index, name in enumerate(CLASSES)}
     order = np.full(256, 255)
-    order[: len(done.table.colours)] = [ids[name] for name in done.table.colours]
+    order[: len(done.table.colors)] = [ids[name] for name in done.table.colors]
     for name, path in masks.items():
         found = np.asarray(Image.open((data / 'masks' / name).with_suffix('.png')))
         assert np.array_equal(order[found], np.asarray(Image.open(path))), name

@@ -17,20 +17,20 @@ from mmseg_cct.errors import UserError
 def test_images_beside_their_annotations_are_found(tmp_path, photos):
     folder = exports.segmentation_mask(tmp_path)
     shutil.copytree(photos, folder / 'JPEGImages')
-    done = import_masks(folder, tmp_path / 'out', rest='background')
+    done = import_masks(folder, tmp_path / 'out', undrawn='background')
     assert (done.failed, done.new, done.images) == ([], 2, 3)
     assert (tmp_path / 'out/images/JPEGImages/b/1.jpg').is_symlink()
     with pytest.raises(UserError, match='--out'):
-        import_masks(folder, folder / 'out', rest='background')
+        import_masks(folder, folder / 'out', undrawn='background')
     save(folder / 'JPEGImages/a/1.png', b'')
     with pytest.raises(UserError, match=r'1\.png: differs from 1\.jpg in its extension only'):
-        import_masks(folder, tmp_path / 'other', rest='background')
+        import_masks(folder, tmp_path / 'other', undrawn='background')
 
 
 def test_images_are_linked_or_copied(tmp_path, photos):
     file = exports.coco(tmp_path)
-    import_masks(file, tmp_path / 'linked', images=photos, rest='ignore')
-    import_masks(file, tmp_path / 'copied', images=photos, rest='ignore', copy=True)
+    import_masks(file, tmp_path / 'linked', images=photos, undrawn='ignore')
+    import_masks(file, tmp_path / 'copied', images=photos, undrawn='ignore', copy=True)
     assert os.path.samefile(tmp_path / 'linked/images/a/1.jpg', photos / 'a/1.jpg')
     assert not (tmp_path / 'copied/images/a/1.jpg').is_symlink()
     Image.new('RGB', (3, 3)).save(tmp_path / 'copied/images/a/1.jpg')
@@ -46,7 +46,7 @@ def test_a_copy_appears_once_it_is_complete(tmp_path, photos, monkeypatch):
     first = labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
     monkeypatch.setattr(shutil, 'copy2', stop)
     with pytest.raises(KeyboardInterrupt):
-        import_masks(first, tmp_path / 'out', images=photos, rest='background', copy=True)
+        import_masks(first, tmp_path / 'out', images=photos, undrawn='background', copy=True)
     assert not [path for path in (tmp_path / 'out/images').rglob('*') if path.is_file()]
 
 

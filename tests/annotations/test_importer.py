@@ -16,7 +16,7 @@ from mmseg_cct.utils.processes import locked_folder
 @pytest.mark.parametrize('export', exports.EXPORTS)
 def test_every_format_gives_the_same_masks(tmp_path, photos, export):
     source, out = export(tmp_path), tmp_path / 'out'
-    done = import_masks(source, out, images=photos, rest='background')
+    done = import_masks(source, out, images=photos, undrawn='background')
     assert not done.failed
     assert (done.new, done.images, done.missing) == (2, 3, [])
     table = read_table(out)
@@ -32,8 +32,8 @@ def test_every_format_gives_the_same_masks(tmp_path, photos, export):
 
 def test_what_is_not_drawn_may_be_ignored_and_masks_have_the_colours_of_the_table(tmp_path, photos):
     out = tmp_path / 'out'
-    import_masks(exports.cvat(tmp_path), out, images=photos, rest='ignore')
-    assert read_table(out).colours == exports.COLOURS
+    import_masks(exports.cvat(tmp_path), out, images=photos, undrawn='ignore')
+    assert read_table(out).colors == exports.COLOURS
     assert np.array_equal(ids(out, 'a/1'), scene(255, car=0, road=1))
     palette = Image.open(out / 'masks/a/1.png').getpalette()
     assert palette[:6] == np.ravel(list(exports.COLOURS.values())).tolist()
@@ -46,20 +46,20 @@ def test_two_imports_at_once_never_share_a_table(tmp_path, photos):
         locked_folder(out, 'another import'),
         pytest.raises(UserError, match='out: in use by another import'),
     ):
-        import_masks(first, out, images=photos, rest='background')
+        import_masks(first, out, images=photos, undrawn='background')
     assert not (out / 'masks').exists()
 
     def meanwhile(images):
-        import_masks(exports.coco(tmp_path), out, images=photos, rest='ignore')
+        import_masks(exports.coco(tmp_path), out, images=photos, undrawn='ignore')
         return iter(images)
 
     with pytest.raises(UserError, match='another import changed it; run this one again'):
-        import_masks(first, out, images=photos, rest='background', progress=meanwhile)
+        import_masks(first, out, images=photos, undrawn='background', progress=meanwhile)
 
 
 def test_classes_are_renamed_merged_and_ignored_by_later_imports_too(tmp_path, photos):
     source, out, without = exports.cvat(tmp_path), tmp_path / 'out', tmp_path / 'without'
-    options = dict(images=photos, rest='background')
+    options = dict(images=photos, undrawn='background')
     import_masks(source, out, **options, rename={'car': 'any', 'road': 'any'})
     assert set(read_table(out).ids) == {'background', 'any'}
     for name in exports.NAMES:
@@ -76,24 +76,24 @@ def test_classes_are_renamed_merged_and_ignored_by_later_imports_too(tmp_path, p
 
 def test_what_is_listed_without_a_shape_may_be_background(tmp_path, photos):
     file, out = labelme(tmp_path / '1.json', imagePath='a/1.jpg', shapes=[]), tmp_path / 'out'
-    done = import_masks(file, out, images=photos, rest='background')
-    assert done.bare == 1
+    done = import_masks(file, out, images=photos, undrawn='background')
+    assert done.unannotated == 1
     with pytest.raises(UserError, match=r'1.json: no image is annotated'):
         done.require_complete(overwrite=False)
-    import_masks(file, out, images=photos, rest='background', empty=True)
+    import_masks(file, out, images=photos, undrawn='background', empty=True)
     assert not ids(out, 'a/1').any()
     told = import_masks(file, out).describe()
     assert 'images without a shape, whose masks are of earlier imports and stay: 1' in told
     with pytest.raises(UserError, match='--empty-is-background goes with --rest background'):
-        import_masks(file, tmp_path / 'other', images=photos, rest='ignore', empty=True)
+        import_masks(file, tmp_path / 'other', images=photos, undrawn='ignore', empty=True)
 
 
 def test_a_later_import_adds_classes_and_leaves_the_rest_as_told(tmp_path, photos):
     out, first = tmp_path / 'out', labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
-    import_masks(first, out, images=photos, rest='background')
-    import_masks(labelme(first, 'bike', imagePath='b/1.jpg'), out, rest='ignore')
+    import_masks(first, out, images=photos, undrawn='background')
+    import_masks(labelme(first, 'bike', imagePath='b/1.jpg'), out, undrawn='ignore')
     assert [set(np.unique(ids(out, name))) for name in exports.NAMES] == [{0, 1}, {2, 255}]
-    assert read_table(out).rest == 'background'  # as in the first
+    assert read_table(out).undrawn == 'background'  # as in the first
     second = labelme(tmp_path / 'y/1.json', 'bus', imagePath='a/1.jpg')
     import_masks(second, out / 'val', images=photos)
     assert list(read_table(out).ids) == ['background', 'car', 'bike', 'bus']
@@ -123,7 +123,7 @@ def test_a_mask_lies_as_its_image_is_shown(tmp_path, orientation, turned):
         size = shown.shape[::-1]
     points = np.add(SQUARE, [x, y]).tolist()
     file = labelme(tmp_path / '1.json', size=size, points=points, imagePath='1.png')
-    import_masks(file, tmp_path / 'out', images=tmp_path / 'photos', rest='background')
+    import_masks(file, tmp_path / 'out', images=tmp_path / 'photos', undrawn='background')
     assert np.array_equal(ids(tmp_path / 'out', '1') == 1, shown)
 
 
@@ -135,7 +135,7 @@ def test_what_one_image_lacks_is_its_error_alone(tmp_path, photos):
         labelme(tmp_path / f'x/{index}.json', imagePath=f'{path}.jpg')
     labelme(tmp_path / 'x/5.json', 'cra', imagePath='b/1.jpg')
     labelme(tmp_path / 'x/6.json', imagePath='unlabelled.jpg', size=(WIDTH // 2, HEIGHT // 2))
-    done = import_masks(tmp_path / 'x', tmp_path / 'out', images=photos, rest='background')
+    done = import_masks(tmp_path / 'x', tmp_path / 'out', images=photos, undrawn='background')
     assert (done.new, done.missing) == (1, ['c/1.jpg'])
     assert 'annotated images without a file: 1 in 1 image: c/1.jpg' in done.describe()
     damaged, twice, either, unknown, size = done.failed
@@ -148,7 +148,7 @@ def test_what_one_image_lacks_is_its_error_alone(tmp_path, photos):
 @pytest.mark.parametrize(
     ('source', 'given', 'key'),
     [
-        ('x.json', dict(rest=None), '--rest'),
+        ('x.json', dict(undrawn=None), '--rest'),
         ('x.json', dict(images=None), 'out/images: none of the 2 annotated ones'),
         ('gone.json', {}, 'gone.json'),
         ('x.json', dict(out='masked'), 'masked: holds masks'),
@@ -158,7 +158,7 @@ def test_what_one_image_lacks_is_its_error_alone(tmp_path, photos):
 def test_what_does_not_fit_is_told_at_once(tmp_path, photos, source, given, key):
     exports.coco(tmp_path)
     save(tmp_path / 'masked/masks/1.png', png(np.zeros((2, 2), np.uint8)))
-    given = dict(images=photos, rest='background', out='out') | given
+    given = dict(images=photos, undrawn='background', out='out') | given
     out = tmp_path / given.pop('out')
     with pytest.raises(UserError, match=key):
         import_masks(tmp_path / source, out, **given).require_complete(True)
@@ -167,7 +167,7 @@ def test_what_does_not_fit_is_told_at_once(tmp_path, photos, source, given, key)
 
 def test_a_class_named_like_pixels_without_a_label_is_asked_about(tmp_path, photos):
     file, out = labelme(tmp_path / 'x.json', 'Un-labelled', imagePath='a/1.jpg'), tmp_path / 'out'
-    options = dict(images=photos, rest='background')
+    options = dict(images=photos, undrawn='background')
     with pytest.raises(UserError) as raised:
         import_masks(file, out, **options)
     assert raised.value.problems[0].key == 'class Un-labelled'

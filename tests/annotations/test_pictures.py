@@ -5,7 +5,7 @@ import pytest
 from exports import png
 from PIL import Image
 
-from mmseg_cct.annotations.pictures import bitmap, open_picture, packed_colours, size_of
+from mmseg_cct.annotations.pictures import bitmap, open_picture, packed_colors, size_of
 from mmseg_cct.datasets.files.images import ORIENTATION, decode_image
 from mmseg_cct.errors import UserError
 
@@ -31,7 +31,7 @@ def test_a_bitmap_is_what_is_opaque_or_bright(data):
     picture = open_picture(data)
     assert np.array_equal(bitmap(picture), MASK)
     if data not in PICTURES:  # what is transparent has no colour
-        assert np.array_equal(packed_colours(picture) >= 0, MASK)
+        assert np.array_equal(packed_colors(picture) >= 0, MASK)
 
 
 @pytest.mark.parametrize('suffix', ['.jpg', '.png', '.tif'])

@@ -51,7 +51,7 @@ def test_an_export_may_become_the_data_folder_itself(tmp_path, photos):
     labelme(tmp_path / '1.json', imagePath='images/a/1.jpg')
     photos.rename(tmp_path / 'images')
     for counts in ((1, 0), (0, 1)):  # the second time the folder has a classes.json and masks, too
-        done = import_masks(tmp_path, tmp_path, rest='background')
+        done = import_masks(tmp_path, tmp_path, undrawn='background')
         assert ([], *counts) == (done.failed, done.new, done.unchanged)
 
 
@@ -61,15 +61,15 @@ def test_images_in_a_zip_are_taken(tmp_path, photos):
         for name in exports.NAMES:
             file.write(photos / f'{name}.jpg', f'images/{name}.jpg')
     for left in (2, 1):  # the second time as if the first had been killed amid the images
-        done = import_masks(archive, tmp_path / 'out', rest='ignore')
+        done = import_masks(archive, tmp_path / 'out', undrawn='ignore')
         assert (done.failed, done.masks, done.images) == ([], 2, left)
         (tmp_path / 'out/images/images/a/1.jpg').unlink()
     with zipfile.ZipFile(archive, 'a') as file:
         file.writestr(f'{"b" * 300}.jpg', b'')
-    (said,) = import_masks(archive, tmp_path / 'long', rest='ignore').failed
+    (said,) = import_masks(archive, tmp_path / 'long', undrawn='ignore').failed
     assert 'a name of 304 bytes; expected at most 240' in said
     with zipfile.ZipFile(archive, 'a') as file:
         file.write(photos / 'a/1.jpg', '../../evil.jpg')
         file.writestr('/evil.jpg', b'')
     with pytest.raises(UserError, match=r"'/evil\.jpg': leads out of the folder"):
-        import_masks(archive, tmp_path / 'other', rest='ignore')
+        import_masks(archive, tmp_path / 'other', undrawn='ignore')

@@ -112,7 +112,7 @@ def test_what_follows_depends_on_what_the_data_folder_knows(trained, photos, bat
     (data / 'classes.json').write_text('{"classes": ["ground", "thing", "other"]}')
     options = {'train_dataloader.dataset.labeled.data_root': str(data)}
     batch = batch_of(format='coco', options=options)
-    assert read_table(tmp_path / 'out').rest == 'ignore'  # none of them is a background
+    assert read_table(tmp_path / 'out').undrawn == 'ignore'  # none of them is a background
     assert batch.following[0].endswith(f'--images {photos} --rest ignore --out {data}')
     assert len(batch.following) == 3
     masks, images, *_ = batch_of('other', format='masks', options=options).following

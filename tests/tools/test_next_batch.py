@@ -49,7 +49,7 @@ def test_each_command_that_is_printed_runs(slow, cct, tmp_path, capsys):
     (image,) = (tmp_path / 'second' / 'images').iterdir()
     corrected = tmp_path / 'truth.png'  # what a person makes of the batch
     Image.fromarray(np.uint8([[0, 1], [2, 1]]).repeat(16, 0).repeat(20, 1)).save(corrected)
-    colours = read_table(tmp_path / 'second').colours
+    colours = read_table(tmp_path / 'second').colors
     export_masks('coco', tmp_path / 'corrected', {image.name: corrected}, colours, image.parent)
     for line in (*import_masks, train, report):
         follow(line)

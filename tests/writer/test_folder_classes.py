@@ -13,7 +13,7 @@ from mmseg_cct.writer.new_config import Choices, new_config
 
 def test_the_table_of_an_import_names_the_classes(tmp_path):
     data, photos = tmp_path / 'mine', exports.make_photos(tmp_path)
-    import_masks(exports.coco(tmp_path), data, images=photos, rest='background')
+    import_masks(exports.coco(tmp_path), data, images=photos, undrawn='background')
     written = new_config(str(data), str(tmp_path / 'configs'), Choices())
     assert "classes = ('background', 'road', 'car')" in written.file.read_text()
     with pytest.raises(UserError, match=r'--classes car road: .*has background road car; expected'):
@@ -47,7 +47,7 @@ def test_masks_of_0_and_255_are_told_how_to_import_them_before_a_file_is_written
         Path(told[1]),
         Path(told[5]),
         images=Path(told[3]),
-        colours=dict(ground=(0,) * 3, crack=(255,) * 3),
+        colors=dict(ground=(0,) * 3, crack=(255,) * 3),
     )
     written = new_config(told[5], str(tmp_path / 'configs'), Choices())
     assert "classes = ('ground', 'crack')" in written.file.read_text()

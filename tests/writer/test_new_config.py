@@ -77,7 +77,7 @@ def test_without_a_folder_to_validate_on_a_fifth_of_the_masks_is_held_out(data):
     val, table = written.lists
     assert table == data / 'classes.json'
     assert val.read_text() == '0\n'
-    assert tuple(read_table(data).colours) == CLASSES
+    assert tuple(read_table(data).colors) == CLASSES
     with pytest.raises(UserError, match=f'^{written.file}: exists, '):
         write(data, iters=3)
     config = load_config(str(written.file), {})

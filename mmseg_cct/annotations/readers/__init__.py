@@ -16,12 +16,12 @@ def find_reader(source: Source) -> ModuleType | None:
     Raises:
         UserError: If the export has files of two formats.
     """
-    found = [(reader, names[0]) for reader in _READERS if (names := reader.files(source))]
-    if len(found) > 1:
-        files = ' and '.join(f'{name} ({reader.TITLE})' for reader, name in found)
+    fitting = [(reader, names[0]) for reader in _READERS if (names := reader.files(source))]
+    if len(fitting) > 1:
+        files = ' and '.join(f'{name} ({reader.TITLE})' for reader, name in fitting)
         raise UserError(str(source.path), f'two formats, {files}', 'one of them as the export')
-    if found:
-        return found[0][0]
+    if fitting:
+        return fitting[0][0]
     # Last, since pictures are in the exports of other tools, too
     return plain_masks if plain_masks.files(source) else None
 

@@ -22,81 +22,81 @@ TITLE = 'COCO'
 
 def files(source: Source) -> list[str]:
     """Finds the JSONs with images, annotations and categories."""
-    keys = {'images', 'annotations', 'categories'}
-    return [name for name, (_, found) in source.json_keys.items() if found >= keys]
+    required = {'images', 'annotations', 'categories'}
+    return [name for name, (_, keys) in source.json_keys.items() if keys >= required]
 
 
 def read(source: Source) -> Annotations:
     """Reads all JSON files; categories with the same name are one class."""
     classes: dict[str, None] = {}
-    listed = []
-    known = set(source.names)
+    annotated = []
+    source_names = set(source.names)
     for file in files(source):
-        with reading(source.place(file)):
+        with reading(source.location(file)):
             content = source.json(file)
-            images, parts_of = _by_id(content['images'], 'image'), defaultdict(list)
+            images, annotations = _by_id(content['images'], 'image'), defaultdict(list)
             for annotation in content['annotations']:
-                if (of := str(annotation['image_id'])) not in images:
-                    found = f'annotation {annotation.get("id")}: image_id={of}'
-                    raise UserError(found, '', 'the id of an image')
-                parts_of[of].append(annotation)
+                if (image_id := str(annotation['image_id'])) not in images:
+                    key = f'annotation {annotation.get("id")}: image_id={image_id}'
+                    raise UserError(key, '', 'the id of an image')
+                annotations[image_id].append(annotation)
             categories = _by_id(content['categories'], 'category')
-            names = {key: class_name(each['name']) for key, each in categories.items()}
-            classes |= dict.fromkeys(names.values())
+            labels = {key: class_name(entry['name']) for key, entry in categories.items()}
+            classes |= dict.fromkeys(labels.values())
             # Label Studio multiplies shares of the image as shown by the sides as stored.
             is_relative = (content.get('info') or {}).get('contributor') == 'Label Studio'
-            for key, image in images.items():
+            for image_id, image in images.items():
                 # Roboflow names images relative to the JSON, most tools relative to their folder
                 name = image['file_name']
                 beside = posixpath.normpath(posixpath.join(posixpath.dirname(file), name))
                 size = int(image['width']), int(image['height'])
-                parts = _parts(parts_of[key], names, size)
-                place = f'{source.place(file)}: {name}'
-                name = beside if beside in known else name
-                listed.append(AnnotatedImage(name, size, parts, place, is_relative))
-    return Annotations(classes, listed)
+                parts = _parts(annotations[image_id], labels, size)
+                location = f'{source.location(file)}: {name}'
+                name = beside if beside in source_names else name
+                annotated.append(AnnotatedImage(name, size, parts, location, is_relative))
+    return Annotations(classes, annotated)
 
 
-def _parts(annotations: list[dict], names: dict[str, str], size: tuple) -> Iterator[Shape]:
-    for each in annotations:
-        with reading(f'annotation {each.get("id")}'):
-            category = str(each['category_id'])
-            if category not in names:
-                raise UserError(f'category_id={category}', '', f'one of {", ".join(names)}')
-            yield from _object(each, names[category], size)
+def _parts(annotations: list[dict], labels: dict[str, str], size: tuple) -> Iterator[Shape]:
+    for annotation in annotations:
+        with reading(f'annotation {annotation.get("id")}'):
+            category = str(annotation['category_id'])
+            if category not in labels:
+                raise UserError(f'category_id={category}', '', f'one of {", ".join(labels)}')
+            yield from _object(annotation, labels[category], size)
 
 
 def _object(annotation: dict, label: str, size: tuple) -> Iterator[Shape]:
     """Makes a shape of each part of an object; the parts may overlap."""
     is_crowd = bool(annotation.get('iscrowd'))
-    drawn = annotation.get('segmentation') or []
-    if isinstance(drawn, dict):  # RLE
-        if tuple(drawn['size']) != size[::-1]:
+    segmentation = annotation.get('segmentation') or []
+    if isinstance(segmentation, dict):  # RLE
+        if tuple(segmentation['size']) != size[::-1]:
             expected = f'{size[1]}, {size[0]}, the height and width of the image'
-            raise UserError('RLE', f'of size {drawn["size"]}', expected)
-        counts = drawn['counts']
+            raise UserError('RLE', f'of size {segmentation["size"]}', expected)
+        counts = segmentation['counts']
         counts = coco_counts(counts) if isinstance(counts, str) else counts
         yield Shape.of_mask(label, mask_of_runs(counts, size, 'F'), is_crowd=is_crowd)
-    elif polygons := list(filter(None, drawn)):
-        for part in polygons:
-            yield region(label, points_of(part), is_crowd=is_crowd)
+    elif polygons := list(filter(None, segmentation)):
+        for polygon in polygons:
+            yield region(label, points_of(polygon), is_crowd=is_crowd)
     # What follows lies somewhere but is no region; a caption lies nowhere.
     elif annotation.get('bbox'):
         left, top, width, height = annotation['bbox']
-        turn = float((annotation.get('attributes') or {}).get('rotation') or 0)  # CVAT
-        ring = box((left, top), (left + width, top + height), turn)
+        degrees = float((annotation.get('attributes') or {}).get('rotation') or 0)  # CVAT
+        ring = box((left, top), (left + width, top + height), degrees)
         yield Shape(label, [ring], left_out='box', is_box=True)
     elif annotation.get('keypoints'):
         points = np.asarray(annotation['keypoints'], float).reshape(-1, 3)[:, :2]
         yield Shape(label, [points], left_out='keypoints')
 
 
-def _by_id(entries: list[dict], what: str) -> dict[str, dict]:
+def _by_id(entries: list[dict], noun: str) -> dict[str, dict]:
     """Returns entries by their ids, which are numbers or text; entries may be there twice."""
-    found: dict[str, dict] = {}
-    for each in entries:
+    by_id: dict[str, dict] = {}
+    for entry in entries:
         # VIA, for one, makes ids of file names, and two images may get the same.
-        if (other := found.setdefault(str(each['id']), each)) != each:
-            both = [entry.get('name', entry.get('file_name')) for entry in (other, each)]
-            raise UserError(f'{what} {each["id"]}', f'is {both[0]} and {both[1]}', 'one id each')
-    return found
+        if (namesake := by_id.setdefault(str(entry['id']), entry)) != entry:
+            first, second = (e.get('name', e.get('file_name')) for e in (namesake, entry))
+            raise UserError(f'{noun} {entry["id"]}', f'is {first} and {second}', 'one id each')
+    return by_id

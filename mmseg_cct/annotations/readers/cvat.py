@@ -11,7 +11,7 @@ from mmseg_cct.errors import UserError
 
 from ..class_table import class_name
 from ..rle import mask_of_runs
-from ..shapes import AnnotatedImage, Annotations, Colour, Shape
+from ..shapes import AnnotatedImage, Annotations, Color, Shape
 from ..source import Source, reading
 from .geometry import box, ellipse, points_of, region
 
@@ -27,28 +27,27 @@ def files(source: Source) -> list[str]:
 
 def read(source: Source) -> Annotations:
     """Reads all XML files; labels with the same name are one class."""
-    classes: dict[str, Colour | None] = {}
+    classes: dict[str, Color | None] = {}
     images = []
-    for name in files(source):
-        place = source.place(name)
-        with reading(place):
-            root = ElementTree.fromstring(source.read(name))
+    for file in files(source):
+        location = source.location(file)
+        with reading(location):
+            root = ElementTree.fromstring(source.read(file))
             if root.tag != 'annotations' or root.find('track') is not None:
-                found = 'tracks of a video' if root.tag == 'annotations' else f'<{root.tag}>'
-                raise UserError('XML', found, f'an export as {TITLE}')
+                problem = 'tracks of a video' if root.tag == 'annotations' else f'<{root.tag}>'
+                raise UserError('XML', problem, f'an export as {TITLE}')
             for label in root.findall('meta//labels/label'):
                 # the points of a skeleton have a parent, and a tag says something of whole images
                 if not label.findtext('parent') and label.findtext('type') != 'tag':
-                    text, colour = label.findtext('color'), None
+                    text, color = label.findtext('color'), None
                     if text:
                         red, green, blue, *_ = ImageColor.getrgb(text)
-                        colour = red, green, blue
-                    classes[class_name(label.findtext('name'))] = colour
+                        color = red, green, blue
+                    classes[class_name(label.findtext('name'))] = color
             for image in root.iter('image'):
-                of = image.attrib
-                size = int(of['width']), int(of['height'])
-                place_of = f'{place}: {of["name"]}'
-                images.append(AnnotatedImage(of['name'], size, _parts(image), place_of))
+                name = image.attrib['name']
+                size = int(image.attrib['width']), int(image.attrib['height'])
+                images.append(AnnotatedImage(name, size, _parts(image), f'{location}: {name}'))
     return Annotations(classes, images)
 
 
@@ -60,27 +59,29 @@ def _parts(image: Element) -> Iterator[Shape]:
 
 
 def _part(element: Element) -> Shape:
-    kind, of = element.tag, element.attrib
-    label, z = class_name(of['label']), int(of.get('z_order', 0))
-    if kind == 'mask':
-        left, top, width, height = (int(of[key]) for key in ('left', 'top', 'width', 'height'))
-        counts = [int(number) for number in of['rle'].split(',')]
+    tag, attributes = element.tag, element.attrib
+    label, z = class_name(attributes['label']), int(attributes.get('z_order', 0))
+    if tag == 'mask':
+        left, top, width, height = (
+            int(attributes[key]) for key in ('left', 'top', 'width', 'height')
+        )
+        counts = [int(number) for number in attributes['rle'].split(',')]
         mask = mask_of_runs(counts, (width, height), 'C')
         return Shape(label, mask=mask, offset=(left, top), z=z)
-    turn = float(of.get('rotation', 0))
+    degrees = float(attributes.get('rotation', 0))
     # a skeleton lies where its points do
-    texts = ';'.join(each.get('points', '') for each in element.iter())
+    texts = ';'.join(inner.get('points', '') for inner in element.iter())
     points = points_of(re.findall(r'[^,;\s]+', texts))
-    if kind == 'polygon':
+    if tag == 'polygon':
         ring = points
-    elif kind == 'box':
-        x0, y0, x1, y1 = (float(of[key]) for key in ('xtl', 'ytl', 'xbr', 'ybr'))
-        ring = box((x0, y0), (x1, y1), turn)
-    elif kind == 'ellipse':
-        x, y, *radii = (float(of[key]) for key in ('cx', 'cy', 'rx', 'ry'))
-        ring = ellipse((x, y), radii, turn)
-    elif kind in _NO_REGIONS:
-        return Shape(label, [points], left_out=kind)
+    elif tag == 'box':
+        x0, y0, x1, y1 = (float(attributes[key]) for key in ('xtl', 'ytl', 'xbr', 'ybr'))
+        ring = box((x0, y0), (x1, y1), degrees)
+    elif tag == 'ellipse':
+        x, y, *radii = (float(attributes[key]) for key in ('cx', 'cy', 'rx', 'ry'))
+        ring = ellipse((x, y), radii, degrees)
+    elif tag in _NO_REGIONS:
+        return Shape(label, [points], left_out=tag)
     else:
         raise UserError('shape', 'of unknown type', f'one of those of {TITLE}')
-    return region(label, ring, z=z, is_box=kind == 'box' and not turn)
+    return region(label, ring, z=z, is_box=tag == 'box' and not degrees)

@@ -26,11 +26,11 @@ def points_of(numbers: Any) -> np.ndarray:
     return flat.reshape(-1, 2)
 
 
-def region(label: str | None, ring: np.ndarray, **more: Any) -> Shape:
+def region(label: str | None, ring: np.ndarray, **attributes: Any) -> Shape:
     """Makes a shape of a ring, which has an area from three points on."""
     if len(ring) < 3:
         return Shape(label, [ring], left_out='polygon of fewer than three points')
-    return Shape(label, [ring], **more)
+    return Shape(label, [ring], **attributes)
 
 
 def box(corner: Pair, opposite: Pair, degrees: float = 0, about: Pair | None = None) -> np.ndarray:
@@ -40,13 +40,13 @@ def box(corner: Pair, opposite: Pair, degrees: float = 0, about: Pair | None = N
     return _turned(ring, ring.mean(0) if about is None else np.asarray(about), degrees)
 
 
-def ellipse(centre: Pair, radii: Pair, degrees: float = 0) -> np.ndarray:
+def ellipse(center: Pair, radii: Pair, degrees: float = 0) -> np.ndarray:
     """Makes the ring of an ellipse, turned clockwise about its centre."""
     angles = np.linspace(0, 2 * math.pi, _CORNERS, endpoint=False)
-    ring = np.asarray(centre) + np.stack([np.cos(angles), np.sin(angles)], 1) * radii
-    return _turned(ring, np.asarray(centre), degrees)
+    ring = np.asarray(center) + np.stack([np.cos(angles), np.sin(angles)], 1) * radii
+    return _turned(ring, np.asarray(center), degrees)
 
 
-def _turned(ring: np.ndarray, centre: np.ndarray, degrees: float) -> np.ndarray:
+def _turned(ring: np.ndarray, center: np.ndarray, degrees: float) -> np.ndarray:
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    return (ring - centre) @ np.array([[cos, sin], [-sin, cos]]) + centre
+    return (ring - center) @ np.array([[cos, sin], [-sin, cos]]) + center

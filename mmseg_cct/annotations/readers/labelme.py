@@ -30,15 +30,16 @@ def read(source: Source) -> Annotations:
     """Reads all JSON files; classes are in the order of `labels.txt`, or sorted by name."""
     names = files(source)
     if _LABELS in source.names:
-        with reading(source.place(_LABELS)):
+        with reading(source.location(_LABELS)):
             lines = source.read(_LABELS).decode('utf-8-sig').splitlines()
         labels = dict.fromkeys(filter(None, map(str.strip, lines)))
     else:  # one file at a time, because each may hold an image
         labels = class_names(
-            names, lambda name: [class_name(each['label']) for each in source.json(name)['shapes']]
+            names,
+            lambda name: [class_name(shape['label']) for shape in source.json(name)['shapes']],
         )
     labels.pop(_IGNORED, None)
-    images = (attempt(source.place(name), _image, source, name) for name in names)
+    images = (attempt(source.location(name), _image, source, name) for name in names)
     return Annotations(labels, images)
 
 
@@ -51,33 +52,33 @@ def _image(source: Source, name: str) -> AnnotatedImage:
         '/'.join(part for part in path.split('/') if part != '..'),  # stays in the export
         (int(size[0]), int(size[1])) if all(size) else None,
         _parts(content),
-        source.place(name),
+        source.location(name),
     )
 
 
 def _parts(content: dict) -> Iterator[Shape]:
     """Makes the shapes, later ones on top."""
-    for index, each in enumerate(content['shapes']):
+    for index, shape in enumerate(content['shapes']):
         with reading(f'shapes[{index}]'):
-            yield _part(each)
+            yield _part(shape)
 
 
 def _part(shape: dict) -> Shape:
     name = class_name(shape['label'])
     label = None if name == _IGNORED else name
-    kind, points = shape.get('shape_type') or 'polygon', points_of(shape['points'])
-    if kind == 'mask':
+    shape_type, points = shape.get('shape_type') or 'polygon', points_of(shape['points'])
+    if shape_type == 'mask':
         picture = open_picture(base64.b64decode(shape['mask']))
         left, top = map(round, points.min(0).tolist())
         return Shape(label, mask=bitmap(picture), offset=(left, top), z=0)
-    if kind in _NO_REGIONS:
-        return Shape(label, [points], left_out=kind)
-    if kind == 'rectangle':
+    if shape_type in _NO_REGIONS:
+        return Shape(label, [points], left_out=shape_type)
+    if shape_type == 'rectangle':
         points = box(points.min(0), points.max(0)) if len(points) == 2 else points
-    elif kind == 'circle':
-        centre, on = points
-        radius = float(np.linalg.norm(on - centre))
-        points = ellipse(centre, (radius, radius))
-    elif kind not in _POLYGONS:
-        raise UserError(f'shape_type {kind!a}', '', f'one of those of {TITLE}')
-    return region(label, points, z=0, is_box=kind == 'rectangle')
+    elif shape_type == 'circle':
+        center, rim = points
+        radius = float(np.linalg.norm(rim - center))
+        points = ellipse(center, (radius, radius))
+    elif shape_type not in _POLYGONS:
+        raise UserError(f'shape_type {shape_type!a}', '', f'one of those of {TITLE}')
+    return region(label, points, z=0, is_box=shape_type == 'rectangle')

@@ -11,8 +11,8 @@ from PIL import Image
 from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES
 from mmseg_cct.errors import UserError
 
-from ..pictures import TRANSPARENT, code_of, colour_of, open_picture, packed_colours
-from ..shapes import AnnotatedImage, Annotations, Colour, Note, Shape
+from ..pictures import TRANSPARENT, color_code, color_text, open_picture, packed_colors
+from ..shapes import AnnotatedImage, Annotations, Color, Note, Shape
 from ..source import Source, attempt, reading
 from .segmentation_mask import VOID, require_distinct
 
@@ -31,11 +31,11 @@ def files(source: Source) -> list[str]:
 
 def ask_for_names(source: Source) -> NoReturn:
     """Raises an error that lists the colours found and shows how to name them."""
-    found = _count(source, source.ending(*IMAGE_SUFFIXES)[:_LOOKED_AT])
-    shares = {colour_of(code): n / found.total() for code, n in found.most_common(_SHOWN)}
-    listed = ', '.join(f'{colour} ({share:.1%})' for colour, share in shares.items())
-    more = ', ...' if len(found) > _SHOWN else ''
-    names = ' '.join(f'NAME={colour}' for colour in shares)
+    counts = _count(source, source.ending(*IMAGE_SUFFIXES)[:_LOOKED_AT])
+    shares = {color_text(code): n / counts.total() for code, n in counts.most_common(_SHOWN)}
+    listed = ', '.join(f'{color} ({share:.1%})' for color, share in shares.items())
+    more = ', ...' if len(counts) > _SHOWN else ''
+    names = ' '.join(f'NAME={color}' for color in shares)
     raise UserError(
         str(source.path), f'masks of the colours {listed}{more}; name them: --colors {names}'
     )
@@ -45,21 +45,21 @@ def _count(source: Source, names: list[str]) -> Counter[int]:
     """Counts the pixels of each colour."""
     counts = Counter[int]()
     for name in names:
-        with reading(source.place(name)):
-            codes = packed_colours(open_picture(source.read(name)))
+        with reading(source.location(name)):
+            codes = packed_colors(open_picture(source.read(name)))
         values, numbers = np.unique(codes[codes != TRANSPARENT], return_counts=True)
         counts.update(dict(zip(values.tolist(), numbers.tolist())))
     return counts
 
 
-def read_colours(
-    source: Source, colours: Mapping[str, Colour], suffix: str, is_strict: bool
+def read_colors(
+    source: Source, colors: Mapping[str, Color], suffix: str, is_strict: bool
 ) -> Annotations:
     """Reads the pictures whose names end in `suffix`, by a table of colours.
 
     Other colours are an error if `is_strict`, else not drawn.
     """
-    require_distinct(colours)
+    require_distinct(colors)
     names = [
         name for name in source.ending(*IMAGE_SUFFIXES) if name.lower().endswith(suffix.lower())
     ]
@@ -67,7 +67,7 @@ def read_colours(
         raise UserError(str(source.path), 'no mask of that name', f'NAME{suffix}')
     source.masks |= set(names)
     # VOC's border between objects, unless it is named
-    labels = {code_of(VOID): None, **{code_of(colour): name for name, colour in colours.items()}}
+    labels = {color_code(VOID): None, **{color_code(color): name for name, color in colors.items()}}
 
     def make(name: str) -> AnnotatedImage:
         picture = open_picture(source.read(name))
@@ -75,25 +75,25 @@ def read_colours(
             raise UserError('mask', picture.format or '', 'a format without loss, such as PNG')
         image = name[: -len(suffix or posixpath.splitext(name)[1])]
         parts = _parts(picture, labels, is_strict)
-        return AnnotatedImage(image, picture.size, parts, source.place(name))
+        return AnnotatedImage(image, picture.size, parts, source.location(name))
 
-    return Annotations(colours, (attempt(source.place(name), make, name) for name in names))
+    return Annotations(colors, (attempt(source.location(name), make, name) for name in names))
 
 
 def _parts(
     picture: Image.Image, labels: Mapping[int, str | None], is_strict: bool
 ) -> Iterator[Shape | Note]:
-    codes = packed_colours(picture)
+    codes = packed_colors(picture)
     present = np.unique(codes).tolist()
-    others = [code for code in present if code not in labels]
-    if others and is_strict:
-        shown = ['transparent' if c == TRANSPARENT else colour_of(c) for c in others[:5]]
-        more = f' and {len(others) - 5} more' if len(others) > 5 else ''
-        found = f'colours {" and ".join(shown)}{more} have no name'
-        raise UserError(f'{found}; name each in --colors, or pass --rest')
+    unnamed = [code for code in present if code not in labels]
+    if unnamed and is_strict:
+        shown = ['transparent' if c == TRANSPARENT else color_text(c) for c in unnamed[:5]]
+        more = f' and {len(unnamed) - 5} more' if len(unnamed) > 5 else ''
+        problem = f'colours {" and ".join(shown)}{more} have no name'
+        raise UserError(f'{problem}; name each in --colors, or pass --rest')
     yield Shape(None, mask=np.zeros((1, 1), bool))  # without a colour it is a mask all the same
     for code in present:
         if code in labels:
             yield Shape.of_mask(labels[code], codes == code)
-    number = int(np.isin(codes, others).sum())
-    yield Note('pixels of colours without a name, as undrawn', number)
+    num_pixels = int(np.isin(codes, unnamed).sum())
+    yield Note('pixels of colours without a name, as undrawn', num_pixels)

@@ -10,8 +10,8 @@ from mmseg_cct.datasets.files.labels import is_background, means_ignored
 from mmseg_cct.errors import UserError
 
 from ..class_table import class_name
-from ..pictures import TRANSPARENT, code_of, colour_of, open_picture, packed_colours
-from ..shapes import AnnotatedImage, Annotations, Colour, Shape
+from ..pictures import TRANSPARENT, color_code, color_text, open_picture, packed_colors
+from ..shapes import AnnotatedImage, Annotations, Color, Shape
 from ..source import Source, attempt, reading
 
 TITLE = 'Segmentation mask 1.1'
@@ -33,59 +33,59 @@ def files(source: Source) -> list[str]:
 
 def read(source: Source) -> Annotations:
     """Reads the masks; black background counts as not drawn: the tool writes both the same."""
-    name = source.ending(_TABLE)[0]
-    with reading(source.place(name)):
-        colours = _colours(source.read(name).decode('utf-8-sig'))
-    require_distinct(colours)
-    meanings: dict[str, str | None] = {label: label for label in colours}
-    for label, colour in colours.items():
-        if colour == VOID and means_ignored(label):
-            meanings[label] = _IGNORED
-        elif colour == _BLACK and is_background(label):
-            meanings[label] = None
-    classes = {label: colours[label] for label, meaning in meanings.items() if meaning}
-    by_colour = {0: None, TRANSPARENT: None, code_of(VOID): _IGNORED}
-    by_colour |= {code_of(colours[label]): meaning for label, meaning in meanings.items()}
-    images = (attempt(source.place(n), _image, source, n, by_colour) for n in files(source))
+    table = source.ending(_TABLE)[0]
+    with reading(source.location(table)):
+        colors = _read_colors(source.read(table).decode('utf-8-sig'))
+    require_distinct(colors)
+    class_of: dict[str, str | None] = {label: label for label in colors}
+    for label, color in colors.items():
+        if color == VOID and means_ignored(label):
+            class_of[label] = _IGNORED
+        elif color == _BLACK and is_background(label):
+            class_of[label] = None
+    classes = {label: colors[label] for label, name in class_of.items() if name}
+    meanings = {0: None, TRANSPARENT: None, color_code(VOID): _IGNORED}
+    meanings |= {color_code(colors[label]): name for label, name in class_of.items()}
+    images = (attempt(source.location(n), _image, source, n, meanings) for n in files(source))
     return Annotations(classes, images)
 
 
-def require_distinct(colours: Mapping[str, Colour]) -> None:
+def require_distinct(colors: Mapping[str, Color]) -> None:
     """Raises an error if two classes have one colour: a mask does not tell which it means."""
-    owners: dict[Colour, str] = {}
-    for label, colour in colours.items():
-        if (other := owners.setdefault(colour, label)) != label:
-            found = f'have the same colour {colour_of(code_of(colour))}'
-            raise UserError(f'classes {other} and {label}', found)
+    owners: dict[Color, str] = {}
+    for label, color in colors.items():
+        if (owner := owners.setdefault(color, label)) != label:
+            problem = f'have the same colour {color_text(color_code(color))}'
+            raise UserError(f'classes {owner} and {label}', problem)
 
 
-def _colours(text: str) -> dict[str, Colour]:
+def _read_colors(text: str) -> dict[str, Color]:
     """Reads lines of `label:r,g,b:parts:actions`; without any colour they are VOC's."""
     lines = [line.split(':') for line in text.splitlines() if line.strip() and line[0] != '#']
-    has_colours = any(colour for _, colour, *_ in lines)  # Datumaro leaves them out
-    colours = {}
-    for index, (label, colour, *_) in enumerate(lines):
-        if has_colours:
-            red, green, blue = map(int, colour.split(','))
+    has_colors = any(color for _, color, *_ in lines)  # Datumaro leaves them out
+    colors = {}
+    for index, (label, color, *_) in enumerate(lines):
+        if has_colors:
+            red, green, blue = map(int, color.split(','))
         else:  # the bits of the id, spread over the channels from the top
             red, green, blue = (
                 sum((index >> 3 * bit + channel & 1) << 7 - bit for bit in range(3))
                 for channel in range(3)
             )
-        colours[class_name(label)] = (red, green, blue)
-    return colours
+        colors[class_name(label)] = (red, green, blue)
+    return colors
 
 
-def _image(source: Source, name: str, by_colour: Meanings) -> AnnotatedImage:
+def _image(source: Source, name: str, meanings: Meanings) -> AnnotatedImage:
     _, _, image = f'/{_FOLDER}/{posixpath.splitext(name)[0]}'.rpartition(f'/{_FOLDER}/')
     picture = open_picture(source.read(name))
-    return AnnotatedImage(image, picture.size, _parts(picture, by_colour), source.place(name))
+    return AnnotatedImage(image, picture.size, _parts(picture, meanings), source.location(name))
 
 
-def _parts(picture: Image.Image, by_colour: Meanings) -> Iterator[Shape]:
-    codes = packed_colours(picture)
+def _parts(picture: Image.Image, meanings: Meanings) -> Iterator[Shape]:
+    codes = packed_colors(picture)
     for code in np.unique(codes).tolist():
-        if code not in by_colour:
-            raise UserError(f'colour {colour_of(code)}', '', f'those of {_TABLE}')
-        if (label := by_colour[code]) is not None:
+        if code not in meanings:
+            raise UserError(f'colour {color_text(code)}', '', f'those of {_TABLE}')
+        if (label := meanings[code]) is not None:
             yield Shape.of_mask(label or None, codes == code)

@@ -14,31 +14,31 @@ from .output import Export
 def write(export: Export) -> None:
     """Writes `coco.json`, image by image."""
     ids = {name: index for index, name in enumerate(export.classes, 1)}
-    listed: list[dict[str, Any]] = []
-    number = 0
+    images: list[dict[str, Any]] = []
+    num_shapes = 0
     with export.open('coco.json') as file:
         file.write('{"annotations": [')
         for image in export.images:
             width, height = image.size
-            listed.append(
-                dict(id=len(listed) + 1, file_name=image.name, width=width, height=height)
+            images.append(
+                dict(id=len(images) + 1, file_name=image.name, width=width, height=height)
             )
             for shape in image.shapes:
-                file.write(',\n' if number else '\n')
-                number += 1
-                content = dict(
-                    id=number,
-                    image_id=listed[-1]['id'],
+                file.write(',\n' if num_shapes else '\n')
+                num_shapes += 1
+                annotation = dict(
+                    id=num_shapes,
+                    image_id=images[-1]['id'],
                     category_id=ids[str(shape.label)],
                     iscrowd=0,  # also for RLE: tools leave out crowds
                     **_region(shape, image.size),
                 )
-                json.dump(content, file)
-        rest = dict(
-            images=listed,
+                json.dump(annotation, file)
+        header = dict(
+            images=images,
             categories=[dict(id=i, name=name, supercategory='') for name, i in ids.items()],
         )
-        file.write(f'\n],\n{json.dumps(rest, ensure_ascii=False)[1:]}\n')
+        file.write(f'\n],\n{json.dumps(header, ensure_ascii=False)[1:]}\n')
 
 
 def _region(shape: Shape, size: tuple[int, int]) -> dict[str, Any]:

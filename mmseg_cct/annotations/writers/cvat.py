@@ -13,8 +13,8 @@ def write(export: Export) -> None:
     """Writes `cvat.xml`, image by image."""
     with export.open('cvat.xml') as file:
         file.write(f'{_HEAD}  <meta>\n    <task>\n      <labels>\n')
-        for name, colour in export.classes.items():
-            described = f'<name>{escape(name)}</name><color>#{bytes(colour).hex()}</color>'
+        for name, color in export.classes.items():
+            described = f'<name>{escape(name)}</name><color>#{bytes(color).hex()}</color>'
             file.write(f'        <label>{described}<attributes/></label>\n')
         file.write('      </labels>\n    </task>\n  </meta>\n')
         for index, image in enumerate(export.images):
@@ -27,11 +27,11 @@ def write(export: Export) -> None:
 
 def _element(shape: Shape) -> str:
     label = quoteattr(str(shape.label))
-    common = f'label={label} source="auto" occluded="0" z_order="{shape.z}"'
+    attributes = f'label={label} source="auto" occluded="0" z_order="{shape.z}"'
     if shape.mask is None:
         points = ';'.join(f'{x:g},{y:g}' for x, y in shape.polygons[0].tolist())
-        return f'<polygon {common} points="{points}"/>'
+        return f'<polygon {attributes} points="{points}"/>'
     (left, top), (height, width) = shape.offset, shape.mask.shape
-    place = f'left="{left}" top="{top}" width="{width}" height="{height}"'
+    extent = f'left="{left}" top="{top}" width="{width}" height="{height}"'
     runs = ', '.join(map(str, runs_of_mask(shape.mask, 'C')))
-    return f'<mask {common} rle="{runs}" {place}/>'
+    return f'<mask {attributes} rle="{runs}" {extent}/>'

@@ -22,43 +22,43 @@ def write(export: Export) -> None:
     with export.open('label_studio.xml') as file:
         file.write('<View>\n  <Image name="image" value="$image" zoom="true"/>\n')
         # The names are those that `_region` gives: a region names the control that made it
-        for kind, control in (('PolygonLabels', 'polygon'), ('BrushLabels', 'brush')):
-            file.write(f'  <{kind} name="{control}" toName="image">\n')
-            for name, colour in export.classes.items():
-                shown = f'value={quoteattr(name)} background="#{bytes(colour).hex()}"'
+        for tag, control in (('PolygonLabels', 'polygon'), ('BrushLabels', 'brush')):
+            file.write(f'  <{tag} name="{control}" toName="image">\n')
+            for name, color in export.classes.items():
+                shown = f'value={quoteattr(name)} background="#{bytes(color).hex()}"'
                 file.write(f'    <Label {shown}/>\n')
-            file.write(f'  </{kind}>\n')
+            file.write(f'  </{tag}>\n')
         file.write('</View>\n')
     with export.open('label_studio.json') as file:
         file.write('[')
-        for index, image in enumerate(export.images):
-            result = [_region(n, shape, image.size) for n, shape in enumerate(image.shapes)]
+        for image_index, image in enumerate(export.images):
+            result = [_region(index, shape, image.size) for index, shape in enumerate(image.shapes)]
             task = dict(
                 data=dict(image=f'/data/local-files/?d={quote(image.name)}'),
                 predictions=[dict(model_version='mmseg_cct', result=result)],
             )
-            file.write(',\n' if index else '\n')
+            file.write(',\n' if image_index else '\n')
             json.dump(task, file, ensure_ascii=False)
         file.write('\n]\n')
 
 
-def _region(number: int, shape: Shape, size: tuple[int, int]) -> dict[str, Any]:
+def _region(index: int, shape: Shape, size: tuple[int, int]) -> dict[str, Any]:
     width, height = size
     value: dict[str, Any]
     if shape.mask is None:
-        kind = 'polygon'
+        control = 'polygon'
         percent = (shape.polygons[0] / size * 100).round(6)
         value = dict(points=percent.tolist(), closed=True)
     else:
-        kind = 'brush'
+        control = 'brush'
         value = dict(format='rle', rle=brush_of_mask(draw_whole(shape, size)))
     return dict(
-        id=f'r{number}',
-        type=f'{kind}labels',
-        from_name=kind,
+        id=f'r{index}',
+        type=f'{control}labels',
+        from_name=control,
         to_name='image',
         original_width=width,
         original_height=height,
         image_rotation=0,
-        value={**value, f'{kind}labels': [shape.label]},
+        value={**value, f'{control}labels': [shape.label]},
     )

@@ -40,16 +40,16 @@ def write(export: Export) -> None:
 
 def _shape(shape: Shape) -> dict[str, Any]:
     if shape.mask is None:
-        drawn = dict(points=shape.polygons[0].tolist(), shape_type='polygon', mask=None)
+        geometry = dict(points=shape.polygons[0].tolist(), shape_type='polygon', mask=None)
     else:
         buffer = io.BytesIO()
         Image.fromarray(shape.mask).save(buffer, format='PNG')
         first = np.array(shape.offset)
         # labelme counts both corner pixels, as the first and last of a range
         last = first + shape.mask.shape[::-1] - 1
-        drawn = dict(
+        geometry = dict(
             points=[first.tolist(), last.tolist()],
             shape_type='mask',
             mask=base64.b64encode(buffer.getvalue()).decode(),
         )
-    return dict(label=shape.label, group_id=None, description='', flags={}, **drawn)
+    return dict(label=shape.label, group_id=None, description='', flags={}, **geometry)

@@ -10,14 +10,14 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import part_of
 
 from ..contours import TracedImage
-from ..shapes import Colour
+from ..shapes import Color
 
 
 class Export(NamedTuple):
     """What a format writes."""
 
     out: Path  # the folder, which may be missing
-    classes: Mapping[str, Colour]
+    classes: Mapping[str, Color]
     images: Iterable[TracedImage]  # in one pass
     folder: Path  # the image files are below it
 
@@ -34,5 +34,5 @@ class Export(NamedTuple):
                 yield file
             # A second run may write the same again: a stopped one left some of the files.
             if path.exists() and not filecmp.cmp(part, path, shallow=False):
-                found = 'exists with other contents, perhaps corrected: remove it or change --out'
-                raise UserError(path, found)
+                problem = 'exists with other contents, perhaps corrected: remove it or change --out'
+                raise UserError(path, problem)

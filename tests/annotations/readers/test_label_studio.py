@@ -75,7 +75,7 @@ def test_an_annotation_that_nobody_finished_is_told_from_an_empty_one(tmp_path):
         task = dict(id=7, data=dict(image='1.jpg'), annotations=annotations, predictions=[drawn])
         write(tmp_path / 'x.json', [task])
         (image,) = label_studio.read(Source(tmp_path / 'x.json')).images
-        kinds = [each.what if isinstance(each, Note) else 'shape' for each in image.parts]
+        kinds = [part.text if isinstance(part, Note) else 'shape' for part in image.parts]
         assert (image.is_done, kinds) == expected
 
 

@@ -16,16 +16,18 @@ for label in BOXES:
 
 def test_colours_become_ids_in_the_order_of_the_table(tmp_path, photos):
     folder = masks_of(tmp_path, PIXELS, 'masks/a/1_mask.png')
-    out, options = tmp_path / 'out', dict(images=photos, colours=TABLE)
+    out, options = tmp_path / 'out', dict(images=photos, colors=TABLE)
     assert not import_masks(folder, out, **options, mask_suffix='_mask.png').failed
-    assert list(read_table(out).colours.items()) == list(TABLE.items())
+    assert list(read_table(out).colors.items()) == list(TABLE.items())
     assert np.array_equal(ids(out, 'a/1'), scene(0, car=1, road=2))
     without = import_masks(folder, tmp_path / 'other', **options)
     assert 'a/1_mask; expected --images with them, or --mask-suffix' in without.failed[0]
     with pytest.raises(UserError, match='classes a and b'):
-        import_masks(folder, out, colours=dict(a=(1, 2, 3), b=(1, 2, 3)))
+        import_masks(folder, out, colors=dict(a=(1, 2, 3), b=(1, 2, 3)))
     masks_of(tmp_path, PIXELS, 'masks/a/1.jpg')
-    blended = import_masks(folder, tmp_path / 'jpg', **options, rest='ignore', mask_suffix='.jpg')
+    blended = import_masks(
+        folder, tmp_path / 'jpg', **options, undrawn='ignore', mask_suffix='.jpg'
+    )
     assert 'mask: JPEG' in blended.failed[0]
 
 
@@ -35,9 +37,9 @@ def test_a_colour_without_a_name_and_what_is_erased_are_an_error_or_the_rest(tmp
     erased = np.dstack([np.full_like(PIXELS, COLOURS['car']), opacity])
     for pixels, expected in ((PIXELS, right), (erased, np.where(CAR, 0, 255))):
         folder, out = masks_of(tmp_path, pixels), tmp_path / f'out{pixels.shape[2]}'
-        done = import_masks(folder, out, images=photos, colours=some)
+        done = import_masks(folder, out, images=photos, colors=some)
         assert 'have no name; name each in --colors, or pass --rest' in done.failed[0]
-        done = import_masks(folder, out, images=photos, colours=some, rest='ignore')
+        done = import_masks(folder, out, images=photos, colors=some, undrawn='ignore')
         assert np.array_equal(ids(out, 'a/1'), expected)
         assert 'pixels of colours without a name' in done.describe()
 
@@ -45,12 +47,12 @@ def test_a_colour_without_a_name_and_what_is_erased_are_an_error_or_the_rest(tmp
 def test_values_are_greys_if_they_are_whole_and_fit_in_8_bits(tmp_path, photos):
     out, table = tmp_path / 'out', {'rest': (0, 0, 0), 'car': (7, 7, 7)}
     folder = masks_of(tmp_path, CAR.astype(np.uint16) * 7)
-    import_masks(folder, out, images=photos, colours=table)
+    import_masks(folder, out, images=photos, colors=table)
     assert np.array_equal(ids(out, 'a/1'), CAR)
     for value in (np.nan, 0.7, 700):
         wrong = np.where(CAR, value, 0).astype(np.float32)
         folder = masks_of(tmp_path, wrong, 'wrong/a/1.tif')
-        done = import_masks(folder, out, images=photos, colours=table)
+        done = import_masks(folder, out, images=photos, colors=table)
         assert f'value {value:g}: expected whole numbers' in done.failed[0] and not done.masks
 
 
