@@ -24,8 +24,8 @@ MMPRETRAIN = ['onedl-mmpretrain>=1.3.6,<1.4', 'torchvision']
 DOCS = ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
 # the last mkdocstrings for Python 3.10 breaks with version 12
 DOCS += ['pymdown-extensions<12; python_version < "3.11"']
-# TIFFs of other channels than OpenCV reads; the second decompresses them
-TIFF = ['tifffile', 'imagecodecs']
+# tifffile decompresses other methods than Deflate by it
+TIFF = ['imagecodecs']
 # to write ONNX files, and to run them once
 EXPORT = ['onnx', 'onnxscript', 'onnxruntime']
 
@@ -132,7 +132,7 @@ setup(
     entry_points={'console_scripts': ['mmseg-cct = mmseg_cct.__main__:main']},
     install_requires=[name + bounds for name, bounds in STACK.items()]
     + ['filelock>=3.25', 'jinja2', 'matplotlib', 'numpy', 'opencv-python', 'packaging', 'pillow']
-    + ['scipy', 'tensorboard', 'tqdm'],
+    + ['scipy', 'tensorboard', 'tifffile', 'tqdm'],
     extras_require={
         # mmpretrain backbones, image-level pseudo labels and their dense CRF, which compiles on no
         # newer Python (make_pseudo_labels has --no-crf)

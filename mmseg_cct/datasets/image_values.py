@@ -41,42 +41,42 @@ def measure_images(
     for path in images:
         with named_if_unreadable(path, 'image'), open(path, 'rb') as file:
             formats[path] = image_format(file)
-    first, found = next(iter(formats.items()))
-    if channels is None and bits is None and all(each.is_plain for each in formats.values()):
+    first_path, first = next(iter(formats.items()))
+    if channels is None and bits is None and all(f.is_plain for f in formats.values()):
         return None
     # One loader reads all images, so they are of one kind.
-    for path, other in formats.items():
-        if (other.channels, other.bits, other.kind) != (found.channels, found.bits, found.kind):
-            differs = f'{other.describe()}, while {Path(first).name} has {found.describe()}'
-            raise UserError(path, differs, 'images of one kind')
-    if found.kind != 'integers':
+    for path, image in formats.items():
+        if image[:3] != first[:3]:  # channels, bits and values
+            problem = f'{image.describe()}, while {Path(first_path).name} has {first.describe()}'
+            raise UserError(path, problem, 'images of one kind')
+    if first.values != 'integers':
         expected = 'whole numbers from 0, such as reflectances times 10000 as uint16'
-        raise UserError(first, found.describe(), expected)
+        raise UserError(first_path, first.describe(), expected)
     # Grey gives three channels, as pretrained networks expect; opacity tells them nothing.
-    number = found.channels - found.has_opacity
-    default = (0, 0, 0) if number == 1 else tuple(range(number))
+    num_channels = first.channels - first.has_opacity
+    default = (0, 0, 0) if num_channels == 1 else tuple(range(num_channels))
     chosen = default if channels is None else tuple(channels)
-    if max(chosen) >= found.channels:
+    if max(chosen) >= first.channels:
         raise UserError(
             f'--channels {",".join(map(str, chosen))}',
-            f'{first} has {found.describe()}',
-            f'numbers from 0 to {found.channels - 1}',
+            f'{first_path} has {first.describe()}',
+            f'numbers from 0 to {first.channels - 1}',
         )
     # The statistics are those of the values that the network gets: after the stretching.
-    sampled = [_pixels_of(path, chosen, each.no_data) for path, each in formats.items()]
+    sampled = [_pixels_of(path, chosen, image.no_data) for path, image in formats.items()]
     values = np.concatenate(sampled).astype(np.float64)
-    limits = None if found.bits <= 8 and bits is None else _range_of(values, bits)
+    limits = None if first.bits <= 8 and bits is None else _range_of(values, bits)
     if limits is not None:
         low, high = limits
         values = (values.clip(low, high) - low) * (255 / (high - low))
     loader: dict[str, Any] = dict(type='LoadChannels', channels=chosen)
     scaled = '' if limits is None else f', {limits[0]} to {limits[1]} as 0 to 255'
-    if found.no_data is not None:
-        scaled += f'; {found.no_data:g}, which means no data, is not measured'
-    is_all = sorted(chosen) == list(range(found.channels))
+    if first.no_data is not None:
+        scaled += f'; {first.no_data:g}, which means no data, is not measured'
+    is_all = sorted(chosen) == list(range(first.channels))
     loaded = 'all' if is_all else ', '.join(map(str, chosen))
     return ImageValues(
-        f'{found.describe()}, of which {loaded} are loaded{scaled}',
+        f'{first.describe()}, of which {loaded} are loaded{scaled}',
         loader if limits is None else dict(**loader, value_range=limits),
         values.mean(0).round(3).tolist(),
         [spread or 1.0 for spread in values.std(0).round(3).tolist()],
@@ -97,8 +97,8 @@ def _pixels_of(path: str, chosen: tuple[int, ...], no_data: float | None) -> np.
 def _range_of(values: np.ndarray, bits: int | None) -> tuple[int, int]:
     if bits is not None:
         if values.max() >= 2**bits:
-            found = f'the images have values up to {values.max():.0f}'
-            raise UserError(f'--bits {bits}', found, f'{2**bits - 1} at most, or more bits')
+            problem = f'the images have values up to {values.max():.0f}'
+            raise UserError(f'--bits {bits}', problem, f'{2**bits - 1} at most, or more bits')
         return 0, 2**bits - 1
     highest = 2 ** next(depth for depth in _DEPTHS if values.max() < 2**depth) - 1
     low, high = np.percentile(values, _ENDS)

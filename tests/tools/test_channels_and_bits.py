@@ -15,8 +15,6 @@ MEANS = np.array([[200, 800, 900, 3000, 90], [800, 500, 300, 700, 4000], [500, 3
 @pytest.mark.slow
 @pytest.mark.parametrize('channels', [3, 5])
 def test_the_whole_round(channels, tmp_path, capsys, monkeypatch):
-    if channels == 5:
-        pytest.importorskip('tifffile')  # reads planes, which OpenCV does not
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     for folder, count, labeled in (('data', 5, 3), ('data/val', 2, 2)):

@@ -2,11 +2,12 @@
 
 import io
 import os
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
 from PIL import Image
 from PIL.ExifTags import Base
-from PIL.TiffImagePlugin import ImageFileDirectory_v2
+from tifffile import EXTRASAMPLE, FILETYPE, PHOTOMETRIC, PLANARCONFIG, TiffFile
 
 from mmseg_cct.utils.text import counted
 
@@ -21,11 +22,12 @@ _TAIL = 64  # bytes
 _TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')  # the last two are BigTIFF
 _PNG = b'\x89PNG\r\n\x1a\n'
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; a palette gives three
-# TIFF's photometric interpretations
-_GREY, _PALETTE, _CMYK = (0, 1), 3, 5
-_THREE_COLOURS = (2, 6, 8)  # RGB, YCbCr, L*a*b*
-# Bits of TIFF's NewSubfileType: a smaller copy, as in a Cloud Optimized GeoTIFF, and its mask.
-_NO_PAGE = 1 | 4
+# Channels of a TIFF whose channels are colors.
+_COLORS = dict.fromkeys((PHOTOMETRIC.MINISWHITE, PHOTOMETRIC.MINISBLACK, PHOTOMETRIC.PALETTE), 1)
+_COLORS |= dict.fromkeys((PHOTOMETRIC.RGB, PHOTOMETRIC.YCBCR, PHOTOMETRIC.CIELAB), 3)
+_COLORS[PHOTOMETRIC.SEPARATED] = 4  # CMYK
+# A smaller copy, as in a Cloud Optimized GeoTIFF, and its mask.
+_NO_PAGE = FILETYPE.REDUCEDIMAGE | FILETYPE.MASK
 _NO_DATA = 42113  # GDAL's tag
 
 
@@ -47,7 +49,7 @@ class ImageFormat(NamedTuple):
 
     channels: int
     bits: int  # per channel in the file
-    kind: str = 'integers'  # or 'floats', or 'signed integers'
+    values: str = 'integers'  # or 'floats', or 'signed integers'
     has_opacity: bool = False  # whether the last channel is the opacity of the others
     is_plain: bool = True
     opencv_reads: bool = True  # whether OpenCV can return all channels unchanged
@@ -55,8 +57,8 @@ class ImageFormat(NamedTuple):
 
     def describe(self) -> str:
         """Describes it, such as '4 channels of 16 bits'."""
-        kind = '' if self.kind == 'integers' else f', {self.kind}'
-        return f'{counted(self.channels, "channel")} of {self.bits} bits{kind}'
+        values = '' if self.values == 'integers' else f', {self.values}'
+        return f'{counted(self.channels, "channel")} of {self.bits} bits{values}'
 
 
 class UnsuitableImage(ValueError):
@@ -97,21 +99,21 @@ def image_format(file: BinaryIO | bytes) -> ImageFormat:
     if start[:4] in _TIFF:
         return _tiff_format(file)
     if start.startswith(_PNG) and len(start) == 26:
-        bits, colour = start[24], start[25]
+        bits, color_type = start[24], start[25]
         return ImageFormat(
-            _PNG_CHANNELS.get(colour, 3),
+            _PNG_CHANNELS.get(color_type, 3),
             bits,
-            has_opacity=colour in (4, 6),
+            has_opacity=color_type in (4, 6),
             is_plain=bits <= 8,  # OpenCV keeps the colours of opacity
         )
     return ImageFormat(3, 8)
 
 
-def require_plain(found: ImageFormat) -> None:
+def require_plain(image: ImageFormat) -> None:
     """Raises `UnsuitableImage` if `LoadImageFromFile` would change the content of an image."""
-    if not found.is_plain:
+    if not image.is_plain:
         raise UnsuitableImage(
-            f'{found.describe()}, which LoadImageFromFile would change; expected 8-bit RGB or grey,'
+            f'{image.describe()}, which LoadImageFromFile would change; expected 8-bit RGB or grey,'
             ' or LoadChannels in its place, as tools/new_config.py writes it for such images'
         )
 
@@ -119,42 +121,28 @@ def require_plain(found: ImageFormat) -> None:
 def _tiff_format(file: BinaryIO) -> ImageFormat:
     """Reads the tags of a TIFF's first page, and counts the pages."""
     file.seek(0)
-    header = file.read(8)
-    if b'+' in header[2:4]:  # BigTIFF, whose offsets have 8 bytes
-        header += file.read(8)
-    first = tags = ImageFileDirectory_v2(header)
-    places, pages = [tags.next], 0
-    while places[-1] and places[-1] not in places[:-1]:  # else a damaged file leads in a circle
-        file.seek(places[-1])
-        tags.load(file)
-        pages += not tags.get(254, 0) & _NO_PAGE
-        places.append(tags.next)
-        tags = ImageFileDirectory_v2(header)
-    if pages > 1:
-        raise UnsuitableImage(f'{pages} pages; expected one page that has all channels')
+    with TiffFile(file) as tiff:
+        # by their number, which ends where a damaged file leads in a circle
+        pages: list[Any] = [tiff.pages[index] for index in range(len(tiff.pages))]
+    num_pages, page = sum(not page.subfiletype & _NO_PAGE for page in pages), pages[0]
+    if num_pages > 1:
+        raise UnsuitableImage(f'{num_pages} pages; expected one page that has all channels')
 
-    # by TIFF 6.0: bits, sample format and kinds of extra channels may have a value per channel
-    bits, kinds, extra = (
-        value if isinstance(value, tuple) else (value,)
-        for value in (first.get(258, 1), first.get(339, 1), first.get(338, ()))
-    )
-    channels, colours, separate = first.get(277, 1), first.get(262, 1), first.get(284, 1) == 2
-    as_colours = (
-        (channels == 1 and colours in (*_GREY, _PALETTE))
-        or (channels == 3 and colours in _THREE_COLOURS)
-        or (channels == 4 and colours == _CMYK)
-    )
-    # OpenCV multiplies by opacity, and mixes up separate planes and channels that are not colours
-    in_order = (channels == 1 or colours == 2) and channels in (1, 3, 4) and 2 not in extra
-    in_order &= not (separate and channels > 1) and max(bits) in (8, 16, 32)
+    channels, extra = page.samplesperpixel, page.extrasamples
+    bits = int(np.max(page.bitspersample))  # by TIFF 6.0 they may differ by channel
+    values = {1: 'integers', 3: 'floats'}.get(page.sampleformat, 'signed integers')
+    # OpenCV multiplies by opacity, and mixes up separate planes and channels that are not colors
+    in_order = (channels == 1 or page.photometric == PHOTOMETRIC.RGB) and channels in (1, 3, 4)
+    in_order &= EXTRASAMPLE.UNASSALPHA not in extra and bits in (8, 16, 32)
+    in_order &= not (page.planarconfig == PLANARCONFIG.SEPARATE and channels > 1)
     return ImageFormat(
         channels,
-        max(bits),
-        'integers' if set(kinds) == {1} else 'floats' if set(kinds) == {3} else 'signed integers',
-        has_opacity=bool(extra) and extra[-1] in (1, 2),
-        is_plain=as_colours and max(bits) <= 8 and set(kinds) == {1},
+        bits,
+        values,
+        has_opacity=bool(extra) and extra[-1] in (EXTRASAMPLE.ASSOCALPHA, EXTRASAMPLE.UNASSALPHA),
+        is_plain=_COLORS.get(page.photometric) == channels and bits <= 8 and values == 'integers',
         opencv_reads=in_order,
-        no_data=_number(first.get(_NO_DATA)),
+        no_data=_number(page.tags.valueof(_NO_DATA)),
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from mmcv.transforms import LoadImageFromFile
 from mmengine import fileio
 from PIL import Image, UnidentifiedImageError
+from tifffile import TiffFile
 
 from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.files import write_atomic
@@ -87,13 +88,7 @@ def decode_channels(data: bytes) -> np.ndarray:
 
 
 def _decode_tiff(data: bytes) -> np.ndarray:
-    try:
-        import tifffile
-    except ImportError:
-        found = 'needs tifffile, which is missing'
-        expected = "it: pip install 'mmseg_cct[tiff]'"
-        raise UserError(f'{image_format(data).describe()} in a TIFF', found, expected) from None
-    with tifffile.TiffFile(io.BytesIO(data)) as file:
+    with TiffFile(io.BytesIO(data)) as file:
         page = file.pages[0]
         pixels, axes = page.asarray(), page.axes
     return np.moveaxis(pixels, axes.index('S'), -1) if 'S' in axes else np.atleast_3d(pixels)
