@@ -1,7 +1,7 @@
 import pytest
 import tiny
 from mmengine.registry import HOOKS
-from mmseg.registry import MODELS
+from mmseg.registry import DATASETS, MODELS
 
 from mmseg_cct.errors import UserError
 
@@ -25,6 +25,7 @@ RANGES = [
     ('CutMix', 'aspect', [(-1, 2)], 'two values in order, each a positive number'),
     ('DomainDiscriminator', 'scale', [-2e-2], 'a number from 0'),
     ('PerturbedDecoderBank', 'position_fraction', [0, 1.01], r'a number in \(0, 1\]'),
+    ('SemiSegDataset', 'labeled_per_unlabeled', [0, True], 'a whole number from 1'),
     ('TeacherHook', 'decay', [0, 1], r'a number in \(0, 1\)'),
     ('TeacherHook', 'evaluate', ['both'], 'one of student, teacher'),
     ('RampUpHook', 'schedule', ['expo'], 'one of .*exp, linear'),
@@ -35,6 +36,7 @@ REQUIRED = dict(
     PerturbedDecoderBank=dict(in_channels=4, num_classes=2),
     MeanTeacherSegmentor=tiny.mean_teacher_config(),
     RampUpHook=dict(attribute='x'),
+    SemiSegDataset=dict(labeled={}),
 )
 
 
@@ -43,6 +45,7 @@ REQUIRED = dict(
     [(kind, name, value, text) for kind, name, values, text in RANGES for value in values],
 )
 def test_a_value_out_of_range_is_named(kind, name, value, expected):
-    registry = HOOKS if kind.endswith('Hook') else MODELS
+    registries = {'Hook': HOOKS, 'Dataset': DATASETS}
+    registry = next((r for end, r in registries.items() if kind.endswith(end)), MODELS)
     with pytest.raises(UserError, match=rf'{kind}\.{name}=.*: expected {expected}'):
         registry.build({**REQUIRED.get(kind, {}), 'type': kind, name: value})

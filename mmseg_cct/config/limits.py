@@ -1,7 +1,7 @@
-"""What values the settings of a config may have, in one table by pattern of the dotted key.
+"""The range of each setting of a config that no constructor of this package takes.
 
-It holds what no constructor checks, so that a bad value fails hours later in training, or never.
-This package's components state their ranges themselves (`mmseg_cct.utils.ranges`).
+A component of this package states the `Range` of an argument beside it, by `@ranges`. The table is
+for the others: mmengine, MMSeg and torch would fail on a bad value hours later, or never.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,6 @@ LIMITS = {
     'train_cfg.max_iters': at_least(1),
     'train_cfg.max_epochs': at_least(1),
     'train_cfg.val_interval': at_least(1),
-    'train_dataloader.dataset*.labeled_per_unlabeled': at_least(1),
     # torch rejects what is below 0 alone
     'optim_wrapper.optimizer.momentum': in_unit,
     'model.*norm_cfg.momentum': optional(in_unit),

@@ -13,6 +13,7 @@ from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.files.image_files import read_list, resolve_list
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.library_errors import library_errors_as_one_line
+from mmseg_cct.utils.ranges import at_least, ranges
 from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.text import one_line
 
@@ -71,6 +72,7 @@ class SemiSegDataset(Dataset):
         {'labeled': (3, 64, 64), 'unlabeled': (3, 64, 64)}
     """
 
+    @ranges(labeled_per_unlabeled=at_least(1))
     def __init__(
         self,
         labeled: dict | BaseDataset,

@@ -4,7 +4,7 @@ What a constructor says of its arguments is not checked beforehand: `failures` m
 with the component's key. `PreflightHook` looks for what would fail late or silently. A check yields
 a `Problem` for each mistake, and all problems of the first kind that has any are reported:
 
-1. settings are in their limits (`mmseg_cct.config.limits`) and go together (`values`);
+1. settings are in their limits (`mmseg_cct.config.limits`) and go together (`combinations`);
 2. model, data and checkpoint have the same classes (`classes`);
 3. lists, images and masks exist and can be read (`files`, `pipelines`);
 4. the first images pass pipeline, model and metrics (`first_batch`, `rehearsal`).

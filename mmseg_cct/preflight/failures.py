@@ -15,7 +15,7 @@ from mmseg_cct.config.walk import as_list, forget_initial_weights, get_by_key, s
 from mmseg_cct.utils.library_errors import library_errors_as_one_line
 from mmseg_cct.utils.log import only_warnings
 
-from .values import hooks_of
+from .combinations import hooks_of
 
 
 def config_errors_as_one_line(

@@ -33,11 +33,11 @@ from .classes import (
     output_problems,
     warn_of_losses_that_count_ignored_pixels,
 )
+from .combinations import training_problems
 from .files import check_pairs, look_at_evaluation_data
 from .labeled_images import keep_labeled_images
 from .pretrained import check_pretrained_weights
 from .rehearsal import batch_problems, iou_metrics, rehearse_validation
-from .values import training_problems
 
 Problems = Iterator[Problem | UserError]
 

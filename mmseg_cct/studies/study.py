@@ -22,9 +22,9 @@ from mmseg_cct.config.walk import as_list, changed_settings, get_by_key, leaves
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.preflight.combinations import training_problems
 from mmseg_cct.preflight.failures import require_buildable
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
-from mmseg_cct.preflight.values import training_problems
 from mmseg_cct.utils.files import require_outside
 
 from .execution import StudyRun

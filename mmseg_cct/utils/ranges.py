@@ -3,7 +3,8 @@
     @ranges(num_decoders=at_least(2), loss_weight=finite)
     def __init__(self, loss_weight: float = 1.0, num_decoders: int = 8) -> None: ...
 
-The constructor rejects other values, and `values` finds them in a config before anything is built.
+The constructor rejects other values. Settings of other libraries' components have their `Range` in
+the table `mmseg_cct.config.limits`.
 """
 
 import functools

@@ -13,7 +13,6 @@ DOMAINS = dict(dataset=dict(domains=dict(a={}, b={})))
         ('train_cfg.max_iters', 'many'),
         ('train_cfg.max_iters', True),
         ('train_cfg.val_interval', 0),
-        ('train_dataloader.dataset.labeled_per_unlabeled', 0),
         ('optim_wrapper.optimizer.momentum', 1.5),
         ('model.auxiliary_head.loss_consistency.loss_weight', -1),
         ('model.backbone.norm_cfg.momentum', 2),

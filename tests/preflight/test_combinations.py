@@ -1,7 +1,7 @@
 import pytest
 import world
 
-from mmseg_cct.preflight.values import training_problems
+from mmseg_cct.preflight.combinations import training_problems
 
 _TEACHER = dict(type='TeacherHook')
 _EMA = dict(type='EMAHook')

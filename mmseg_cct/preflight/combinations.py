@@ -1,4 +1,4 @@
-"""Checks whether the settings of a training go together."""
+"""Checks whether the settings of a training go together; each value by itself has a `Range`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
