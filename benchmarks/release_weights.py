@@ -18,6 +18,7 @@ from pathlib import Path
 
 import yaml
 
+from mmseg_cct.apis.prepare import Request
 from mmseg_cct.apis.publish import publish
 from mmseg_cct.apis.run import Run
 from mmseg_cct.apis.test import prepare_test, test
@@ -47,7 +48,7 @@ def main() -> None:
         weights = Path(publish(run, str(args.out / f'{name}.pth'), half=True).checkpoint)
         # the training's config has the test set, which a published one lacks
         tested = Run.open(run.config.filename, weights)
-        scores = test(prepare_test(tested, work_dir=str(args.work_dir / 'released')))
+        scores = test(prepare_test(tested, Request(work_dir=str(args.work_dir / 'released'))))
 
     log = weights.with_suffix('.json')
     shutil.copy(logs[0], log)

@@ -61,7 +61,7 @@ from mmseg.structures import SegDataSample
 from torch import Tensor
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
-from mmseg_cct.apis.device import enable_amp
+from mmseg_cct.apis.device import with_amp
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_names
 from mmseg_cct.engine.hooks.compile_encoder_hook import compile_encoder
@@ -138,9 +138,8 @@ def _plugin_step(
     optim_cfg = copy.deepcopy(config.optim_wrapper)
     if mixed := {'bfloat16', 'float16'} & {options.dtype, *settings}:
         optim_cfg.update(type='OptimWrapper', dtype=mixed.pop())
-        mixed_config = Config(dict(optim_wrapper=optim_cfg))
-        enable_amp(mixed_config)  # as `--amp` trains
-        optim_cfg = mixed_config.optim_wrapper
+        # as `--amp` trains
+        optim_cfg = with_amp(Config(dict(optim_wrapper=optim_cfg))).optim_wrapper
     if 'merged' in settings:
         optim_cfg['constructor'] = 'MergedOptimWrapperConstructor'
     for key in settings & {'fused', 'foreach'}:

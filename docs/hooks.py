@@ -36,6 +36,7 @@ FUNCTIONS = {
     'Functions': (
         'bases',
         'config.load.load_config',
+        'apis.prepare.Request',
         'apis.train.prepare_training',
         'apis.train.train',
         'apis.test.prepare_test',

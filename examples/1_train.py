@@ -11,6 +11,7 @@ Usage: python examples/1_train.py [ITERATIONS]
 import sys
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
+from mmseg_cct.apis.prepare import Request
 from mmseg_cct.apis.run import Run
 from mmseg_cct.apis.test import prepare_test, test
 from mmseg_cct.apis.train import prepare_training, train
@@ -28,7 +29,7 @@ for method in ('supervised', 'cct'):
         'default_hooks.checkpoint.interval': iterations,
     }
     folder = f'work_dirs/examples/{method}'
-    train(prepare_training(CONFIG, work_dir=folder, options=options))
+    train(prepare_training(CONFIG, Request(work_dir=folder, options=options)))
     metrics = test(prepare_test(Run.open(folder)))
     miou[method] = metrics['mIoU']
 

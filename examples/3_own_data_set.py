@@ -16,6 +16,7 @@ from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS, TRANSFORMS
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
+from mmseg_cct.apis.prepare import Request
 from mmseg_cct.apis.train import prepare_training, train
 
 FOLDER = Path('work_dirs/examples/stripes')
@@ -103,4 +104,8 @@ Config(
         param_scheduler=dict(end=iterations),
     )
 ).dump('work_dirs/examples/stripes.py')
-train(prepare_training('work_dirs/examples/stripes.py', work_dir='work_dirs/examples/on_stripes'))
+train(
+    prepare_training(
+        'work_dirs/examples/stripes.py', Request(work_dir='work_dirs/examples/on_stripes')
+    )
+)

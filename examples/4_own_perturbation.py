@@ -13,6 +13,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
+from mmseg_cct.apis.prepare import Request
 from mmseg_cct.apis.train import prepare_training, train
 from mmseg_cct.models import Perturbation
 
@@ -46,4 +47,4 @@ options = {
 }
 # the log has its share of L_u as aux.scaling.consistency
 folder = 'work_dirs/examples/scaling'
-train(prepare_training('configs/demo/cct_shapes.py', work_dir=folder, options=options))
+train(prepare_training('configs/demo/cct_shapes.py', Request(work_dir=folder, options=options)))

@@ -5,6 +5,7 @@ import json
 import pytest
 import world
 
+from mmseg_cct.apis.prepare import Request
 from mmseg_cct.apis.train import prepare_training, train
 
 SHORT = {
@@ -27,7 +28,9 @@ def test_unlabelled_scenes_bring_points_of_miou(tmp_path, project_root):
     for method in ('supervised', 'cct'):
         config = project_root / 'configs/demo/cct_shapes.py'
         options = {**SHORT, 'method': method, 'experiment_name': world.experiment()}
-        prepared = prepare_training(str(config), work_dir=str(tmp_path / method), options=options)
+        prepared = prepare_training(
+            str(config), Request(work_dir=str(tmp_path / method), options=options)
+        )
         train(prepared)
         (log,) = (tmp_path / method).glob('*/vis_data/scalars.json')
         (miou[method],) = [line['mIoU'] for line in map(json.loads, log.open()) if 'mIoU' in line]

@@ -119,7 +119,7 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
     from mmseg_cct.studies.ablation import BASELINE, grid_methods
     from mmseg_cct.studies.study import Overlay, lists_of, prepare_study, study_config
 
-    options = args.cfg_options
+    options = args.options
     methods: dict[str, str | Overlay | None] = {}
     if args.grid:
         config = study_config(args.config, {**options, 'method': PLAIN})

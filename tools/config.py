@@ -8,7 +8,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite, options_as, tool_parser
 from mmseg_cct.cli.start import running
 
 _HEADER = '# A whole config, as tools/config.py writes it.\n'
@@ -30,11 +30,13 @@ def main() -> None:
     with running(args):
         from mmengine.config import Config
 
+        from mmseg_cct.apis.prepare import LAUNCHER_STEPS, Request, prepare
         from mmseg_cct.config.load import load_config
         from mmseg_cct.datasets.leaves import data_folders
         from mmseg_cct.utils.files import output_file, write_text
 
-        config = load_config(args.config, args.cfg_options)
+        config = load_config(args.config, args.options)
+        config = prepare(config, options_as(Request, args), LAUNCHER_STEPS)
         if args.out is not None:
             inputs = [args.config, *data_folders(config)]
             output_file(args.out, inputs, overwrite=args.overwrite)

@@ -60,7 +60,7 @@ def main() -> int:
         from mmseg_cct.pseudo_labels import make_pseudo_labels
         from mmseg_cct.utils.shares import connected
 
-        config = load_config(args.config, args.cfg_options)
+        config = load_config(args.config, args.options)
         with connected(args.launcher) as rank:
             counts = make_pseudo_labels(
                 config,

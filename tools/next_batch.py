@@ -89,7 +89,7 @@ def main() -> int:
         from mmseg_cct.utils.shares import connected
 
         with connected(args.launcher) as rank:
-            run = Run.open(args.run, options=args.cfg_options).of_domain(args.domain)
+            run = Run.open(args.run, options=args.options).of_domain(args.domain)
             batch = next_batch(run, options_as(BatchRequest, args))
     if rank:  # the first process speaks for all
         return 0

@@ -102,7 +102,7 @@ def main() -> int:
         from mmseg_cct.utils.shares import connected
 
         with connected(args.launcher) as rank:
-            run = Run.open(args.run, args.checkpoint, options=args.cfg_options)
+            run = Run.open(args.run, args.checkpoint, options=args.options)
             counts = predict_images(
                 run.of_domain(args.domain),
                 args.images,

@@ -9,7 +9,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_launcher, add_run, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_launcher, add_run, options_as, tool_parser
 from mmseg_cct.cli.start import running
 
 
@@ -43,19 +43,12 @@ def main() -> None:
     """Tests as the command line says."""
     args = parse_args()
     with running(args):
+        from mmseg_cct.apis.prepare import Request
         from mmseg_cct.apis.run import Run
         from mmseg_cct.apis.test import prepare_test, test
 
-        test(
-            prepare_test(
-                Run.open(args.run, args.checkpoint, options=args.cfg_options),
-                work_dir=args.work_dir,
-                out=args.out,
-                tta=args.tta,
-                options=args.cfg_options,
-                launcher=args.launcher,
-            )
-        )
+        run = Run.open(args.run, args.checkpoint, options=args.options)
+        test(prepare_test(run, options_as(Request, args)))
 
 
 if __name__ == '__main__':

@@ -9,7 +9,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_launcher, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_launcher, options_as, tool_parser
 from mmseg_cct.cli.start import running
 
 
@@ -50,19 +50,10 @@ def main() -> None:
     """Trains as the command line says."""
     args = parse_args()
     with running(args):
+        from mmseg_cct.apis.prepare import Request
         from mmseg_cct.apis.train import prepare_training, train
 
-        train(
-            prepare_training(
-                args.config,
-                work_dir=args.work_dir,
-                resume=args.resume,
-                amp=args.amp,
-                compile=args.compile,
-                options=args.cfg_options,
-                launcher=args.launcher,
-            )
-        )
+        train(prepare_training(args.config, options_as(Request, args)))
 
 
 if __name__ == '__main__':

@@ -1,5 +1,6 @@
 """Device-dependent settings: DDP, SyncBN and mixed precision."""
 
+import copy
 import os
 from collections.abc import Collection
 from typing import Any
@@ -20,6 +21,10 @@ from mmseg_cct.utils.processes import usable_cores
 _SEEDED = (SemiSegDataset, MultiDomainDataset)
 
 _BFLOAT16 = 'BFloat16OptimWrapper'
+# What makes a backbone, also one in a MultiChannelBackbone, compute its activations again.
+_RECOMPUTING = (
+    *('model.backbone.with_cp', 'model.backbone.backbone.with_cp', 'activation_checkpointing'),
+)
 
 
 def default_device() -> str:
@@ -39,10 +44,11 @@ def number_the_only_gpu() -> None:
                 os.environ[name] = '0'
 
 
-def enable_amp(config: Config) -> None:
-    """Enables mixed precision in a config for training, in place, or raises a `UserError`."""
-    kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
-    if kind == 'OptimWrapper':
+def with_amp(config: Config) -> Config:
+    """Returns a config for training with mixed precision, or raises a `UserError`."""
+    config = copy.deepcopy(config)
+    wrapper = config.optim_wrapper.setdefault('type', 'OptimWrapper')
+    if wrapper == 'OptimWrapper':
         device = get_device()
         has_bfloat16 = device == 'cpu'  # slow, but there
         if device == 'cuda':  # NVIDIA's from Ampere on, AMD's all
@@ -54,38 +60,40 @@ def enable_amp(config: Config) -> None:
         # float16 needs a loss scaler, for which the host waits in every step
         scaled = dict(type='AmpOptimWrapper', loss_scale='dynamic')
         config.optim_wrapper.update(dict(type=_BFLOAT16) if has_bfloat16 else scaled)
-    elif kind not in ('AmpOptimWrapper', _BFLOAT16):
-        raise UserError('--amp', f'optim_wrapper.type is {kind}', 'OptimWrapper')
+    elif wrapper not in ('AmpOptimWrapper', _BFLOAT16):
+        raise UserError('--amp', f'optim_wrapper.type is {wrapper}', 'OptimWrapper')
+    return config
 
 
-def enable_compile(config: Config) -> None:
-    """Compiles the encoders in a config for training, in place.
+def with_compiled_encoders(config: Config) -> Config:
+    """Returns a config for training that compiles the encoders.
 
     A GPU also gets their features in channels-last, unless the config says otherwise: with its
     launches gone, what is left is its own time, of which convolutions take less so.
     """
+    config = copy.deepcopy(config)
     config.default_hooks.compile_encoder = dict(type='CompileEncoderHook')
     layout = config.default_hooks.get('memory_format')
     if get_device() == 'cuda' and layout and layout.get('enabled') is None:
         layout.enabled = True
+    return config
 
 
 def fit_to_device(config: Config, launcher: str) -> Config:
-    """Fits a config that is written for GPUs to the device at hand and a launcher, in place.
+    """Fits a config that is written for GPUs to the device at hand and a launcher.
 
     Raises:
         UserError: A setting is not supported on this device, or on several processes.
     """
+    config = copy.deepcopy(config)
     config.launcher = launcher
-    if kind := config.get('runner_type'):
+    if runner := config.get('runner_type'):
         # FSDP gathers parameters in forward alone, and segmentors call methods of their heads.
-        raise UserError(f'runner_type={kind}', 'not supported', 'none: Runner trains by DDP')
+        raise UserError(f'runner_type={runner}', 'not supported', 'none: Runner trains by DDP')
     wrapper = config.get('optim_wrapper') or {}
-    # What makes a backbone, also one in a MultiChannelBackbone, compute its activations again.
-    own = ('model.backbone.with_cp', 'model.backbone.backbone.with_cp')
-    key = next((key for key in (*own, 'activation_checkpointing') if get_by_key(config, key)), None)
+    key = next((key for key in _RECOMPUTING if get_by_key(config, key)), None)
     if launcher != 'none' and key:
-        _let_ddp_checkpoint(config, f'{key}={get_by_key(config, key)}')
+        config.model_wrapper_cfg = _checkpointing_ddp(config, f'{key}={get_by_key(config, key)}')
     if get_device() != 'cpu':
         # batches reach a GPU sooner from pinned memory
         loader = config.get('train_dataloader')
@@ -108,13 +116,14 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     return config
 
 
-def fit_workers(config: Config, chosen: Collection[str] = (), trains: bool = True) -> None:
+def fit_workers(config: Config, chosen: Collection[str] = (), trains: bool = True) -> Config:
     """Starts no more loading workers than there are cores for them.
 
     On a CPU the network needs cores too, so only half of them load. Keys that the user has set,
     `chosen`, stay as they are; so do trainings whose images depend on the number of workers. Only a
     run that `trains` says so.
     """
+    config = copy.deepcopy(config)
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         is_seeded = is_a(get_by_key(config, 'train_dataloader.dataset'), DATASETS, *_SEEDED)
     cores = usable_cores()
@@ -133,6 +142,7 @@ def fit_workers(config: Config, chosen: Collection[str] = (), trains: bool = Tru
                     'results do not change'
                 )
             loader.num_workers = most
+    return config
 
 
 def _ddp(config: Config) -> dict[str, Any]:
@@ -145,13 +155,13 @@ def _ddp(config: Config) -> dict[str, Any]:
     }
 
 
-def _let_ddp_checkpoint(config: Config, setting: str) -> None:
+def _checkpointing_ddp(config: Config, setting: str) -> dict[str, Any]:
     # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step.
     # DDP accepts that only with a static graph, as it is here, and then reduces in every step.
     if get_by_key(config, 'optim_wrapper.accumulative_counts', 1) > 1:
-        found = f'DDP cannot have more than 1 with {setting}; choose one of the two'
-        raise UserError('optim_wrapper.accumulative_counts', found)
+        problem = f'DDP cannot have more than 1 with {setting}; choose one of the two'
+        raise UserError('optim_wrapper.accumulative_counts', problem)
     if config.model.get('domains'):
-        found = 'DDP supports it only if every step has the same graph, not with several domains'
-        raise UserError(setting, found)
-    config.model_wrapper_cfg = {'static_graph': True, **_ddp(config)}
+        problem = 'DDP supports it only if every step has the same graph, not with several domains'
+        raise UserError(setting, problem)
+    return {'static_graph': True, **_ddp(config)}

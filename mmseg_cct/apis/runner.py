@@ -1,5 +1,6 @@
 """Builds a Runner from a config and runs it, with a terminal without the longest messages."""
 
+import copy
 import gc
 import glob
 import logging
@@ -74,8 +75,8 @@ def run_config(config: Config, what: str, folders: Iterable[str]) -> Any:
     with ExitStack() as held:
         if config.launcher == 'none' or os.environ.get('RANK', '0') == '0':
             for folder in folders:
-                other = 'another training' if what == 'train' else 'another test'
-                held.enter_context(locked_folder(folder, other))
+                user = 'another training' if what == 'train' else 'another test'
+                held.enter_context(locked_folder(folder, user))
         if _dump(config).is_symlink():  # the link is replaced, not its target
             _dump(config).unlink(missing_ok=True)
         return _run(config, what)
@@ -86,8 +87,7 @@ def _run(config: Config, what: str) -> Any:
         number_the_only_gpu()
     # mmengine selects a CUDA device when it starts a process group; it keeps an existing one.
     resumed, start = config.get('resume', False), config.get('load_from')
-    own_group = config.launcher != 'none' and get_device() == 'cpu'
-    if own_group:
+    if config.launcher != 'none' and get_device() == 'cpu':
         # as mmengine does for its own group
         seconds = get_by_key(config, 'env_cfg.dist_cfg.timeout')
         options = {} if seconds is None else dict(timeout=timedelta(seconds=seconds))
@@ -95,6 +95,7 @@ def _run(config: Config, what: str) -> Any:
     first = _FirstBatch()
     try:
         if resumed:  # the config that the runner dumps shall not resume this training
+            config = copy.deepcopy(config)
             config.load_from, config.resume = None, False
         runner = _Runner.from_cfg(config)
         if resumed:

@@ -43,7 +43,8 @@ def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentPar
 
 def options_as(dataclass: type[Options], args: argparse.Namespace) -> Options:
     """Makes a dataclass of the options that have the names of its fields."""
-    return dataclass(**{field.name: getattr(args, field.name) for field in fields(dataclass)})
+    names = {field.name for field in fields(dataclass)}
+    return dataclass(**{name: value for name, value in vars(args).items() if name in names})
 
 
 class InputPath(str):
@@ -67,7 +68,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) -> None:
-    """Adds the options that compose a config; `running` puts them into `cfg_options`."""
+    """Adds the options that compose a config; `running` puts them into `options`."""
     if takes_method:
         parser.add_argument(
             '--method',
@@ -83,6 +84,7 @@ def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) 
         )
     parser.add_argument(
         '--cfg-options',
+        dest='options',
         nargs='+',
         action='extend',
         default=[],

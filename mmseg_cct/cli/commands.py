@@ -46,8 +46,9 @@ def commands_after_training(
     if work_dir.is_relative_to(Path.cwd()):
         work_dir = work_dir.relative_to(Path.cwd())
     domain_option = () if domain is None else ('--domain', domain)
-    output = '--out', work_dir / 'predictions'
-    predict = command_line('predict', work_dir, 'IMAGES', *domain_option, *output)
-    if domain is not None:
-        return (predict,)
-    return predict, command_line('report', f'{name}={work_dir}', '--out', work_dir / 'report')
+    return (
+        command_line(
+            'predict', work_dir, 'IMAGES', *domain_option, '--out', work_dir / 'predictions'
+        ),
+        command_line('report', f'{name}={work_dir}', *domain_option, '--out', work_dir / 'report'),
+    )

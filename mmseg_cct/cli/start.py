@@ -32,14 +32,14 @@ _WARNINGS = (
 def running(args: argparse.Namespace) -> Iterator[None]:
     """Runs the body of a tool with registered components, safe loading and one-line errors.
 
-    The body imports what it needs. `args.cfg_options` is parsed in place and gets `method` and
+    The body imports what it needs. `args.options` is parsed in place and gets `method` and
     `labels`. A wrong launcher or a file that is not there is an error, too.
     """
     with user_errors_as_one_line():
         if hasattr(args, 'launcher'):
             set_ranks(args)
         # what needs no torch, whose import takes seconds
-        if hasattr(args, 'cfg_options') and getattr(args, 'config', None) is not None:
+        if hasattr(args, 'options') and getattr(args, 'config', None) is not None:
             find_config(args.config)
         if hasattr(args, 'run'):
             find_run(args.run, getattr(args, 'checkpoint', None))
@@ -51,10 +51,10 @@ def running(args: argparse.Namespace) -> Iterator[None]:
         with redirect_stdout(io.StringIO()):
             import mmseg_cct.plugin  # noqa: F401
 
-        if hasattr(args, 'cfg_options'):
-            args.cfg_options = _read_settings(args.cfg_options)
+        if hasattr(args, 'options'):
+            args.options = _read_settings(args.options)
             overlays = {key: getattr(args, key, None) for key in ('method', 'labels')}
-            args.cfg_options |= {key: value for key, value in overlays.items() if value is not None}
+            args.options |= {key: value for key, value in overlays.items() if value is not None}
         yield
 
 

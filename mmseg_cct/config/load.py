@@ -1,5 +1,6 @@
 """Loads configs and applies overrides, and how mmengine finds them."""
 
+import copy
 import inspect
 import os
 from collections.abc import Mapping
@@ -31,6 +32,7 @@ READ_KEYS = {
     'init_weights_for_test_or_val',
     # what this package and MMSeg read
     *('test_pipeline', 'tta_model', 'tta_pipeline', 'pseudo_labels'),
+    'prepared',  # what a run's steps changed, for people
 }
 _ABSENT = object()
 
@@ -115,14 +117,16 @@ def protections() -> dict[str, Any]:
     return {name: shipped[name] for name in names}
 
 
-def protect(config: Config, options: Mapping[str, Any]) -> None:
+def with_protections(config: Config, options: Mapping[str, Any]) -> Config:
     """Adds what protects a run to a config that does not name it, as one of MMSegmentation's own.
 
     The option `default_hooks.preflight=None` leaves it out.
     """
+    config = copy.deepcopy(config)
     config.default_hooks = hooks = config.get('default_hooks') or {}
     if 'preflight' not in hooks and 'default_hooks.preflight' not in options:
         config.default_hooks = {**protections(), **hooks}
+    return config
 
 
 def merge_options(config: Config, file: str, options: dict[str, Any]) -> None:

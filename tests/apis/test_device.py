@@ -8,6 +8,7 @@ from mmengine.config import Config
 
 from mmseg_cct.apis import device
 from mmseg_cct.apis.device import fit_to_device, fit_workers, number_the_only_gpu
+from mmseg_cct.apis.prepare import Request
 from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
@@ -22,7 +23,7 @@ def fitted(monkeypatch, cores, on='cpu', train='SemiSegDataset', ranks=1, chosen
         for split, kind in (('train', train), ('val', 'FolderDataset'))
     }
     config = Config(dict(loaders, test_dataloader=None))
-    fit_workers(config, chosen)
+    config = fit_workers(config, chosen)
     return config.train_dataloader.num_workers, config.val_dataloader.num_workers
 
 
@@ -45,12 +46,12 @@ def test_workers_are_no_more_than_cores_for_them(machine, workers, monkeypatch):
 def test_what_the_device_decides(cct, monkeypatch, device):
     monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: device)
     layout = {'default_hooks.memory_format': dict(type='ChannelsLastHook', enabled=None)}
-    compiling = prepare_training(str(cct.file), compile=True, options=layout).default_hooks
+    compiling = prepare_training(str(cct.file), Request(compile=True, options=layout)).default_hooks
     assert compiling.compile_encoder.type == 'CompileEncoderHook'
     assert compiling.memory_format.enabled is (True if device == 'cuda' else None)
     for capability in ((7, 5), (8, 0)):  # Turing, Ampere
         monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda own=capability: own)
-        wrapper = prepare_training(str(cct.file), amp=True).optim_wrapper
+        wrapper = prepare_training(str(cct.file), Request(amp=True)).optim_wrapper
         is_scaled = device == 'cuda' and capability < (8, 0)
         assert wrapper.type == ('AmpOptimWrapper' if is_scaled else 'BFloat16OptimWrapper')
         assert ('loss_scale' in wrapper) == is_scaled

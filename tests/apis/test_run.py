@@ -11,6 +11,7 @@ import torch
 import world
 
 from mmseg_cct.apis.prediction import predict_images
+from mmseg_cct.apis.prepare import Request
 from mmseg_cct.apis.publish import publish
 from mmseg_cct.apis.report.report import write_report
 from mmseg_cct.apis.run import Run, read_scalars
@@ -124,7 +125,7 @@ def test_the_weights_that_a_training_started_from_are_not_fetched(trained, bare)
 
 
 def _tested(run, out, tta):
-    config = prepare_test(run, work_dir=str(out), tta=tta)
+    config = prepare_test(run, Request(work_dir=str(out), tta=tta))
     config.experiment_name = world.experiment()
     return run_test(config)
 

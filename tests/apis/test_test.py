@@ -7,6 +7,7 @@ import torch.distributed as dist
 from PIL import Image
 from ranks import outcomes, start_tool, without_cuda
 
+from mmseg_cct.apis.prepare import Request
 from mmseg_cct.apis.run import Run
 from mmseg_cct.apis.test import prepare_test
 from mmseg_cct.errors import UserError
@@ -52,20 +53,20 @@ def test_the_trainings_own_work_dir_is_never_used(trained, tmp_path):
     assert prepare_test(Run.open(trained.work_dir)).work_dir == str(trained.work_dir / 'test')
     (tmp_path / 'last_checkpoint').touch()
     run = Run.open(*files)
-    assert prepare_test(run, work_dir=str(tmp_path)).work_dir == str(tmp_path / 'test')
+    assert prepare_test(run, Request(work_dir=str(tmp_path))).work_dir == str(tmp_path / 'test')
 
 
 def test_out_needs_an_evaluator_that_writes(cct, trained):
     cct.config.test_evaluator = dict(type='DumpResults', out_file_path='a.pkl')
     with pytest.raises(UserError, match='--out needs a test_evaluator of type IoUMetric'):
-        prepare_test(Run.open(cct.write(), trained.checkpoint), out='png')
+        prepare_test(Run.open(cct.write(), trained.checkpoint), Request(out='png'))
 
 
 @pytest.mark.parametrize('key', ['test_dataloader', 'tta_model'])
 def test_a_config_that_lacks_something_is_named(cct, trained, key):
     cct.config.pop(key)
     with pytest.raises(UserError, match=rf'tiny.py: no {key}; expected'):
-        prepare_test(Run.open(cct.write(), trained.checkpoint), tta=True)
+        prepare_test(Run.open(cct.write(), trained.checkpoint), Request(tta=True))
 
 
 @without_cuda

@@ -9,6 +9,7 @@ from mmengine.config import Config
 from mmseg.registry import MODELS
 
 from mmseg_cct.apis import train as train_module
+from mmseg_cct.apis.prepare import Request
 from mmseg_cct.apis.train import prepare_training, train
 from mmseg_cct.errors import UserError
 
@@ -21,18 +22,22 @@ def finished(cct, trained):
 
 def test_resume_goes_on_from_the_latest_checkpoint(cct, finished):
     with pytest.raises(UserError, match='--work-dir work: holds a training up to iter_6'):
-        prepare_training(str(cct.file), work_dir='work')
+        prepare_training(str(cct.file), Request(work_dir='work'))
     config = prepare_training(str(cct.file))
     assert config.work_dir == 'work_dirs/tiny' and not config.get('resume')
     options = {'train_cfg.max_iters': 7, 'experiment_name': 'resumed'}
-    config = prepare_training(str(cct.file), work_dir='work', resume='auto', options=options)
+    config = prepare_training(
+        str(cct.file), Request(work_dir='work', resume='auto', options=options)
+    )
     assert (config.load_from, config.resume) == (None, True)
     assert config.param_scheduler[0].end == 7
     train(config)
     assert (finished / 'last_checkpoint').read_text().endswith('iter_7.pth')
     dumped = Config.fromfile(finished / 'tiny.py')
     assert not dumped.resume  # another training with it starts anew
-    again = prepare_training('work/tiny.py', work_dir='work', resume='auto', options=options)
+    again = prepare_training(
+        'work/tiny.py', Request(work_dir='work', resume='auto', options=options)
+    )
     assert again.resume
 
 
@@ -46,7 +51,7 @@ def test_resume_goes_on_from_the_latest_checkpoint(cct, finished):
 )
 def test_no_setting_writes_over_what_is_read(cct, key, value):
     with pytest.raises(UserError) as error:
-        prepare_training(str(cct.file), options={key: value.format(data=cct.data)})
+        prepare_training(str(cct.file), Request(options={key: value.format(data=cct.data)}))
     assert error.value.problems[0].key.startswith(key)
 
 
@@ -60,7 +65,7 @@ def test_no_setting_writes_over_what_is_read(cct, key, value):
 )
 def test_what_cannot_be_trained_is_named(cct, arguments, key):
     with pytest.raises(UserError) as error:
-        prepare_training(cct.file.name, **arguments)
+        prepare_training(cct.file.name, Request(**arguments))
     assert error.value.problems[0].key == key
 
 
@@ -68,7 +73,7 @@ def test_the_config_is_not_overwritten(cct):
     (cct.folder / 'link').symlink_to(cct.folder)
     for work_dir in ('.', 'link'):
         with pytest.raises(UserError, match=r': holds .*tiny.py, which the run would'):
-            prepare_training(str(cct.file), work_dir=work_dir)
+            prepare_training(str(cct.file), Request(work_dir=work_dir))
 
 
 def test_the_end_tells_the_next_commands_where_a_segmentor_may_be_tested(tmp_path, monkeypatch):

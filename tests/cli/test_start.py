@@ -19,14 +19,14 @@ def start(**arguments):
 def test_settings_have_values():
     texts = ['a.b=1', 'c=[1,(2,x)]', 'd=true', 'e=None', 'f=x=y', 'g=0.5', 'a.b=2']
     expected = {'a.b': 2, 'c': [1, (2, 'x')], 'd': True, 'e': None, 'f': 'x=y', 'g': 0.5}
-    assert start(cfg_options=texts).cfg_options == expected
-    assert start(cfg_options=[]).cfg_options == {}
+    assert start(options=texts).options == expected
+    assert start(options=[]).options == {}
 
 
 @pytest.mark.parametrize('text', ['a=[dict(b=1,c=2)]', 'a=[1,(2', 'a'])
 def test_a_setting_that_cannot_be_read_is_one_line(text, capsys):
     with pytest.raises(SystemExit):
-        start(cfg_options=['b=1', text])
+        start(options=['b=1', text])
     line = f'error: --cfg-options {text}: expected a value or a list; a dict key by key\n'
     assert capsys.readouterr().err == line
 

@@ -10,23 +10,22 @@ from mmseg_cct.config.load import (
     chosen_method,
     load_config,
     move_scheduler_ends,
-    protect,
     protections,
+    with_protections,
 )
 from mmseg_cct.errors import UserError
 
 
 def test_a_config_that_names_no_protection_gets_the_shipped_ones():
     plain = Config(dict(default_hooks=dict(nonfinite_loss=dict(type='Own'))))
-    protect(plain, {})
-    assert set(plain.default_hooks) == protections().keys() > {'nonfinite_loss', 'preflight'}
-    assert plain.default_hooks.nonfinite_loss.type == 'Own'
+    protected = with_protections(plain, {})
+    assert list(plain.default_hooks) == ['nonfinite_loss']
+    assert set(protected.default_hooks) == protections().keys() > {'nonfinite_loss', 'preflight'}
+    assert protected.default_hooks.nonfinite_loss.type == 'Own'
     named = Config(dict(default_hooks=dict(preflight=dict(type='PreflightHook'))))
-    protect(named, {})
-    assert list(named.default_hooks) == ['preflight']
+    assert list(with_protections(named, {}).default_hooks) == ['preflight']
     without = Config(dict(default_hooks=None))
-    protect(without, {'default_hooks.preflight': None})
-    assert not without.default_hooks
+    assert not with_protections(without, {'default_hooks.preflight': None}).default_hooks
 
 
 @pytest.mark.parametrize(

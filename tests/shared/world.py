@@ -19,6 +19,7 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from mmseg_cct.apis.prepare import Request
 from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.apis.train import train as train_prepared
 from mmseg_cct.engine.safe_loading import load_data
@@ -286,7 +287,9 @@ class Run:
     def train(self, work_dir='work', options=None, **kwargs):
         options = {'experiment_name': experiment(), **(options or {})}
         work_dir = str(self.folder / work_dir)
-        prepared = prepare_training(str(self.file), work_dir=work_dir, options=options, **kwargs)
+        prepared = prepare_training(
+            str(self.file), Request(work_dir=work_dir, options=options, **kwargs)
+        )
         train_prepared(prepared)
         return prepared
 

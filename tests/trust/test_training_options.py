@@ -28,7 +28,7 @@ def test_the_type_of_half_precision_may_be_chosen(monkeypatch, dtype, kind):
     monkeypatch.setattr(device, 'get_device', lambda: 'cuda')
     monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda: (8, 0))
     config = Config(dict(optim_wrapper=dict(dtype=dtype) if dtype else {}))
-    device.enable_amp(config)
+    config = device.with_amp(config)
     assert config.optim_wrapper.type == kind
     assert config.optim_wrapper.get('dtype') == (dtype if kind == 'AmpOptimWrapper' else None)
 

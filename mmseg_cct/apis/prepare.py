@@ -1,0 +1,245 @@
+"""What happens to a config between its file and the runner: a list of steps.
+
+A step takes the config and what the command line asks for. It returns the config to go on with, the
+same or a changed copy, or raises a `UserError`; it never writes into what it got. A new one is a
+function here and its name in a list. The config that a run leaves in its work directory says under
+`prepared` what each step changed.
+"""
+
+import copy
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.registry import METRICS, DefaultScope
+from mmseg.evaluation import CityscapesMetric, IoUMetric
+
+from mmseg_cct.config.load import default_work_dir, with_protections
+from mmseg_cct.config.shipped import next_round
+from mmseg_cct.config.walk import as_list, changed_settings, get_by_key
+from mmseg_cct.datasets.leaves import data_folders
+from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint, read_checkpoint
+from mmseg_cct.engine.labels_record import LABELS
+from mmseg_cct.engine.metrics import MultiDomainIoUMetric
+from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.components import is_a
+from mmseg_cct.utils.output_folder import OutputFolder
+
+from .device import fit_to_device, fit_workers, with_amp, with_compiled_encoders
+from .runner import require_files_kept, require_outputs_outside
+
+# What hooks write into the work directory besides checkpoints.
+_WRITTEN = ('nonfinite_iter_*', LABELS)
+# Metrics that write predictions.
+_PNG_WRITERS = (IoUMetric, CityscapesMetric, MultiDomainIoUMetric)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line of a training or a test asks for.
+
+    Attributes:
+        work_dir: Where to write; by default the config's own `work_dir` or `work_dirs/<config>`, of
+            a test `test` in the training's.
+        options: Settings of the config that the user has chosen, by dotted key, with `method` and
+            `labels` as in `load_config`.
+        launcher: What started the processes: `none`, `pytorch` or `slurm`.
+        resume: `'auto'` for the latest checkpoint in the work directory, or a checkpoint file.
+        amp: Whether to train in mixed precision.
+        compile: Whether to compile the encoders (`CompileEncoderHook`).
+        checkpoint: The weights to test.
+        out: Folder for the predictions of a test as PNGs of class ids.
+        tta: Whether a test averages over the config's `tta_pipeline`.
+    """
+
+    work_dir: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    launcher: str = 'none'
+    resume: str | None = None
+    amp: bool = False
+    compile: bool = False
+    checkpoint: str | None = None
+    out: str | None = None
+    tta: bool = False
+
+
+Step = Callable[[Config, Request], Config]
+
+
+def prepare(config: Config, request: Request, steps: Sequence[Step]) -> Config:
+    """Takes a config through steps, and lists under `prepared` what each of them changed."""
+    changes = {}
+    for step in steps:
+        before, config = config, step(config, request)
+        changes[step.__name__] = changed_settings(before, config)
+    lines = {
+        name: [f'{key}: {old} -> {new}' for key, old, new in settings]
+        for name, settings in changes.items()
+        if settings
+    }
+    return _with(config, prepared=lines) if lines else config
+
+
+def protections(config: Config, request: Request) -> Config:
+    """Adds the hooks that protect a run to a config without, as one of MMSegmentation's own."""
+    return with_protections(config, request.options)
+
+
+def work_dir(config: Config, request: Request) -> Config:
+    """Says where to write: never into folders of the data."""
+    folder = request.work_dir or config.get('work_dir') or default_work_dir(config)
+    config = _with(config, work_dir=folder)
+    require_outputs_outside(config)
+    return config
+
+
+def mixed_precision(config: Config, request: Request) -> Config:
+    """`--amp` computes in bfloat16 where the device has it, else in float16: in less time."""
+    return with_amp(config) if request.amp else config
+
+
+def compiled_encoders(config: Config, request: Request) -> Config:
+    """`--compile` compiles backbone and neck: faster steps where a GPU waits for its host."""
+    return with_compiled_encoders(config) if request.compile else config
+
+
+def resumed_checkpoint(config: Config, request: Request) -> Config:
+    """Goes on from a checkpoint if asked to; a training in the work directory is never replaced."""
+    resume = request.resume
+    if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks
+        resume = config.get('load_from') or 'auto'
+    newest = newest_checkpoint(config.work_dir, _template(config))
+    if newest is None:
+        require_files_kept(config, _WRITTEN)
+    elif resume is None:
+        free = next_round(Path(config.work_dir))
+        while free.exists():
+            free = next_round(free)
+        problem = f'holds a training up to {os.path.basename(newest)}'
+        remedy = f'pass --resume to go on, or --work-dir {free} for a next round of labels'
+        raise UserError(f'--work-dir {config.work_dir}', f'{problem}; {remedy}')
+    if resume is None:
+        return config
+    if resume == 'auto' and not os.path.isdir(config.work_dir):
+        raise UserError(f'--work-dir {config.work_dir}', 'no such folder, so none to resume')
+    # as mmengine does: `ResumeHook` finds the newest checkpoint
+    return _with(config, load_from=None if resume == 'auto' else resume, resume=True)
+
+
+def resumed_seed(config: Config, request: Request) -> Config:
+    """Takes the seed of the checkpoint, as mmengine does, but before the samplers draw."""
+    if not config.get('resume') or get_by_key(config, 'randomness.seed') is not None:
+        return config
+    checkpoint = config.load_from or find_resumable(config.work_dir, _template(config))
+    content = {} if checkpoint is None else read_checkpoint(checkpoint, training=True)
+    seed = (content.get('meta') or {}).get('seed')
+    return _with(config, randomness={**(config.get('randomness') or {}), 'seed': seed})
+
+
+def unnamed_visualizer(config: Config, request: Request) -> Config:
+    """Drops a name under which a process's second run would write into the files of its first."""
+    visualizer = dict(config.get('visualizer') or {})
+    return config if visualizer.pop('name', None) is None else _with(config, visualizer=visualizer)
+
+
+def tested_checkpoint(config: Config, request: Request) -> Config:
+    """Loads the weights to test; the runner's own dump of a config replaces no other file."""
+    config = _with(config, load_from=request.checkpoint, resume=False)
+    require_files_kept(config)
+    return config
+
+
+def averaged_views(config: Config, request: Request) -> Config:
+    """`--tta` averages the probabilities over the scales and flips of the `tta_pipeline`."""
+    if not request.tta:
+        return config
+    config = copy.deepcopy(config)
+    config.test_dataloader.dataset.pipeline = config.tta_pipeline
+    config.model = {**config.tta_model, 'module': config.model}
+    return config
+
+
+def written_predictions(config: Config, request: Request) -> Config:
+    """`--out` makes the metrics write what they compare, into a folder of this test alone."""
+    if request.out is None:
+        return config
+    OutputFolder(request.out, 'test.json', data_folders(config)).claim()
+    config = copy.deepcopy(config)
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        metrics = as_list(config.test_evaluator)
+        writers = [metric for metric in metrics if is_a(metric, METRICS, *_PNG_WRITERS)]
+        for metric in writers:
+            metric.output_dir = request.out
+            if is_a(metric, METRICS, CityscapesMetric):  # it removes them by default
+                metric.keep_results = True
+    if not writers:
+        expected = ' or '.join(metric.__name__ for metric in _PNG_WRITERS)
+        raise UserError(config.filename, f'--out needs a test_evaluator of type {expected}')
+    return config
+
+
+def workers(config: Config, request: Request) -> Config:
+    """Starts no more loading workers than cores, unless the user or the images depend on them."""
+    return fit_workers(config, request.options, trains=request.checkpoint is None)
+
+
+def progress_bar(config: Config, request: Request) -> Config:
+    """Shows a bar on a terminal."""
+    if not sys.stderr.isatty():
+        return config
+    config = copy.deepcopy(config)
+    config.default_hooks.setdefault('progress_bar', dict(type='ProgressBarHook'))
+    return config
+
+
+def device(config: Config, request: Request) -> Config:
+    """Fits precision, norms, pinned memory and DDP, written for GPUs, to device and launcher."""
+    return fit_to_device(config, request.launcher)
+
+
+# What a config needs wherever it is launched: `tools/config.py` writes it for MMSeg's own tools.
+LAUNCHER_STEPS: tuple[Step, ...] = (protections,)
+TRAINING_STEPS: tuple[Step, ...] = (
+    *LAUNCHER_STEPS,
+    work_dir,
+    mixed_precision,
+    compiled_encoders,
+    resumed_checkpoint,
+    resumed_seed,
+    unnamed_visualizer,
+    workers,
+    progress_bar,
+    device,
+)
+TEST_STEPS: tuple[Step, ...] = (
+    *LAUNCHER_STEPS,
+    work_dir,
+    tested_checkpoint,
+    averaged_views,
+    written_predictions,
+    workers,
+    device,
+)
+
+
+def require_keys(config: Config, keys: Sequence[str], expected: str) -> None:
+    """Checks that a config has what its run cannot do without."""
+    for key in keys:
+        if config.get(key) is None:
+            raise UserError(config.filename, f'no {key}', expected)
+
+
+def _with(config: Config, **settings: Any) -> Config:
+    """Copies a config, with other settings at its top."""
+    config = copy.deepcopy(config)
+    for key, value in settings.items():  # `update` would merge dicts
+        setattr(config, key, value)
+    return config
+
+
+def _template(config: Config) -> str | None:
+    return get_by_key(config, 'default_hooks.checkpoint.filename_tmpl')

@@ -1,0 +1,43 @@
+"""What happens to a config before the runner has it, step by step."""
+
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.apis.prepare import LAUNCHER_STEPS, TEST_STEPS, TRAINING_STEPS, Request, prepare
+from mmseg_cct.apis.run import Run
+from mmseg_cct.config.load import load_config
+
+ALL = dict(
+    amp=True, compile=True, tta=True, checkpoint='a.pth', out='out', work_dir='a', resume='b'
+)
+
+
+@pytest.mark.parametrize('step', dict.fromkeys((*TRAINING_STEPS, *TEST_STEPS)))
+@pytest.mark.parametrize('asked', [{}, ALL])
+def test_a_step_never_writes_into_what_it_gets(cct, step, asked):
+    config = load_config(str(cct.file), {'visualizer.name': 'a', 'work_dir': 'before'})
+    config.load_from = str(cct.file)
+    before = config.to_dict()
+    step(config, Request(**asked))
+    assert config.to_dict() == before
+
+
+def test_the_config_says_what_each_step_changed_and_nothing_of_an_earlier_run(cct):
+    def longer(config, request):
+        """Trains for longer."""
+        return Config({**config, 'train_cfg': {**config.train_cfg, 'max_iters': 9}})
+
+    config = load_config(str(cct.file), {'prepared': dict(longer=['of an earlier run'])})
+    prepared = prepare(config, Request(), (*LAUNCHER_STEPS, longer)).prepared
+    assert prepared == dict(longer=['train_cfg.max_iters: 6 -> 9'])
+    config.default_hooks = {}
+    assert 'default_hooks.preflight.type: none -> PreflightHook' in (
+        prepare(config, Request(), LAUNCHER_STEPS).prepared.protections
+    )
+
+
+def test_what_is_noted_changes_no_digest(trained):
+    run = Run.open(trained.work_dir)
+    assert 'work_dir' in run.config.prepared
+    other = Run.open(trained.work_dir, options=dict(prepared={}))
+    assert run.digest == other.digest
