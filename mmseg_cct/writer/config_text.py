@@ -24,8 +24,8 @@ class Code(str):
 def installed_bases(*names: str) -> Code:
     """The `_base_` of a config outside of the checkout, which every launcher can read."""
     items = ''.join(f'    {name!r},\n' for name in names)
-    why = '  # mmengine evaluates `_base_` alone, before an import'
-    return Code(f"__import__('mmseg_cct').bases({why}\n{items})")
+    comment = '  # mmengine evaluates `_base_` alone, before an import'
+    return Code(f"__import__('mmseg_cct').bases({comment}\n{items})")
 
 
 def assignment(name: str, value: Any) -> str:
@@ -44,7 +44,7 @@ def _text(value: Any, prefix: str, indent: int) -> str:
     if not inner or ('\n' not in line and indent + len(line) < _WIDTH):
         return line
     margin = ' ' * indent
-    lines = [f'{margin}    {each},' for each in inner]
+    lines = [f'{margin}    {item},' for item in inner]
     if all(isinstance(item, str) for _, item in items):  # names fill their lines
         filled = lines[:1]
         for line in lines[1:]:
@@ -62,8 +62,8 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]], str]:
         if all(isinstance(key, str) and key.isidentifier() for key in value):
             return 'dict(', [(f'{key}=', item) for key, item in value.items()], ')'
         return '{', [(f'{key!r}: ', item) for key, item in value.items()], '}'
-    for kind, (opening, closing) in ((list, '[]'), (tuple, '()')):
-        if isinstance(value, kind):
+    for sequence_type, (opening, closing) in ((list, '[]'), (tuple, '()')):
+        if isinstance(value, sequence_type):
             return opening, [('', item) for item in value], closing
     return repr(value), [], ''
 

@@ -19,7 +19,7 @@ _COARSEST = 16  # the coarsest stride of a stage that is offered as z
 class Z(NamedTuple):
     """Features that the auxiliary decoders can take."""
 
-    place: dict[str, Any]  # the bank's argument that names them
+    selector: dict[str, Any]  # the bank's argument that names them
     title: str
     channels: int  # D
     stride: int  # pixels that a position covers
@@ -37,8 +37,8 @@ def choose_z(model: Mapping[str, Any]) -> tuple[Z, int]:
     """
     settings: Any = copy.deepcopy(model)
     forget_initial_weights(settings)
-    own = settings.backbone.get('img_size') or 512  # transformers may accept no other size
-    side = own[0] if isinstance(own, (list, tuple)) else own
+    size = settings.backbone.get('img_size') or 512  # transformers may accept no other size
+    side = size[0] if isinstance(size, (list, tuple)) else size
     fails = f'does not run on an image of {side}×{side}'
     fused: list[Tensor] = []
     with library_errors_as_one_line('model', fails, 'a model of one main head'), torch.no_grad():
@@ -49,26 +49,26 @@ def choose_z(model: Mapping[str, Any]) -> tuple[Z, int]:
         features = built.extract_feat(torch.zeros(1, 3, side, side, device='meta'))
         logits = built.decode_head(features)
     if not isinstance(logits, Tensor) or logits.ndim != 4 or logits.shape[1] < 2:
-        found = f'{type(built.decode_head).__name__} gives no map with a channel for each class'
-        raise UserError('model.decode_head', found, 'a head that does')
+        problem = f'{type(built.decode_head).__name__} gives no map with a channel for each class'
+        raise UserError('model.decode_head', problem, 'a head that does')
 
     encoder = type(built.neck if built.with_neck else built.backbone).__name__
     stages = enumerate([features] if isinstance(features, Tensor) else features)
-    offered = [
+    candidates = [
         Z(dict(in_index=index), f'output {index} of {encoder}', *_size(stage, side))
         for index, stage in stages
     ]
-    offered = [z for z in offered if 0 < z.stride <= _COARSEST]
-    for each in fused[-1:]:
+    candidates = [z for z in candidates if 0 < z.stride <= _COARSEST]
+    for features in fused[-1:]:
         title = f'what {type(built.decode_head).__name__} has fused (the input of conv_seg)'
-        z = Z(dict(in_layer='conv_seg'), title, *_size(each, side))
+        z = Z(dict(in_layer='conv_seg'), title, *_size(features, side))
         # coarse fused features are the last choice: a position would stand for 1024 pixels
         if z.stride:
-            offered.insert(len(offered) if z.stride <= _COARSEST else 0, z)
-    if not offered:
-        found = f'neither the input of conv_seg nor a stage at stride 1 to {_COARSEST} is a map'
-        raise UserError('model', found, 'features that the auxiliary decoders can take')
-    return offered[-1], logits.shape[1]
+            candidates.insert(len(candidates) if z.stride <= _COARSEST else 0, z)
+    if not candidates:
+        problem = f'neither the input of conv_seg nor a stage at stride 1 to {_COARSEST} is a map'
+        raise UserError('model', problem, 'features that the auxiliary decoders can take')
+    return candidates[-1], logits.shape[1]
 
 
 def _size(features: Any, side: int) -> tuple[int, int]:

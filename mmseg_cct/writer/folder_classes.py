@@ -13,11 +13,11 @@ from mmseg_cct.utils.text import nearest
 
 
 def classes_of_folder(
-    data: str, given: Sequence[str] | None, force: bool = False
+    data: str, classes: Sequence[str] | None, force: bool = False
 ) -> tuple[str, ...]:
     """Finds the class names of a folder in the order of their ids.
 
-    Given ones must go on from those of a table, whose ids the masks have; with `force` they
+    `classes` must go on from those of a table, whose ids the masks have; with `force` they
     replace a table that no import has made.
 
     Raises:
@@ -27,12 +27,12 @@ def classes_of_folder(
     if not Path(data, 'masks').is_dir():
         _require_masks(data)
     table = read_table(data)
-    classes = tuple((table.colors if table else ()) if given is None else given)
+    classes = tuple((table.colors if table else ()) if classes is None else classes)
     check_classes(classes)
     if table and not _goes_on(classes, table) and not (force and table.undrawn is None):
-        found = f'{Path(data, TABLE)} has {" ".join(table.colors)}'
+        problem = f'{Path(data, TABLE)} has {" ".join(table.colors)}'
         expected = 'these first, in the same order, or no --classes'
-        raise UserError(f'--classes {" ".join(classes)}', found, expected)
+        raise UserError(f'--classes {" ".join(classes)}', problem, expected)
     return classes
 
 
@@ -46,9 +46,9 @@ def table_of_folder(data: str, classes: Sequence[str]) -> Path | None:
         return None
     if table and not _goes_on(classes, table):
         table = None
-    rest, renamed = (table.undrawn, table.renamed) if table else (None, None)
+    undrawn, renamed = (table.undrawn, table.renamed) if table else (None, None)
     try:
-        write_table(data, extended(table, dict.fromkeys(classes), rest, renamed))
+        write_table(data, extended(table, dict.fromkeys(classes), undrawn, renamed))
     except OSError:
         return None
     return Path(data, TABLE)
@@ -58,24 +58,24 @@ def _goes_on(classes: Sequence[str], table: ClassTable) -> bool:
     return tuple(classes[: len(table.colors)]) == tuple(table.colors)
 
 
-def context_of_classes(classes: Sequence[str], given: Sequence[str] | None) -> tuple[str, ...]:
-    """Finds the classes that are not objects: the given ones, or else the background."""
-    if given is None:
+def context_of_classes(classes: Sequence[str], context: Sequence[str] | None) -> tuple[str, ...]:
+    """Finds the classes that are not objects: those of `context`, or else the background."""
+    if context is None:
         return tuple(filter(is_background, classes))
-    for name in given:
+    for name in context:
         if name not in classes:
             raise UserError('--context', f'no class {name!r}', nearest(name, classes))
-    return tuple(given)
+    return tuple(context)
 
 
 def reject_void_names(data: str, classes: Sequence[str], context: Sequence[str] | None) -> None:
     """Rejects names such as "void" unless `context` or an import's table confirms them."""
-    meant = {*(context or ()), *(table.colors if (table := read_table(data)) else ())}
+    confirmed = {*(context or ()), *(table.colors if (table := read_table(data)) else ())}
     for name in classes:
-        if means_ignored(name) and name not in meant:
-            found = 'named like pixels without a label, but would be trained'
+        if means_ignored(name) and name not in confirmed:
+            problem = 'named like pixels without a label, but would be trained'
             expected = f'255 in the masks where pixels are ignored, or --context {name} to train it'
-            raise UserError(f'class {name}', found, expected)
+            raise UserError(f'class {name}', problem, expected)
 
 
 def _require_masks(data: str) -> None:

@@ -38,7 +38,7 @@ def choose_sizes(
     `images` is their typical size, `widths` those of the objects of each class; `size` and `crop`
     are the user's.
     """
-    stride, asked = backbone.stride, size
+    stride, is_chosen = backbone.stride, size is not None
     size = size or fitted(images, stride, longest)
     if crop is None:
         crop = size
@@ -47,16 +47,16 @@ def choose_sizes(
             crop = width, height
     # rounding to the stride is no shrinking
     shrinks = max(images) > max(size) + stride
-    scale = min(own / whole for own, whole in zip(size, images)) if shrinks else 1.0
+    scale = min(new / old for new, old in zip(size, images)) if shrinks else 1.0
     thin = [name for name, width in widths.items() if width * scale < SMALLEST]
     notes, windows = [], None
     shown = f'{size[0]}x{size[1]}'
-    if scale < 1 and thin and not asked and may_window:
-        sides, size, scale = size[::-1], fitted(images, stride, max(images)), 1.0
-        steps = 2 * sides[0] // 3, 2 * sides[1] // 3
-        windows = dict(mode='slide', crop_size=sides, stride=steps)
-        overlapping = zip(images[::-1], sides, steps)
-        down, across = (ceil(max(whole - own, 0) / step) + 1 for whole, own, step in overlapping)
+    if scale < 1 and thin and not is_chosen and may_window:
+        window, size, scale = size[::-1], fitted(images, stride, max(images)), 1.0
+        steps = 2 * window[0] // 3, 2 * window[1] // 3
+        windows = dict(mode='slide', crop_size=window, stride=steps)
+        sides = zip(images[::-1], window, steps)
+        down, across = (ceil(max(image - part, 0) / step) + 1 for image, part, step in sides)
         notes.append(
             f'at {shown}, thin objects would disappear ({", ".join(thin[:_NAMED])}), so the config '
             f'trains on crops at full size and predicts {down * across} windows an image; faster: '

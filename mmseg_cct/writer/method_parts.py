@@ -30,22 +30,22 @@ def method_parts(
         model=dict(model), train_dataloader=dict(dataset=dict(dataset)), default_hooks=HOOKS
     )
     overlay = read_method(method)
-    own = dict(overlay.get('model') or {})
-    if (own.get('decode_head') or {}).get('type', head) != head:
-        del own['decode_head']
-    if (own.get('auxiliary_head') or {}).get('perturbations'):  # they change the paper's
+    overlay_model = dict(overlay.get('model') or {})
+    if (overlay_model.get('decode_head') or {}).get('type', head) != head:
+        del overlay_model['decode_head']
+    if (overlay_model.get('auxiliary_head') or {}).get('perturbations'):  # they change the paper's
         model = setting['model'] = copy.deepcopy(setting['model'])
         fill_perturbations(model['auxiliary_head'])
-    parts = _merged(setting, {**overlay, 'model': own})
+    parts = _merged(setting, {**overlay, 'model': overlay_model})
     if 'auxiliary_head' not in parts['model'] and parts['default_hooks'].get('ramp_up') == _RAMP:
         del parts['default_hooks']['ramp_up']
     return parts
 
 
-def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
     """Merges key by key; None removes a part."""
     result = dict(base)
-    for key, value in own.items():
+    for key, value in overlay.items():
         # a written config has no base that a None would have to undo
         if value is None:
             result.pop(key, None)

@@ -35,7 +35,7 @@ from .folder_classes import (
     reject_void_names,
     table_of_folder,
 )
-from .image_sizes import choose_sizes
+from .image_sizes import ImageSizes, choose_sizes
 from .method_parts import HOOKS, method_parts
 from .pipeline_lines import pipeline_lines
 
@@ -59,6 +59,27 @@ class NewConfig(NamedTuple):
     commands: tuple[str, ...]  # to run next, one per line
 
 
+class _Folder(NamedTuple):
+    """What is in a folder."""
+
+    data: str
+    classes: tuple[str, ...]
+    context: tuple[str, ...]  # classes that are not objects
+    summary: FolderSummary
+    left_out: list[str]  # files in `images` that are no images
+
+
+class _Plan(NamedTuple):
+    """What follows from the folder, where the user has not chosen."""
+
+    sizes: ImageSizes
+    iters: int
+    batch_size: int
+    val_list: Path | None  # the images to validate on; None if there is a folder `val`
+    held_out: list[str]  # their names
+    rare: list[str]  # classes with a small share of the labelled pixels
+
+
 def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     """Looks at a folder, with `images`, `masks` and perhaps `val`, and writes a config into `out`.
 
@@ -68,62 +89,107 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     Raises:
         UserError: The folder, a name, the size or the weights do not fit, or the config exists.
     """
-    # 1. What is in the folder, before anything is decided
     check_choices(data, choices)
-    require_outside(out, [Path(data, kind) for kind in ('images', 'masks')], '--out')
-    file = Path(out, f'{choices.method}_{choices.backbone}_{plain_name(data)}.py')
-    if file.exists() and not choices.force:
-        again = 'it also trains masks that were added since: give train.py another --work-dir'
-        raise UserError(f'{file}: exists, and {again}; or choose another --out, or --force')
+    config_path = _config_path(data, out, choices)
+    folder = _look_at(data, choices)
+    plan = _plan(folder, out, choices)
+    warnings = tuple(_warnings(folder, plan))
+    parts, bases = _parts(folder, plan, choices)
+    write_config(config_path, _text(folder, plan, choices, parts, bases))
+    lists = tuple(_write_lists(folder, plan, choices.force))
+    rare_note = f'rare: {", ".join(plan.rare)}; the config adds the Lovász loss'
+    return NewConfig(
+        describe_folder(folder.summary, folder.classes, plan.held_out),
+        config_path,
+        lists,
+        (*([rare_note] if plan.rare else ()), *plan.sizes.notes),
+        warnings,
+        next_commands(config_path, choices.method),
+    )
+
+
+def _config_path(data: str, out: str, choices: Choices) -> Path:
+    """Names the config, which must not exist, nor lie among the data."""
+    require_outside(out, [Path(data, name) for name in ('images', 'masks')], '--out')
+    path = Path(out, f'{choices.method}_{choices.backbone}_{plain_name(data)}.py')
+    if path.exists() and not choices.force:
+        hint = 'it also trains masks that were added since: give train.py another --work-dir'
+        raise UserError(f'{path}: exists, and {hint}; or choose another --out, or --force')
+    return path
+
+
+def _look_at(data: str, choices: Choices) -> _Folder:
+    """Reads names, images and masks of a folder before anything is decided."""
     classes = classes_of_folder(data, choices.classes, choices.force)
     context = context_of_classes(classes, choices.context)
     reject_void_names(data, classes, choices.context)
-    others: list[str] = []
-    images = find_images(Path(data, 'images'), others=others)
-    given = choices.mask_suffix, choices.channels, choices.bits
-    summary = summarize_folder(data, classes, images, *given)
+    left_out: list[str] = []
+    images = find_images(Path(data, 'images'), others=left_out)
+    summary = summarize_folder(
+        data, classes, images, choices.mask_suffix, choices.channels, choices.bits
+    )
     if choices.method != 'supervised' and not summary.unlabeled:
         raise UserError(
             f'{data}/images',
             'every image has a mask; add images without one, pass --method supervised, or leave '
             'masks out by lists from tools/make_splits.py',
         )
+    return _Folder(data, classes, context, summary, left_out)
 
-    # 2. What follows from it, where the user has not chosen
-    preset, backbone = PRESETS[choices.preset], BACKBONES[choices.backbone]
-    iters, batch_size = choices.iters or preset.iters, choices.batch_size or preset.batch_size
+
+def _plan(folder: _Folder, out: str, choices: Choices) -> _Plan:
+    """Decides what the user has left open: sizes, length, validation images, losses."""
+    preset, summary = PRESETS[choices.preset], folder.summary
     sizes = choose_sizes(
-        summary.size, summary.widths, backbone, preset.longest,
+        summary.size, summary.widths, BACKBONES[choices.backbone], preset.longest,
         choices.size, choices.crop, may_window=choices.preset != 'quick',
     )  # fmt: skip
     val_list = None if summary.validation else Path(out, 'val.txt')
-    held = _held_out(summary.labels, val_list, choices.force) if val_list else []
-    labels = Counter(summary.labels.values())
-    judged = tuple(judge_labels(labels, classes, 'masks', data=data))
-    least = RARE_SHARE * int(summary.pixels.sum())
-    rare = [name for name, pixels in zip(classes, summary.pixels) if 0 < pixels < least]
+    min_pixels = RARE_SHARE * int(summary.pixels.sum())
+    return _Plan(
+        sizes,
+        choices.iters or preset.iters,
+        choices.batch_size or preset.batch_size,
+        val_list,
+        _held_out(summary.labels, val_list, choices.force) if val_list else [],
+        [name for name, n in zip(folder.classes, summary.pixels) if 0 < n < min_pixels],
+    )
 
-    # 3. What the config changes of its bases, with the method merged in
-    values = summary.values
+
+def _warnings(folder: _Folder, plan: _Plan) -> Iterator[str]:
+    """Tells what is worth a second look; refuses labels that cannot be meant."""
+    if folder.left_out:
+        yield describe_left_out(Path(folder.data, 'images'), folder.left_out)
+    labels = Counter(folder.summary.labels.values())
+    yield from judge_labels(labels, folder.classes, 'masks', data=folder.data)
+    yield from _one_sided(folder.summary, folder.classes, plan.held_out)
+
+
+def _parts(
+    folder: _Folder, plan: _Plan, choices: Choices
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Returns what the config changes of its bases, with the method merged in, and the bases."""
+    backbone, values = BACKBONES[choices.backbone], folder.summary.values
     base = load_config(str(CONFIGS / '_base_/models' / f'{backbone.model}.py'), {}).model
     start = _start(base.backbone, choices.weights, choices.from_scratch)
+    num_classes, losses = len(folder.classes), _LOSSES_OF_RARE if plan.rare else {}
     measured = dict(mean=values.mean, std=values.std) if values else {}
     model = dict(
         data_preprocessor=dict(size=Code('crop_size'), **measured),
         **_backbone(base.backbone, start, values),
-        decode_head=dict(num_classes=len(classes), **(_LOSSES_OF_RARE if rare else {})),
-        auxiliary_head=dict(num_classes=len(classes), context_classes=context),
-        **(dict(test_cfg=sizes.windows) if sizes.windows else {}),
+        decode_head=dict(num_classes=num_classes, **losses),
+        auxiliary_head=dict(num_classes=num_classes, context_classes=folder.context),
+        **(dict(test_cfg=plan.sizes.windows) if plan.sizes.windows else {}),
     )
-    folders = dict(
-        labeled=_folder('labeled', 'train_pipeline', exclude=val_list),
-        unlabeled=_folder('unlabeled', 'unlabeled_pipeline'),
+    dataset = dict(
+        labeled=_dataset('labeled', 'train_pipeline', exclude=plan.val_list),
+        unlabeled=_dataset('unlabeled', 'unlabeled_pipeline'),
     )
-    parts = method_parts(choices.method, model, folders, base.decode_head.type)
+    parts = method_parts(choices.method, model, dataset, base.decode_head.type)
     bank = parts['model'].pop('auxiliary_head', None)
     heads = base.auxiliary_head if isinstance(base.auxiliary_head, list) else []
-    parts['train_dataloader'] = dict(batch_size=batch_size, **parts['train_dataloader'])
-    parts['model']['auxiliary_head'] = _auxiliary_heads(heads, bank, len(classes))
+    parts['train_dataloader'] = dict(batch_size=plan.batch_size, **parts['train_dataloader'])
+    parts['model']['auxiliary_head'] = _auxiliary_heads(heads, bank, num_classes)
     loop = 'iterations'
     if parts['default_hooks'] == HOOKS:  # those of this base
         loop = 'cct_teacher'
@@ -132,69 +198,64 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         parts['optim_wrapper'] = dict(paramwise_cfg=None)
     schedule = 'adamw_small' if choices.from_scratch else backbone.schedule
     schedules = f'schedules/{loop}', f'schedules/{schedule}'
-    bases = f'models/{backbone.model}', 'datasets/pairs', *schedules
+    return parts, (f'models/{backbone.model}', 'datasets/pairs', *schedules)
 
-    # 4. The text, in the order in which one reads a config
-    folder = dict(**_places(Path(data)), classes=Code('classes'))
+
+def _text(
+    folder: _Folder,
+    plan: _Plan,
+    choices: Choices,
+    parts: Mapping[str, Any],
+    bases: Sequence[str],
+) -> str:
+    """Writes the config in the order in which one reads it."""
+    data, title = Path(folder.data), BACKBONES[choices.backbone].title
+    dataset = dict(**_image_and_mask_dirs(data), classes=Code('classes'))
     if choices.mask_suffix != '.png':
-        folder['mask_suffix'] = choices.mask_suffix
-    validated = _folder('labeled', 'test_pipeline', ann_file=val_list)
-    if not val_list:
-        validated = _folder('labeled', 'test_pipeline', **_places(Path(data, 'val')))
+        dataset['mask_suffix'] = choices.mask_suffix
+    val_dirs = {} if plan.val_list else _image_and_mask_dirs(data / 'val')
+    val_dataset = _dataset('labeled', 'test_pipeline', ann_file=plan.val_list, **val_dirs)
+    has_unlabeled = 'unlabeled' in parts['train_dataloader']['dataset']
+    written = 'model', 'train_dataloader'
     lines = [
-        f'# {backbone.title} on {one_line(data)}: written by tools/new_config.py, yours to change.',
-        assignment('_base_', installed_bases(*(f'{SCOPE}::_base_/{part}.py' for part in bases))),
+        f'# {title} on {one_line(folder.data)}: written by tools/new_config.py, yours to change.',
+        assignment('_base_', installed_bases(*(f'{SCOPE}::_base_/{base}.py' for base in bases))),
         '',
-        assignment('classes', classes),
-        assignment('folder', dict(type='FolderDataset', **folder)),
-        *pipeline_lines(values, sizes, 'unlabeled' in parts['train_dataloader']['dataset']),
-        *(_RARE_COMMENT if rare else ()),
-        assignment('model', parts.pop('model')),
+        assignment('classes', folder.classes),
+        assignment('folder', dict(type='FolderDataset', **dataset)),
+        *pipeline_lines(folder.summary.values, plan.sizes, has_unlabeled),
+        *(_RARE_COMMENT if plan.rare else ()),
+        assignment('model', parts['model']),
         '# batch_size counts pairs of a labelled and an unlabelled image',
-        assignment('train_dataloader', parts.pop('train_dataloader')),
-        assignment('auto_scale_lr', dict(base_batch_size=batch_size)),
-        assignment('val_dataloader', dict(dataset=validated)),
+        assignment('train_dataloader', parts['train_dataloader']),
+        assignment('auto_scale_lr', dict(base_batch_size=plan.batch_size)),
+        assignment('val_dataloader', dict(dataset=val_dataset)),
         'test_dataloader = val_dataloader',
         '',
-        assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
-        assignment('param_scheduler', dict(end=iters)),
-        *(assignment(name, value) for name, value in parts.items() if value),
+        assignment('train_cfg', dict(max_iters=plan.iters, val_interval=max(plan.iters // 8, 1))),
+        assignment('param_scheduler', dict(end=plan.iters)),
+        *(assignment(name, part) for name, part in parts.items() if part and name not in written),
     ]
-
-    # 5. Written beside it: who validates, and the names of the classes
-    write_config(file, ''.join(f'{line}\n' for line in lines))
-    lists = []
-    if val_list and (choices.force or not val_list.exists()):
-        write_list(val_list, held)
-        lists.append(val_list)
-    if (table := table_of_folder(data, classes)) is not None:
-        lists.append(table)
-
-    # 6. What the user should know, and run next
-    rare_note = [f'rare: {", ".join(rare)}; the config adds the Lovász loss'] if rare else []
-    warnings = (
-        *([describe_left_out(Path(data, 'images'), others)] if others else ()),
-        *judged,
-        *_one_sided(summary, classes, held),
-    )
-    return NewConfig(
-        describe_folder(summary, classes, held),
-        file,
-        tuple(lists),
-        (*rare_note, *sizes.notes),
-        warnings,
-        next_commands(file, choices.method),
-    )
+    return ''.join(f'{line}\n' for line in lines)
 
 
-def _folder(subset: str, pipeline: str, **paths: str | Path | None) -> Code:
+def _write_lists(folder: _Folder, plan: _Plan, force: bool) -> Iterator[Path]:
+    """Writes beside the config who validates, and beside the masks the names of the classes."""
+    if plan.val_list and (force or not plan.val_list.exists()):
+        write_list(plan.val_list, plan.held_out)
+        yield plan.val_list
+    if (table := table_of_folder(folder.data, folder.classes)) is not None:
+        yield table
+
+
+def _dataset(subset: str, pipeline: str, **paths: str | Path | None) -> Code:
     """Code of a data set in the config's `folder`, with other folders or with lists of images."""
-    named = {key: str(path) for key, path in paths.items() if path}
-    settings = [f'{key}={value!r}' for key, value in dict(subset=subset, **named).items()]
+    options = dict(subset=subset, **{key: str(path) for key, path in paths.items() if path})
+    settings = [f'{key}={value!r}' for key, value in options.items()]
     return Code(f'dict(folder, {", ".join(settings)}, pipeline={pipeline})')
 
 
-def _places(root: Path) -> dict[str, str]:
+def _image_and_mask_dirs(root: Path) -> dict[str, str]:
     return dict(image_dir=(root / 'images').as_posix(), mask_dir=(root / 'masks').as_posix())
 
 
@@ -210,16 +271,16 @@ def _backbone(
     return dict(backbone=dict(start)) if start else {}
 
 
-def _auxiliary_heads(heads: Sequence[Any], bank: Mapping[str, Any] | None, number: int) -> Any:
+def _auxiliary_heads(heads: Sequence[Any], bank: Mapping[str, Any] | None, num_classes: int) -> Any:
     """The auxiliary decoders, beside the heads of MMSegmentation that the base has in a list."""
     if not heads:
         return bank
-    place = '_base_.model.auxiliary_head'
-    own = [Code(f'dict({place}[{index}], num_classes={number})') for index in range(len(heads) - 1)]
-    if bank is None:
-        return own
-    settings = ', '.join(f'{key}={value!r}' for key, value in bank.items())
-    return [*own, Code(f'dict({place}[{len(heads) - 1}], {settings})')]
+    *indices, bank_index = range(len(heads))
+    settings = [(index, f'num_classes={num_classes}') for index in indices]
+    if bank is not None:
+        bank_settings = ', '.join(f'{key}={value!r}' for key, value in bank.items())
+        settings.append((bank_index, bank_settings))
+    return [Code(f'dict(_base_.model.auxiliary_head[{index}], {text})') for index, text in settings]
 
 
 def _held_out(labeled: Mapping[str, frozenset[int]], val_list: Path, redraw: bool) -> list[str]:
@@ -228,23 +289,23 @@ def _held_out(labeled: Mapping[str, frozenset[int]], val_list: Path, redraw: boo
         raise UserError('masks', 'one mask, and no folder val to validate on', 'two masks or more')
     if redraw or not val_list.exists():
         return hold_out(labeled)
-    held = read_list(val_list)
-    if missing := [name for name in held if name not in labeled]:
+    held_out = read_list(val_list)
+    if missing := [name for name in held_out if name not in labeled]:
         expected = 'a list of labelled images, another --out, or --force to draw a new list'
         raise UserError(val_list, f'{missing[0]} has no mask', expected)
-    return held
+    return held_out
 
 
 def _one_sided(
-    summary: FolderSummary, classes: Sequence[str], held: Sequence[str]
+    summary: FolderSummary, classes: Sequence[str], held_out: Sequence[str]
 ) -> Iterator[str]:
     """Warns of classes that are trained but not validated on, and the other way round."""
-    unseen, untrained = one_sided(*(side.values() for side in summary.sides(held)))
-    for ids, found in ((unseen, 'validation'), (untrained, 'training')):
+    unseen, untrained = one_sided(*(side.values() for side in summary.sides(held_out)))
+    for ids, split in ((unseen, 'validation'), (untrained, 'training')):
         if ids:
             names = ', '.join(classes[index] for index in sorted(ids))
-            lost = 'its IoU cannot be measured' if ids is unseen else 'it is never learned'
-            yield f'masks: no {found} mask contains {names}, so {lost}'
+            effect = 'its IoU cannot be measured' if ids is unseen else 'it is never learned'
+            yield f'masks: no {split} mask contains {names}, so {effect}'
 
 
 def _start(backbone: Mapping[str, Any], weights: str | None, from_scratch: bool) -> dict[str, Any]:

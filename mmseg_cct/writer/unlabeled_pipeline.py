@@ -18,7 +18,7 @@ def pipeline_without_masks(dataset: Any) -> tuple[list[Any], list[str]]:
         dataset = dataset[0] if isinstance(dataset, Sequence) else dataset
         labeled = [*(dataset.get('pipeline') or ()), *labeled]
         dataset = dataset.get('dataset') or dataset.get('datasets')
-    return _without_masks(labeled), [each['type'] for each in labeled if _mixes(each)]
+    return _without_masks(labeled), [step['type'] for step in labeled if _mixes(step)]
 
 
 def _mixes(transform: Mapping[str, Any]) -> bool:
@@ -35,12 +35,12 @@ def _without_masks(labeled: Sequence[Any]) -> list[Any]:
             continue
         if _mixes(transform):
             continue
-        kind = TRANSFORMS.get(transform['type'])
+        transform_class = TRANSFORMS.get(transform['type'])
         transform = dict(transform)
         transform.pop('_scope_', None)
-        if isinstance(kind, type) and issubclass(kind, LoadAnnotations):
+        if isinstance(transform_class, type) and issubclass(transform_class, LoadAnnotations):
             transform = dict(type='MarkValidPixels')
-        elif kind is PackSegInputs:
+        elif transform_class is PackSegInputs:
             transform['type'] = 'PackUnlabeledInputs'
         if 'cat_max_ratio' in transform:  # it looks at the mask
             transform['cat_max_ratio'] = 1.0

@@ -19,4 +19,4 @@ def test_the_fused_features_unless_they_are_coarse_then_the_deepest_fine_stage(
     model.backbone.update(backbone)
     model.decode_head.update(head)
     z, num_classes = choose_z(model)
-    assert (z.place, (z.channels, z.stride), num_classes) == (place, size, 3)
+    assert (z.selector, (z.channels, z.stride), num_classes) == (place, size, 3)
