@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mmseg_cct.datasets.files.labels import BACKGROUND, is_background
-from mmseg_cct.datasets.files.palette import class_colours
+from mmseg_cct.datasets.files.palette import class_colors
 from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.files import read_utf8, write_atomic
 
@@ -109,7 +109,7 @@ def write_table(data: str | Path, table: ClassTable) -> None:
 
 def _all_colors(colors: Mapping[str, Color | None]) -> dict[str, Color]:
     """Chooses colors for the classes that have none."""
-    return dict(zip(colors, class_colours(list(colors), colors)))
+    return dict(zip(colors, class_colors(list(colors), colors)))
 
 
 def _color(name: str, value: Sequence[int] | None) -> Color | None:

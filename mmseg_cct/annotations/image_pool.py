@@ -66,7 +66,7 @@ class ImagePool:
 
     def _images(self, folder: str | Path, without: Collection[Path] = ()) -> dict[str, Path]:
         left_out: list[str] = []
-        images = find_images(folder, without=without, others=left_out)
+        images = find_images(folder, without=without, left_out=left_out)
         if left_out:
             warn(describe_left_out(folder, left_out))
         return {name: Path(path) for name, path in images.items()}

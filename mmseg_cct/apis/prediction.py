@@ -11,7 +11,7 @@ from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, wri
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.datasets.files.image_files import describe_left_out, find_images
 from mmseg_cct.datasets.files.images import explain_unreadable, write_png
-from mmseg_cct.datasets.files.palette import chosen_colours
+from mmseg_cct.datasets.files.palette import chosen_colors
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.visualization.label_maps import blend, is_tinted, legend_picture
 from mmseg_cct.errors import UserError
@@ -83,7 +83,7 @@ def predict_images(
         model = run.load_model(device)
         meta = model.dataset_meta
         if palette is not None:
-            meta['palette'] = chosen_colours(palette, meta['classes'])
+            meta['palette'] = chosen_colors(palette, meta['classes'])
         if get_rank() == 0:
             colours = {str(name): tuple(c) for name, c in zip(meta['classes'], meta['palette'])}
             write_table(out, ClassTable(colours, None))
@@ -158,4 +158,4 @@ def _find_images(images: str, no_images: list[str] | None = None) -> dict[str, s
     path = Path(images)
     if (path / 'images').is_dir() and (path / MASKS).is_dir():  # the masks are no photos
         raise UserError(images, 'holds images and masks', str(path / 'images'))
-    return {path.stem: images} if path.is_file() else find_images(path, others=no_images)
+    return {path.stem: images} if path.is_file() else find_images(path, left_out=no_images)

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 
 from mmseg_cct.config.domains import config_of_domain, pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import forget_initial_weights
-from mmseg_cct.datasets.files.palette import class_colours
+from mmseg_cct.datasets.files.palette import class_colors
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, find_trained, read_checkpoint
 from mmseg_cct.engine.labels_record import Labels, read_labels
 from mmseg_cct.engine.weights import require_matching_weights, weights
@@ -146,7 +146,7 @@ class Run:
         if len(meta.get('classes') or ()) != model.num_classes:
             meta['classes'] = tuple(f'class {index}' for index in range(model.num_classes))
         if len(meta.get('palette') or ()) != model.num_classes:
-            meta['palette'] = [list(color) for color in class_colours(meta['classes'])]
+            meta['palette'] = [list(color) for color in class_colors(meta['classes'])]
         model.dataset_meta = meta
         return model
 

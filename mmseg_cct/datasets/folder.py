@@ -18,7 +18,7 @@ from mmseg_cct.datasets.files.image_files import (
     suffix_of_masks,
 )
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_names, require_one_suffix
-from mmseg_cct.datasets.files.palette import class_colours
+from mmseg_cct.datasets.files.palette import class_colors
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
 
@@ -107,8 +107,8 @@ class FolderDataset(BaseSegDataset):
         prefix = dict(img_path=image_dir)
         if mask_dir is not None:
             prefix['seg_map_path'] = mask_dir
-        colours = class_colours(classes) if palette is None else palette
-        metainfo = dict(classes=tuple(classes), palette=[list(colour) for colour in colours])
+        palette = class_colors(classes) if palette is None else palette
+        metainfo = dict(classes=tuple(classes), palette=[list(color) for color in palette])
         super().__init__(
             ann_file=resolve_list(ann_file),
             seg_map_suffix=mask_suffix,
@@ -183,8 +183,10 @@ class FolderDataset(BaseSegDataset):
         require_one_suffix(root, self.seg_map_suffix, masks, images)
         strays = sorted(set(masks) - set(images))
         if len(strays) == len(masks) and (end := suffix_of_masks(masks, images)):
-            found = f'no mask has an image in {self.data_prefix["img_path"]}'
-            raise UserError(root, found, f'FolderDataset.mask_suffix={end + self.seg_map_suffix!r}')
+            problem = f'no mask has an image in {self.data_prefix["img_path"]}'
+            raise UserError(
+                root, problem, f'FolderDataset.mask_suffix={end + self.seg_map_suffix!r}'
+            )
         if strays:
             warn(
                 f'{masks[strays[0]]}: a mask without an image in {self.data_prefix["img_path"]} '
@@ -197,7 +199,7 @@ class FolderDataset(BaseSegDataset):
         for line in read_list(file):
             name = find_listed(line, images)
             if name is None:
-                found = f'no image {line} in {self.data_prefix["img_path"]}'
-                raise UserError(file, found, f'one ({", ".join(IMAGE_SUFFIXES)})')
+                problem = f'no image {line} in {self.data_prefix["img_path"]}'
+                raise UserError(file, problem, f'one ({", ".join(IMAGE_SUFFIXES)})')
             names.append(name)
         return names

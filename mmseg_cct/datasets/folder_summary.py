@@ -44,45 +44,44 @@ class FolderSummary(NamedTuple):
 def summarize_folder(
     data: str | Path,
     classes: Sequence[str],
-    found: Mapping[str, str],
+    images: Mapping[str, str],
     mask_suffix: str = '.png',
     channels: Sequence[int] | None = None,
     bits: int | None = None,
 ) -> FolderSummary:
     """Counts images and masks, and checks every id in the masks.
 
-    `found` are the images by name, as `find_images` finds them in the folder `images`. `channels`
-    and `bits` say which channels are loaded, and how many bits their values have.
+    `images` are those in the folder `images`, as `find_images` finds them. `channels` and `bits`
+    say which channels are loaded, and how many bits their values have.
 
     Raises:
         UserError: If a folder is missing or empty, an image in `val` has no mask, a mask has no
             image, another size or an unknown id, or a file is unreadable.
     """
-    images, masks = Path(data, 'images'), Path(data, 'masks')
-    labeled = _masks_by_name(found, images, masks, mask_suffix)
+    masks = _masks_by_name(images, Path(data), mask_suffix)
     # how to load the images, from a sample of them: masks are compared with what the loader gives
-    paths = list(found.values())
+    paths = list(images.values())
     sample = paths[:: -(-len(paths) // _SIZES)]
     values = measure_images(sample, channels, bits)
     loader = None if values is None else TRANSFORMS.build(values.loader)
     # every mask, since one wrong id ends a training
     widths = ObjectWidths(classes)
-    labels, counts = _count_classes(found, labeled, len(classes), loader, widths)
+    labels, counts = _count_classes(images, masks, len(classes), loader, widths)
     validation: Labels = {}
     # a folder of validation images has masks for all of them
-    if Path(data, 'val').is_dir():
-        images, masks = Path(data, 'val', 'images'), Path(data, 'val', 'masks')
-        own = find_images(images)
-        labeled = _masks_by_name(own, images, masks, mask_suffix)
-        if missing := sorted(own.keys() - labeled.keys()):
-            expected = f'{masks / missing[0]}{mask_suffix}'
-            raise UserError(own[missing[0]], 'no mask for this image', expected)
-        validation, _ = _count_classes(own, labeled, len(classes), loader)
+    val = Path(data, 'val')
+    if val.is_dir():
+        val_images = find_images(val / 'images')
+        val_masks = _masks_by_name(val_images, val, mask_suffix)
+        if missing := sorted(val_images.keys() - val_masks.keys()):
+            expected = f'{val / "masks" / missing[0]}{mask_suffix}'
+            raise UserError(val_images[missing[0]], 'no mask for this image', expected)
+        validation, _ = _count_classes(val_images, val_masks, len(classes), loader)
     sizes = [image_size(path, None, False, loader) for path in sample]
     width, height = np.median(sizes, 0).astype(int).tolist()
     return FolderSummary(
         labels=labels,
-        unlabeled=len(found) - len(labels),
+        unlabeled=len(images) - len(labels),
         validation=validation,
         size=(width, height),
         pixels=counts[:-1],
@@ -99,43 +98,42 @@ def describe_folder(
 
     `held_out` are the labelled images held out for validation when there is no `val` folder.
     """
-    labeled = max(int(summary.pixels.sum()), 1)
+    num_labeled = max(int(summary.pixels.sum()), 1)
     sides = summary.sides(held_out)
     rows = []
     for index, (name, pixels) in enumerate(zip(classes, summary.pixels.tolist())):
         masks = [str(sum(index in labels for labels in side.values())) for side in sides]
-        rows.append([name, f'{100 * pixels / labeled:.1f} %', *masks])
+        rows.append([name, f'{100 * pixels / num_labeled:.1f} %', *masks])
     if summary.ignored:
-        share = 100 * summary.ignored / (labeled + summary.ignored)
+        share = 100 * summary.ignored / (num_labeled + summary.ignored)
         rows.append(['ignored', f'{share:.1f} % of all', '', ''])
     number = len(summary.validation)
     validation = f'{number} to validate on' if number else 'no folder val'
     if held_out:
         train, validate = map(len, sides)
         validation += f', so {train} labelled images train and {validate} validate'
-    kind = f'{summary.values.description}\n\n' if summary.values else ''
+    values = f'{summary.values.description}\n\n' if summary.values else ''
     return (
         f'{len(summary.labels)} labelled and {summary.unlabeled} unlabelled images of '
-        f'{summary.size[0]}x{summary.size[1]} pixels (median), {validation}\n\n{kind}'
+        f'{summary.size[0]}x{summary.size[1]} pixels (median), {validation}\n\n{values}'
         f'{markdown_table(["class", "labelled pixels", "masks to train", "to validate"], rows)}'
     )
 
 
-def _masks_by_name(
-    found: Mapping[str, str], images: Path, masks: Path, suffix: str
-) -> dict[str, str]:
-    by_name = find_masks(masks, suffix)
-    require_one_suffix(masks, suffix, by_name, found)
-    if not by_name:
-        raise UserError(masks, 'no mask in this folder', f'files of class ids, NAME{suffix}')
-    if strays := sorted(by_name.keys() - found.keys()):
-        end = suffix_of_masks(by_name, found)
+def _masks_by_name(images: Mapping[str, str], folder: Path, suffix: str) -> dict[str, str]:
+    masks = find_masks(folder / 'masks', suffix)
+    require_one_suffix(folder / 'masks', suffix, masks, images)
+    if not masks:
+        expected = f'files of class ids, NAME{suffix}'
+        raise UserError(folder / 'masks', 'no mask in this folder', expected)
+    if strays := sorted(masks.keys() - images.keys()):
+        end = suffix_of_masks(masks, images)
         raise UserError(
-            by_name[strays[0]],
-            f'a mask without an image in {images} ({len(strays)} in all)',
+            masks[strays[0]],
+            f'a mask without an image in {folder / "images"} ({len(strays)} in all)',
             f'--mask-suffix {end}{suffix}' if end else 'an image of the same name',
         )
-    return by_name
+    return masks
 
 
 def _count_classes(

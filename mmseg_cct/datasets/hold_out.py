@@ -33,17 +33,21 @@ def hold_out(labels: Mapping[str, frozenset[int]]) -> list[str]:
         >>> hold_out({f'scene_{n:02}': frozenset({0}) for n in range(10)})
         ['scene_00', 'scene_01']
     """
-    number = -(-len(labels) // round(1 / SHARE))
-    lengths = [number, number // 2, number // 4, number // 8, len(labels) // _MOST_BLOCKS]
-    choices: dict[float, list[str]] = {}
+    num_held = -(-len(labels) // round(1 / SHARE))
+    lengths = [num_held, num_held // 2, num_held // 4, num_held // 8, len(labels) // _MOST_BLOCKS]
+    best, lowest_cost = list[str](), np.inf
     for length in lengths:
-        held = _choose(_blocks(labels, max(length, 1)), labels, number)
-        rest = labels.keys() - set(held)
-        unseen, untrained = one_sided(*([labels[name] for name in side] for side in (rest, held)))
-        choices.setdefault(_UNSEEN * len(unseen) + _UNTRAINED * len(untrained), held)
-        if 0 in choices:
+        held = _choose(_blocks(labels, max(length, 1)), labels, num_held)
+        trained = labels.keys() - set(held)
+        unseen, untrained = one_sided(
+            *([labels[name] for name in names] for names in (trained, held))
+        )
+        cost = _UNSEEN * len(unseen) + _UNTRAINED * len(untrained)
+        if cost < lowest_cost:
+            best, lowest_cost = held, cost
+        if cost == 0:
             break
-    return choices[min(choices)]
+    return best
 
 
 def one_sided(
@@ -60,44 +64,46 @@ def _blocks(labels: Mapping[str, frozenset[int]], length: int) -> list[tuple[str
     Frames are in the order of their numbers, which an ending of all names or Roboflow's hash may
     follow, as in `frame_7_leftImg8bit`.
     """
-    end = len(commonprefix([name[::-1] for name in labels]))  # noqa: RUF071 (of characters)
-    stems = {name: re.sub(r'\.rf\.\w+$', '', name[: len(name) - end]) for name in labels}
+    num_shared = len(commonprefix([name[::-1] for name in labels]))  # noqa: RUF071 (of characters)
+    stems = {name: re.sub(r'\.rf\.\w+$', '', name[: len(name) - num_shared]) for name in labels}
 
-    def place(name: str) -> tuple[list[str | int], str]:
+    def frame_order(name: str) -> tuple[list[str | int], str]:
         parts = re.split(r'(\d+)', stems[name])  # every second is a number
-        return [int(part) if at % 2 else part for at, part in enumerate(parts)], name
+        return [int(part) if index % 2 else part for index, part in enumerate(parts)], name
 
-    ordered = sorted(labels, key=place)
-    scene_of = {name: re.sub(r'\d+\D*$', '', stems[name]) for name in ordered}
+    frames = sorted(labels, key=frame_order)
+    scene_of = {name: re.sub(r'\d+\D*$', '', stems[name]) for name in frames}
     if len(set(scene_of.values())) > _MOST_BLOCKS:  # neighbouring names are what is left
-        scene_of = dict.fromkeys(ordered, '')
-    return [
-        (scene, part.tolist())
-        for scene, names in groupby(ordered, key=lambda name: scene_of[name])
-        for frames in [np.array(list(names))]
-        for part in np.array_split(frames, -(-len(frames) // length))
-    ]
+        scene_of = dict.fromkeys(frames, '')
+    blocks = []
+    for scene, names in groupby(frames, key=lambda name: scene_of[name]):
+        scene_frames = np.array(list(names))
+        num_blocks = -(-len(scene_frames) // length)
+        blocks += [(scene, block.tolist()) for block in np.array_split(scene_frames, num_blocks)]
+    return blocks
 
 
 def _choose(
-    blocks: list[tuple[str, list[str]]], labels: Mapping[str, frozenset[int]], number: int
+    blocks: list[tuple[str, list[str]]], labels: Mapping[str, frozenset[int]], num_held: int
 ) -> list[str]:
     """Adds the block that costs least until there are enough images (iterative stratification)."""
     classes = sorted(set().union(*labels.values()) - {IGNORE_INDEX})
     counts = [Counter(c for name in names for c in labels[name]) for _, names in blocks]
-    of_class = np.array([[count[c] for c in classes] for count in counts]).reshape(len(blocks), -1)
+    # number of images with each class, by block
+    images = np.array([[count[c] for c in classes] for count in counts]).reshape(len(blocks), -1)
     sizes = np.array([len(names) for _, names in blocks])
-    is_next = np.array([one == other for (one, _), (other, _) in pairwise(blocks)], bool)
-    total, held = of_class.sum(0), np.zeros(len(blocks), bool)
-    while sizes[held].sum() < number and not held.all():
-        seen = of_class[held].sum(0) + of_class
+    scenes = [scene for scene, _ in blocks]
+    continues = np.array([scene == following for scene, following in pairwise(scenes)], bool)
+    total, held = images.sum(0), np.zeros(len(blocks), bool)
+    while sizes[held].sum() < num_held and not held.all():
+        validated = images[held].sum(0) + images  # if the block is held out too
         is_beside = np.zeros(len(blocks), bool)
-        is_beside[1:] |= held[:-1] & is_next
-        is_beside[:-1] |= held[1:] & is_next
+        is_beside[1:] |= held[:-1] & continues
+        is_beside[:-1] |= held[1:] & continues
         # What each block would cost: classes on one side, shares, size, and a place of its own.
-        cost = _UNTRAINED * (seen == total).sum(1) + _UNSEEN * (seen == 0).sum(1)
-        cost += np.abs(seen / total - SHARE).sum(1) / max(len(classes), 1)
-        cost += np.abs(sizes[held].sum() + sizes - number) / number + _APART * ~is_beside
+        cost = _UNTRAINED * (validated == total).sum(1) + _UNSEEN * (validated == 0).sum(1)
+        cost += np.abs(validated / total - SHARE).sum(1) / max(len(classes), 1)
+        cost += np.abs(sizes[held].sum() + sizes - num_held) / num_held + _APART * ~is_beside
         cost[held] = np.inf
         held[cost.argmin()] = True
     return sorted(name for block, is_held in zip(blocks, held) if is_held for name in block[1])

@@ -51,15 +51,15 @@ def image_paths(dataset: Any) -> Iterator[str]:
 
 def transforms_of(dataset: Any) -> Iterator[Any]:
     """Yields the transforms of a set's pipeline, those that hold others before these."""
-    rest = [getattr(dataset, 'pipeline', ())]
-    while rest:
-        transform = rest.pop(0)
+    remaining = [getattr(dataset, 'pipeline', ())]
+    while remaining:
+        transform = remaining.pop(0)
         if isinstance(transform, (list, tuple)):
-            rest[:0] = transform
+            remaining[:0] = transform
         else:
             yield transform
             # RandomApply, RandomChoice and similar transforms keep theirs in `transforms` too.
-            rest.insert(0, getattr(transform, 'transforms', ()))
+            remaining.insert(0, getattr(transform, 'transforms', ()))
 
 
 def image_loader(dataset: Any) -> LoadImageFromFile | None:

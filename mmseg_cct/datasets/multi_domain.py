@@ -54,13 +54,13 @@ class MultiDomainDataset(Dataset):
 
     def __getitem__(self, draw: MultiDomainDraw | int) -> dict:
         """Loads like `SemiSegDataset`, and marks the samples with their domain."""
-        place: PairDraw | int
-        if not isinstance(draw, MultiDomainDraw):
-            places = ((name, at) for name, part in self.domains.items() for at in range(len(part)))
-            domain, place = next(itertools.islice(places, range(len(self))[draw], None))
+        pair: PairDraw | int
+        if isinstance(draw, MultiDomainDraw):
+            domain, pair = draw
         else:
-            domain, place = draw
-        return self._set_domain[domain](self.domains[domain][place])
+            images = ((name, i) for name, part in self.domains.items() for i in range(len(part)))
+            domain, pair = next(itertools.islice(images, range(len(self))[draw], None))
+        return self._set_domain[domain](self.domains[domain][pair])
 
     def __getitems__(self, draws: Sequence[MultiDomainDraw]) -> list[dict]:
         """Loads a batch for a data loader."""

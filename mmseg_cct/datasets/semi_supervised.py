@@ -125,9 +125,10 @@ class SemiSegDataset(Dataset):
                 branch needs.
         """
         if not isinstance(draw, PairDraw):
-            index, first = range(len(self))[draw], len(self.labeled)
-            branch, place = ('labeled', index) if index < first else ('unlabeled', index - first)
-            item = self._load(branch, place, seed=index)
+            index, num_labeled = range(len(self))[draw], len(self.labeled)
+            is_labeled = index < num_labeled
+            branch = 'labeled' if is_labeled else 'unlabeled'
+            item = self._load(branch, index if is_labeled else index - num_labeled, seed=index)
             return {key: item[key] for key in ('inputs', 'data_samples')}
         labeled = self._load('labeled', draw.labeled, draw.labeled_seed)
         if 'gt_sem_seg' not in labeled['data_samples']:
@@ -176,12 +177,12 @@ class SemiSegDataset(Dataset):
         except UserError:
             raise
         except Exception as error:
-            place = dataset.get_data_info(index).get('img_path') or f'{branch} image {index}'
-            fails = f'{branch}.pipeline does not run on it'
+            image = dataset.get_data_info(index).get('img_path') or f'{branch} image {index}'
+            problem = f'{branch}.pipeline does not run on it'
             # A file that is gone or cut off: decoders do not say which.
             if isinstance(error, OSError):
-                raise UserError(place, f'{fails} ({one_line(error)})') from error
-            with library_errors_as_one_line(place, fails, 'steps that do'):
+                raise UserError(image, f'{problem} ({one_line(error)})') from error
+            with library_errors_as_one_line(image, problem, 'steps that do'):
                 raise
         if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
             raise UserError(

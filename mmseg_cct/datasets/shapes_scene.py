@@ -78,15 +78,15 @@ def _draw_ground(rng: np.random.Generator, size: int) -> np.ndarray:
     image += np.float32(rng.uniform(0.0, 0.15)) * _smooth_noise(rng, size, size // 3)[..., None]
     for _ in range(rng.integers(0, CLUTTER + 1)):
         saturation = rng.uniform(0.0, CLUTTER_SATURATION)
-        colour = _rgb(rng.uniform(0.0, 360.0), saturation, rng.uniform(0.2, 1.0))
+        color = _rgb(rng.uniform(0.0, 360.0), saturation, rng.uniform(0.2, 1.0))
         start, end = rng.integers(0, size, (2, 2)).tolist()
         if rng.random() < 0.6:
             thickness = int(rng.integers(1, 3))
-            cv2.line(image, start, end, colour.tolist(), thickness, cv2.LINE_AA)
+            cv2.line(image, start, end, color.tolist(), thickness, cv2.LINE_AA)
         else:
             axes = rng.integers(1, size // 16, 2, endpoint=True).tolist()
             turn = rng.uniform(0.0, 180.0)
-            cv2.ellipse(image, start, axes, turn, 0.0, 360.0, colour.tolist(), -1, cv2.LINE_AA)
+            cv2.ellipse(image, start, axes, turn, 0.0, 360.0, color.tolist(), -1, cv2.LINE_AA)
     return image
 
 
@@ -96,13 +96,13 @@ def _draw_object(
     """Draws one object of class `label` into image and class ids, in place."""
     size = image.shape[0]
     radius = size * rng.uniform(*RADIUS)
-    centre = rng.uniform(0.08 * size, 0.92 * size, 2)
+    center = rng.uniform(0.08 * size, 0.92 * size, 2)
     stretch = (rng.uniform(0.75, 1.0), 1.0)
     turn = rng.uniform(0.0, 2.0 * np.pi)
     rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
     # In sixteenths of a pixel, as `shift=4` tells OpenCV.
     outlines = [
-        ((outline * stretch @ rotation * radius + centre) * 16.0).round().astype(np.int32)
+        ((outline * stretch @ rotation * radius + center) * 16.0).round().astype(np.int32)
         for outline in _OUTLINES[label - 1]
     ]
     mask = np.zeros((size, size), np.uint8)
@@ -112,7 +112,7 @@ def _draw_object(
     texture = _TEXTURES[rng.integers(len(_TEXTURES)) if is_swapped else label - 1]
     period, turn = size * rng.uniform(0.10, 0.16), rng.uniform(0.0, np.pi)
     y, x = np.mgrid[:size, :size].astype(np.float32)
-    x, y = (x - centre[0]) / period, (y - centre[1]) / period
+    x, y = (x - center[0]) / period, (y - center[1]) / period
     u = np.cos(turn) * x + np.sin(turn) * y + rng.uniform(0.0, 1.0)
     v = np.cos(turn) * y - np.sin(turn) * x + rng.uniform(0.0, 1.0)
 

@@ -69,8 +69,8 @@ def read_public_splits(folder: str | os.PathLike) -> dict[int, Split]:
         UserError: If there is no list at all, or only one of a pair.
     """
     root = Path(folder)
-    found = (re.fullmatch(r'(\d+)_train_supervised\.txt', path.name) for path in root.glob('*'))
-    numbers = sorted(int(match[1]) for match in found if match)
+    matches = (re.fullmatch(r'(\d+)_train_supervised\.txt', path.name) for path in root.glob('*'))
+    numbers = sorted(int(match[1]) for match in matches if match)
     if not numbers:
         expected = '{n}_train_supervised.txt and {n}_train_unsupervised.txt'
         raise UserError(folder, 'no list of the public code', expected)
@@ -114,7 +114,7 @@ def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
         if common := set(split.labeled) & set(split.unlabeled):
             raise UserError(path, f'{min(common)} is in both lists', 'it in one')
         if (number := len(split.labeled)) in splits:
-            found = f'{number} labelled images, as many as in another folder'
-            raise UserError(path, found, 'one list of a number: name its folder')
+            problem = f'{number} labelled images, as many as in another folder'
+            raise UserError(path, problem, 'one list of a number: name its folder')
         splits[number] = split
     return dict(sorted(splits.items()))

@@ -97,10 +97,10 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
         )
     for path, image in zip(tqdm(paths, unit='image'), images):
         mask = Path(root, 'masks', image.parent.name, f'{image.stem}.png')
-        found = read_mask(path)
-        check_size(path, found, image, image_size(str(image), None, decode=False))
+        label_ids = read_mask(path)
+        check_size(path, label_ids, image, image_size(str(image), None, decode=False))
         try:
-            ids = to_13_classes(found)
+            ids = to_13_classes(label_ids)
         except UserError as error:
             raise UserError(path, error) from None
         if not mask.exists():

@@ -53,8 +53,8 @@ def make_pseudo_labels(
         share = SharedImages(todo, len(settings.images) - len(todo))
         crf = settings.crf if with_crf else None
         # White beyond the ids: a shorter palette makes a PNG of fewer bits, which cannot hold 255.
-        colours = full_palette(settings.palette)
-        writer = LabelWriter(settings.background, settings.thresholds, crf, colours, out)
+        palette = full_palette(settings.palette)
+        writer = LabelWriter(settings.background, settings.thresholds, crf, palette, out)
         write_pseudo_labels(model, settings, share, writer, workers, batch_size)
         counts = share.total()
         if get_rank() == 0:

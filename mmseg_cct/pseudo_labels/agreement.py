@@ -42,8 +42,8 @@ def agreement_table(settings: PseudoLabelSettings, out: str, folders: Sequence[s
                 counts = IoUMetric.intersect_and_union(labels, truth, areas.shape[1], IGNORE_INDEX)
                 areas += torch.stack(counts)
         # MMSeg leaves 255 out of its histograms, so a pixel without a label is only in the truth
-        intersection, union, labelled, _ = areas
-        for name, total in (('IoU', union), ('precision', labelled)):
+        intersection, union, labeled, _ = areas
+        for name, total in (('IoU', union), ('precision', labeled)):
             values = 100 * intersection / total  # NaN where a class is nowhere
             column = [*values.tolist(), values.nanmean().item()]
             table.add_column(f'{folder}: {name}, %', [f'{value:.1f}' for value in column])

@@ -57,8 +57,8 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     try:
         load_state_dict(model, weights(content), strict=True)
     except RuntimeError as error:
-        found = f'does not fit {config.filename}: {error_line(error)}'
-        raise UserError(checkpoint, found) from error
+        problem = f'does not fit {config.filename}: {error_line(error)}'
+        raise UserError(checkpoint, problem) from error
     model.dataset_meta = (content.get('meta') or {}).get('dataset_meta')
     return model.to(device).eval()
 

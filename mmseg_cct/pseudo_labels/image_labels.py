@@ -39,21 +39,21 @@ def labels_from_table(
     rows = csv.DictReader(io.StringIO(read_utf8(table, _EXPECTED), newline=''))
     if not {'image', 'labels'} <= set(rows.fieldnames or ()):
         raise UserError(table, f'columns {one_line(rows.fieldnames, 120)}', 'image,labels')
-    found: ImageLabels = {}
+    labels: ImageLabels = {}
     for row in rows:
-        place = f'{table}, line {rows.line_num}'
+        line = f'{table}, line {rows.line_num}'
         if None in row or None in row.values():
             expected = f'an image and its classes, separated by "{SEPARATOR}"'
-            raise UserError(place, 'more or fewer columns than the header', expected)
+            raise UserError(line, 'more or fewer columns than the header', expected)
         name = find_listed(row['image'].strip(), images)
-        if name is None or name in found:
-            reason = 'is there twice' if name else 'is no image of the folder'
-            raise UserError(place, f'{row["image"]!r} {reason}')
+        if name is None or name in labels:
+            problem = 'is there twice' if name else 'is no image of the folder'
+            raise UserError(line, f'{row["image"]!r} {problem}')
         named = set(filter(None, map(str.strip, row['labels'].split(SEPARATOR))))
         if unknown := sorted(named - set(classes)):
-            raise UserError(place, f'no class {unknown[0]!r}', f'some of {", ".join(classes)}')
-        found[name] = sorted(map(classes.index, named))
-    return found
+            raise UserError(line, f'no class {unknown[0]!r}', f'some of {", ".join(classes)}')
+        labels[name] = sorted(map(classes.index, named))
+    return labels
 
 
 def labels_from_masks(
@@ -74,18 +74,18 @@ def labels_from_masks(
     Raises:
         UserError: If a mask is missing or unreadable, or has an unknown id.
     """
-    found, label_ids = {}, [mask_classes.index(name) for name in classes]
+    labels, label_ids = {}, [mask_classes.index(name) for name in classes]
     for name in names:
         path = Path(masks, f'{name}.png')
         ids = read_mask(path)
-        number, zero = len(mask_classes), reduce_zero_label
         # Ids as MMSeg would load them, so that image-level labels and masks mean the same classes
+        number, zero = len(mask_classes), reduce_zero_label
         label_of = check_mask(path, ids, number, label_map=label_map, reduce_zero_label=zero)
         pixels: Counter[int] = Counter()  # by class: a label map may merge ids
         for raw, count in zip(*(a.tolist() for a in np.unique(ids, return_counts=True))):
             pixels[label_of[raw]] += count
-        found[name] = [i for i, label in enumerate(label_ids) if pixels[label] >= min_pixels]
-    return found
+        labels[name] = [i for i, label in enumerate(label_ids) if pixels[label] >= min_pixels]
+    return labels
 
 
 def write_annotations(

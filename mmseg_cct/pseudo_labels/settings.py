@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.files.palette import class_colours
+from mmseg_cct.datasets.files.palette import class_colors
 from mmseg_cct.engine.checkpoints import checkpoint_bytes
 from mmseg_cct.errors import UserError
 
@@ -68,17 +68,17 @@ def read_settings(config: Config) -> PseudoLabelSettings:
     section = config.get('pseudo_labels')
     if section is None:
         raise UserError(config.filename, 'no pseudo_labels', 'a config like configs/weak')
-    wrong = [f'no {key}' for key in REQUIRED if section.get(key) is None]
+    problems = [f'no {key}' for key in REQUIRED if section.get(key) is None]
     # A key that nobody reads would be a default in silence.
-    wrong += [f'unknown {key}' for key in sorted(set(section) - {*REQUIRED, *OPTIONAL})]
-    if wrong:
+    problems += [f'unknown {key}' for key in sorted(set(section) - {*REQUIRED, *OPTIONAL})]
+    if problems:
         expected = f'{", ".join(REQUIRED)}, and possibly {", ".join(OPTIONAL)}'
-        raise UserError(config.filename, f'pseudo_labels: {wrong[0]}', expected)
+        raise UserError(config.filename, f'pseudo_labels: {problems[0]}', expected)
     # Data sets of two libraries, whose types have the same names: each is built in its own scope.
     with DefaultScope.overwrite_default_scope('mmseg'):
         segmentation = DATASETS.build(copy.deepcopy(section.segmentation))
     classes = tuple(segmentation.metainfo.get('classes') or ())
-    palette = segmentation.metainfo.get('palette') or class_colours(classes)
+    palette = segmentation.metainfo.get('palette') or class_colors(classes)
     images, names = _read_images(section.images, config)
     limits = Thresholds(**(section.get('thresholds') or {}))
     if not 0 <= limits.background <= limits.foreground <= 1:
@@ -104,16 +104,16 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
     with DefaultScope.overwrite_default_scope(scope):
         dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = Path(os.path.abspath(dataset.img_prefix)), []
-    known: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for index in range(len(dataset)):
         info = dataset.get_data_info(index)
         path = Path(os.path.abspath(info['img_path']))
         if not path.is_relative_to(folder):
             raise UserError(path, f'not in {folder}', 'an image below data_prefix')
         name = path.relative_to(folder).with_suffix('').as_posix()
-        if (other := known.setdefault(name, path)) != path:
-            found = f'differs from {other.name} in its extension only'
-            raise UserError(path, found, 'one image for each name')
+        if (twin := paths.setdefault(name, path)) != path:
+            problem = f'differs from {twin.name} in its extension only'
+            raise UserError(path, problem, 'one image for each name')
         ids = tuple(sorted(int(label) for label in info['gt_label']))
         images.append(WeakImage(name, str(path), ids))
     if not images:
@@ -123,6 +123,6 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
 
 def _label_id(name: str, classes: tuple[str, ...], key: str) -> int:
     if name not in classes:
-        found = f'{name!r} is not a class of pseudo_labels.segmentation'
-        raise UserError(f'pseudo_labels.{key}', found, f'one of {", ".join(classes)}')
+        problem = f'{name!r} is not a class of pseudo_labels.segmentation'
+        raise UserError(f'pseudo_labels.{key}', problem, f'one of {", ".join(classes)}')
     return classes.index(name)

@@ -44,7 +44,7 @@ class LabelWriter:
     background: int | None  # its label id
     thresholds: Thresholds
     crf: DenseCRF | None
-    colours: np.ndarray  # (256, 3) uint8, RGB, palette of the PNGs
+    palette: np.ndarray  # (256, 3) uint8, RGB, of the PNGs
     out: str  # output folder
 
     def write(
@@ -59,7 +59,7 @@ class LabelWriter:
         self._write(LABELS, name, labels)  # last, since it marks a finished image
 
     def _write(self, folder: str, name: str, labels: np.ndarray) -> None:
-        write_png(Path(self.out, folder, f'{name}.png'), Image.fromarray(labels), self.colours)
+        write_png(Path(self.out, folder, f'{name}.png'), Image.fromarray(labels), self.palette)
 
 
 def write_pseudo_labels(
@@ -94,8 +94,9 @@ def write_pseudo_labels(
             collect(0)
     # Its own message names neither the option nor what to do.
     except BrokenProcessPool:
-        found = 'a worker process was killed, perhaps for memory; run again with fewer (finished '
-        raise UserError(f'--workers {workers}', f'{found}images are kept)') from None
+        problem = 'a worker process was killed, perhaps for memory'
+        expected = 'fewer; finished images are kept'
+        raise UserError(f'--workers {workers}', problem, expected) from None
     finally:
         if workers:
             pool.shutdown(cancel_futures=True)

@@ -124,7 +124,7 @@ def _look_at(data: str, choices: Choices) -> _Folder:
     context = context_of_classes(classes, choices.context)
     reject_void_names(data, classes, choices.context)
     left_out: list[str] = []
-    images = find_images(Path(data, 'images'), others=left_out)
+    images = find_images(Path(data, 'images'), left_out=left_out)
     summary = summarize_folder(
         data, classes, images, choices.mask_suffix, choices.channels, choices.bits
     )

@@ -17,7 +17,7 @@ from mmseg_cct.apis.report.report import write_report
 from mmseg_cct.apis.run import Run, read_scalars
 from mmseg_cct.apis.test import prepare_test
 from mmseg_cct.apis.test import test as run_test
-from mmseg_cct.datasets.files.palette import class_colours
+from mmseg_cct.datasets.files.palette import class_colors
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.next_batch import BatchRequest, next_batch
 
@@ -102,7 +102,7 @@ def bare(trained, tmp_path):
 def test_classes_without_names_get_some(trained, bare):
     meta = load_model(copy.deepcopy(trained.config), bare, 'cpu').dataset_meta
     assert meta['classes'] == ('class 0', 'class 1', 'class 2')
-    assert meta['palette'] == [*map(list, class_colours(meta['classes']))]
+    assert meta['palette'] == [*map(list, class_colors(meta['classes']))]
     meta = load_model(copy.deepcopy(trained.config), str(trained.checkpoint), 'cpu').dataset_meta
     assert tuple(meta['classes']) == ('ground', 'thing', 'other')
     assert np.array_equal(meta['palette'], trained.palette)

@@ -17,7 +17,7 @@ from mmseg.registry import DATASETS
 from mmseg_cct.cli.commands import command_line
 from mmseg_cct.config.walk import get_by_key, leaf_sets
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
-from mmseg_cct.datasets.files.palette import chosen_colours
+from mmseg_cct.datasets.files.palette import chosen_colors
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.engine.findings import absent_from, findings, validation_findings
@@ -64,7 +64,7 @@ class Report:
 def write_report(runs: Sequence[Run], out: str | Path, palette: str | None = None) -> Report:
     """Evaluates runs on their common test set; writes `report.html` and `report.json`.
 
-    The page shows the hardest test images, in colours of `chosen_colours`.
+    The page shows the hardest test images, in colours of `chosen_colors`.
 
     Raises:
         UserError: A run is incomplete or has another test set.
@@ -84,7 +84,7 @@ def write_report(runs: Sequence[Run], out: str | Path, palette: str | None = Non
         meta = runs[0].test_loader.dataset.metainfo
         classes, colours = meta['classes'], meta['palette']
         if palette is not None:
-            colours = chosen_colours(palette, classes)
+            colours = chosen_colors(palette, classes)
         evaluations = {}
         for run in runs:
             print(f'evaluating {run.name} ({run.checkpoint})', flush=True)

@@ -17,9 +17,9 @@ IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 def find_files(folder: str | os.PathLike) -> list[str]:
     """Finds the files below a folder, sorted, as `Path` writes them; follows links."""
 
-    def walk(here: str, prefix: str, above: frozenset[str]) -> Iterator[str]:
+    def walk(directory: str, prefix: str, above: frozenset[str]) -> Iterator[str]:
         # Strings, since paths take eight times as long: folders hold a million images.
-        for entry in sorted(os.scandir(here), key=attrgetter('name')):
+        for entry in sorted(os.scandir(directory), key=attrgetter('name')):
             path = prefix + entry.name
             if not entry.is_dir():
                 yield path
@@ -41,11 +41,11 @@ def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, str
     """
     if not os.path.isdir(folder):
         raise UserError(folder, 'no such folder', 'a folder of masks')
-    first, end = len(_prefix(folder)), suffix.lower()
+    start, end = len(_prefix(folder)), suffix.lower()
     masks: dict[str, str] = {}
     for path in find_files(folder):
         if path.lower().endswith(end):
-            _add(masks, path[first : len(path) - len(end)], path, 'mask')
+            _add(masks, path[start : len(path) - len(end)], path, 'mask')
     return masks
 
 
@@ -53,45 +53,45 @@ def find_images(
     folder: str | os.PathLike,
     suffix: str | None = None,
     without: Collection[Path] = (),
-    others: list[str] | None = None,
+    left_out: list[str] | None = None,
 ) -> dict[str, str]:
     """Finds the images below a folder: sorted paths by relative name without suffix.
 
     The `suffix` ends their names (``_leftImg8bit.png`` for Cityscapes), in any case; None takes
     every image format. The resolved paths in `without` are left out. Files of other formats are
-    added to `others`.
+    added to `left_out`.
     """
     if not os.path.isdir(folder):
         raise UserError(folder, 'no such folder', 'a folder of images')
-    first, images = len(_prefix(folder)), dict[str, str]()
+    start, images = len(_prefix(folder)), dict[str, str]()
     endings = IMAGE_SUFFIXES if suffix is None else (suffix.lower(),)
     for path in find_files(folder):
         end = os.path.splitext(path)[1] if suffix is None else path[-len(suffix) :]
         if end.lower() not in endings:
             # a file without an extension is none that somebody meant as an image
-            if others is not None and end:
-                others.append(path)
+            if left_out is not None and end:
+                left_out.append(path)
         elif not without or Path(path).resolve() not in without:
-            _add(images, path[first : len(path) - len(end)], path, 'image')
+            _add(images, path[start : len(path) - len(end)], path, 'image')
     if not images:
         expected = ', '.join(IMAGE_SUFFIXES) if suffix is None else f'names that end in {suffix}'
         raise UserError(folder, 'no image in this folder', expected)
     return dict(sorted(images.items()))
 
 
-def describe_left_out(folder: str | os.PathLike, others: Sequence[str]) -> str:
+def describe_left_out(folder: str | os.PathLike, left_out: Sequence[str]) -> str:
     """Says which files of a folder of images are none, such as HEIC and DICOM."""
-    kinds = ', '.join(sorted({os.path.splitext(path)[1] for path in others})[:5])
+    suffixes = ', '.join(sorted({os.path.splitext(path)[1] for path in left_out})[:5])
     return (
-        f'{folder}: {counted(len(others), "file")} left out ({kinds}), the first is {others[0]}; '
-        f'expected {", ".join(IMAGE_SUFFIXES)}'
+        f'{folder}: {counted(len(left_out), "file")} left out ({suffixes}), the first is '
+        f'{left_out[0]}; expected {", ".join(IMAGE_SUFFIXES)}'
     )
 
 
-def _add(found: dict[str, str], name: str, path: str, kind: str) -> None:
-    if (other := found.setdefault(name, path)) != path:
-        problem = f'differs from {os.path.basename(other)} in its extension only'
-        raise UserError(path, problem, f'one {kind} for each name')
+def _add(paths: dict[str, str], name: str, path: str, file_type: str) -> None:
+    if (twin := paths.setdefault(name, path)) != path:
+        problem = f'differs from {os.path.basename(twin)} in its extension only'
+        raise UserError(path, problem, f'one {file_type} for each name')
 
 
 def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | None:
@@ -141,7 +141,7 @@ def image_stem(name: str) -> str:
 
 def find_listed(name: str, images: Collection[str]) -> str | None:
     """Finds the image that a line of a list or a table stands for."""
-    return next((each for each in (name, image_stem(name)) if each in images), None)
+    return next((key for key in (name, image_stem(name)) if key in images), None)
 
 
 def write_list(path: str | Path, names: Iterable[str]) -> None:

@@ -164,7 +164,7 @@ def read_mask(
     with named_if_unreadable(path, 'mask'):
         data = fileio.get(path, backend_args)
         with open_image(data) as image:
-            kind, mode, loaded = image.format, image.mode, np.array(image)
+            file_format, mode, loaded = image.format, image.mode, np.array(image)
             orientation = image.getexif().get(ORIENTATION, 1)
         ids = loaded
         if backend in ('cv2', None):  # these scale low bit depths and turn palettes into colours
@@ -174,36 +174,36 @@ def read_mask(
         if mode in ('RGB', 'RGBA'):
             expected += ': tools/import_masks.py turns colours into ids'
         raise UserError(path, f'a mask of Pillow mode {mode}', expected)
-    if kind in ('JPEG', 'MPO'):
+    if file_format in ('JPEG', 'MPO'):
         raise UserError(path, 'a JPEG, which does not keep class ids', 'a PNG')
     if orientation != 1:
-        found = f'EXIF orientation {orientation}, which turns images but not masks'
-        raise UserError(path, found, 'a mask without it, turned as its image is shown')
+        problem = f'EXIF orientation {orientation}, which turns images but not masks'
+        raise UserError(path, problem, 'a mask without it, turned as its image is shown')
     if not np.array_equal(ids.squeeze(), loaded.squeeze()):
-        found = f'imdecode_backend={backend!r} reads other ids than are in it (Pillow mode {mode})'
-        raise UserError(path, found, "LoadAnnotations(imdecode_backend='pillow')")
+        problem = f'imdecode_backend={backend!r} reads other ids than it has (Pillow mode {mode})'
+        raise UserError(path, problem, "LoadAnnotations(imdecode_backend='pillow')")
     return ids
 
 
 @contextmanager
-def named_if_unreadable(path: str | os.PathLike, kind: str) -> Iterator[None]:
+def named_if_unreadable(path: str | os.PathLike, file_type: str) -> Iterator[None]:
     """Names a file that the body cannot read: decoders raise nearly anything on a corrupt one."""
     try:
         yield
     except Exception as error:
-        raise UserError(explain_unreadable(path, kind, error)) from None
+        raise UserError(explain_unreadable(path, file_type, error)) from None
 
 
-def explain_unreadable(path: str | os.PathLike, kind: str, reason: object) -> str:
+def explain_unreadable(path: str | os.PathLike, file_type: str, reason: object) -> str:
     """Returns a one-line error for an 'image' or 'mask' that cannot be read."""
     if isinstance(reason, FileNotFoundError):
-        said = f'no such file; expected the {kind} there'
+        problem = f'no such file; expected the {file_type} there'
     elif isinstance(reason, (UnsuitableImage, UserError)):
-        said = str(reason).removeprefix(f'{printable(path)}: ')
+        problem = str(reason).removeprefix(f'{printable(path)}: ')
     else:
         short = one_line(str(reason).replace(str(path), ''))
-        said = f'cannot be read ({short}); expected a readable {kind}'
-    return printable(f'{path}: {said}')
+        problem = f'cannot be read ({short}); expected a readable {file_type}'
+    return printable(f'{path}: {problem}')
 
 
 def write_png(path: Path, image: Image.Image, palette: np.ndarray | None = None) -> None:

@@ -38,10 +38,9 @@ def check_classes(classes: Any) -> None:
     if len(classes) < 2:
         raise UserError('classes', 'at least two class names are needed, background included')
     if len(classes) > 255:
-        shown = ', '.join(classes[:4])
-        found = f'{len(classes)} names'
+        key = f'classes=({", ".join(classes[:4])}, ...)'
         expected = 'at most 255: MMSeg reads masks in 8 bits, and 255 is ignored'
-        raise UserError(f'classes=({shown}, ...)', found, expected)
+        raise UserError(key, f'{len(classes)} names', expected)
 
 
 def check_names(names: Any, key: str) -> None:
@@ -67,8 +66,8 @@ def require_one_suffix(
         name = PurePath(path).relative_to(folder).with_suffix('').as_posix()
         image = name.removesuffix(end)
         if name.endswith(end) and image in images and image not in masks:
-            found = f'mask suffix differs from {suffix}; its image would count as unlabelled'
-            raise UserError(path, found, f'{image}{suffix}')
+            problem = f'mask suffix differs from {suffix}; its image would count as unlabelled'
+            raise UserError(path, problem, f'{image}{suffix}')
 
 
 def check_mask(
@@ -107,22 +106,21 @@ def check_mask(
     if unknown:
         more = ' and more' if len(unknown) > 5 else ''
         mapped = ', after label_map or reduce_zero_label' if label_map or reduce_zero_label else ''
-        found = f'label id {", ".join(unknown[:5])}{more} outside the classes'
+        problem = f'label id {", ".join(unknown[:5])}{more} outside the classes'
         expected = f'0 to {num_classes - 1}, or {IGNORE_INDEX} where ignored{mapped}'
-        raise UserError(str(mask), found, expected)
+        raise UserError(str(mask), problem, expected)
     return label_of
 
 
 def check_size(mask: object, ids: np.ndarray, image: object, size: tuple[int, int]) -> None:
     """Checks that a mask has its image's size; arguments are as in `check_mask`."""
     if ids.shape != size[::-1]:
-        found = f'{ids.shape[1]}×{ids.shape[0]} pixels'
         expected = f'{size[0]}×{size[1]}, the size of its image {image}'
-        raise UserError(str(mask), found, expected)
+        raise UserError(str(mask), f'{ids.shape[1]}×{ids.shape[0]} pixels', expected)
 
 
 def judge_labels(
-    found: Mapping[frozenset[int], int],
+    num_masks: Mapping[frozenset[int], int],
     classes: Sequence[str],
     name: str,
     is_mapped: bool = False,
@@ -130,39 +128,39 @@ def judge_labels(
 ) -> Iterator[str]:
     """Judges a labelled set, called `name`, as a whole; yields warnings, a line each.
 
-    `found` counts the masks by the set of their labels, after MMSeg's mappings; `is_mapped` tells
+    `num_masks` is by the set of their labels, after MMSeg's mappings; `is_mapped` tells
     whether the files hold other ids, and `data` has the folders `masks` and `images`.
 
     Raises:
         UserError: If no pixel is labelled, or the masks of two classes hold only 0 and 255.
     """
-    if not (total := sum(found.values())):
+    if not (total := sum(num_masks.values())):
         return
-    void = sum(number for labels, number in found.items() if labels <= {IGNORE_INDEX})
-    if void == total:
+    num_ignored = sum(count for labels, count in num_masks.items() if labels <= {IGNORE_INDEX})
+    if num_ignored == total:
         raise UserError(
             name,
             f'all {total} masks hold only {IGNORE_INDEX} (ignored)',
             f'class ids from 0 to {len(classes) - 1}',
         )
-    there = frozenset().union(*found)
-    if len(classes) > 1 and there == {0, IGNORE_INDEX} and not is_mapped:
+    present = frozenset().union(*num_masks)
+    if len(classes) > 1 and present == {0, IGNORE_INDEX} and not is_mapped:
         line = f'{name}: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
         if len(classes) == 2:
-            colours = (f'{classes[0]}=0', f'{classes[1]}=255')
-            options = ('--images', f'{data}/images', '--out', f'{data}_ids', '--colors', *colours)
+            colors = (f'{classes[0]}=0', f'{classes[1]}=255')
+            options = ('--images', f'{data}/images', '--out', f'{data}_ids', '--colors', *colors)
             command = shlex.join(['tools/import_masks.py', f'{data}/masks', *options])
             raise UserError(f'{line}{classes[1]} never occurs. If 255 is {classes[1]}: {command}')
         yield (
             f'{line}{classes[0]} alone occurs; expected ids from 0 to {len(classes) - 1} (replace '
             '255 by the id of its class, if it is one)'
         )
-    if void:
+    if num_ignored:
         yield (
-            f'{name}: {void} of {total} masks are {IGNORE_INDEX} (ignored) alone; expected a '
-            'labelled pixel in each'
+            f'{name}: {num_ignored} of {total} masks are {IGNORE_INDEX} (ignored) alone; expected '
+            'a labelled pixel in each'
         )
-    absent = [str(name) for index, name in enumerate(classes) if index not in there]
+    absent = [str(name) for index, name in enumerate(classes) if index not in present]
     if absent:
         yield (
             f'{name}: {", ".join(absent[:5])}{" and more" if len(absent) > 5 else ""} '

@@ -15,14 +15,14 @@ Pair = tuple[StrPath, StrPath]  # an image and its twin in another set
 
 
 def describe_leaks(sets: Mapping[str, Iterable[StrPath]]) -> Iterator[str]:
-    """Compares each two sets, by the kind of their images; yields a warning for each leak."""
-    listed = {kind: list(paths) for kind, paths in sets.items()}
-    for (kind, ours), (other_kind, theirs) in combinations(listed.items(), 2):
-        if common := common_images(ours, theirs):
+    """Compares each two sets, by what their images are; yields a warning for each leak."""
+    lists = {name: list(paths) for name, paths in sets.items()}
+    for (name, paths), (second_name, second_paths) in combinations(lists.items(), 2):
+        if common := common_images(paths, second_paths):
             twin, first = common[0]
             same = '' if first == twin else f' (the same as {twin})'
             yield (
-                f'{len(common)} images are both {kind} and {other_kind}, the first is '
+                f'{len(common)} images are both {name} and {second_name}, the first is '
                 f'{first}{same}; expected two sets without a common image'
             )
 
@@ -59,10 +59,10 @@ def common_images(ours: Iterable[StrPath], theirs: Iterable[StrPath]) -> list[Pa
 def _file_and_size(path: StrPath) -> tuple[Any, int]:
     """What a file has in common with all links to it, and its size; else its address and -1."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:  # on other storage; missing ones are reported elsewhere
         return str(path), -1
-    return (found.st_dev, found.st_ino), found.st_size
+    return (status.st_dev, status.st_ino), status.st_size
 
 
 def _few_bytes(path: StrPath) -> bytes:

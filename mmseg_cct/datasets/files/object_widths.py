@@ -23,21 +23,21 @@ class ObjectWidths:
         self._labels = {
             index: name for index, name in enumerate(classes) if not is_background(name)
         }
-        self._found: dict[str, list[np.ndarray]] = defaultdict(list)
+        self._objects: dict[str, list[np.ndarray]] = defaultdict(list)
 
     def add(self, ids: np.ndarray) -> None:
         """Measures a mask `(H, W)` of class ids."""
         ids = ids.astype(np.uint8, copy=False)
-        there = cv2.calcHist([ids], [0], None, [256], [0, 256]).ravel() > 0
+        present = cv2.calcHist([ids], [0], None, [256], [0, 256]).ravel() > 0
         for label, name in self._labels.items():
-            if there[label] and len(self._found[name]) < _MASKS:
-                self._found[name].append(widths_by_area(ids == label))
+            if present[label] and len(self._objects[name]) < _MASKS:
+                self._objects[name].append(widths_by_area(ids == label))
 
     def typical(self) -> dict[str, float]:
         """Returns a width by class: half of the class's pixels are in narrower objects."""
         widths = {}
-        for name, found in self._found.items():
-            area, width = np.concatenate(found).T
+        for name, objects in self._objects.items():
+            area, width = np.concatenate(objects).T
             order = np.argsort(width)
             half = np.searchsorted(np.cumsum(area[order]), area.sum() / 2)
             widths[name] = float(width[order[half]])

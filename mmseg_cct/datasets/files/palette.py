@@ -13,31 +13,31 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.text import error_line
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 
 
-def class_colours(
-    classes: Sequence[str], chosen: Mapping[str, Colour | None] | None = None
-) -> list[Colour]:
-    """Gives each class the colour chosen for it, that of Cityscapes, or one that no other has."""
-    own = dict[str, Colour]()
+def class_colors(
+    classes: Sequence[str], chosen: Mapping[str, Color | None] | None = None
+) -> list[Color]:
+    """Gives each class the color chosen for it, that of Cityscapes, or one that no other has."""
+    colors = dict[str, Color]()
     for name in classes:
-        colour = (chosen or {}).get(name) or _KNOWN.get(_plain(name))
-        if colour is not None and colour not in own.values():
-            own[name] = colour
-    rest = (colour for colour in _other_colours() if colour not in own.values())
-    return [own[name] if name in own else next(rest) for name in classes]
+        color = (chosen or {}).get(name) or _KNOWN.get(_plain(name))
+        if color is not None and color not in colors.values():
+            colors[name] = color
+    unused = (color for color in _further_colors() if color not in colors.values())
+    return [colors[name] if name in colors else next(unused) for name in classes]
 
 
-def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
-    """Reads a colour for each class that has one there; the others are as in `class_colours`.
+def chosen_colors(palette: str, classes: Sequence[str]) -> list[Color]:
+    """Reads a color for each class that has one there; the others are as in `class_colors`.
 
     `palette` is a data set of MMSeg, such as `ade`, or a JSON file of [r, g, b] by class.
     """
     if palette in dataset_aliases:
-        names, colours = get_classes(palette), map(tuple, get_palette(palette))
-        known = {_plain(name): colour for name, colour in zip(names, colours)}
-        return class_colours(classes, {name: known.get(_plain(name)) for name in classes})
+        names, colors = get_classes(palette), map(tuple, get_palette(palette))
+        known = {_plain(name): color for name, color in zip(names, colors)}
+        return class_colors(classes, {name: known.get(_plain(name)) for name in classes})
     expected = f'a JSON file of [r, g, b] by class, or one of {", ".join(dataset_aliases)}'
     text = read_utf8(palette, expected)
     try:
@@ -46,18 +46,18 @@ def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
         raise UserError(palette, error_line(error, 120), expected) from None
     if not isinstance(content, dict) or not set(content) & set(classes):
         raise UserError(palette, f'no colours of the classes ({", ".join(classes)})', expected)
-    for name, colour in content.items():
-        is_colour = isinstance(colour, list) and len(colour) == 3
-        if not is_colour or not all(isinstance(c, int) and 0 <= c <= 255 for c in colour):
-            raise UserError(f'{palette}: {name}', f'{colour!r}', '[r, g, b] from 0 to 255')
-    return class_colours(classes, {name: tuple(colour) for name, colour in content.items()})
+    for name, color in content.items():
+        is_color = isinstance(color, list) and len(color) == 3
+        if not is_color or not all(isinstance(c, int) and 0 <= c <= 255 for c in color):
+            raise UserError(f'{palette}: {name}', f'{color!r}', '[r, g, b] from 0 to 255')
+    return class_colors(classes, {name: tuple(color) for name, color in content.items()})
 
 
-def _other_colours() -> Iterator[Colour]:
+def _further_colors() -> Iterator[Color]:
     """Yields matplotlib's colours of categories, then, as for more than 60 classes, any."""
     for name in ('tab20', 'tab20b', 'tab20c'):
-        listed = matplotlib.colormaps[name].colors  # type: ignore[attr-defined]
-        rgb = (255 * np.array(listed)).round().astype(int).tolist()
+        colors = matplotlib.colormaps[name].colors  # type: ignore[attr-defined]
+        rgb = (255 * np.array(colors)).round().astype(int).tolist()
         yield from map(tuple, rgb[::2] + rgb[1::2])  # the strong ones, then their light shades
     generator = np.random.default_rng(0)
     while True:
@@ -71,6 +71,6 @@ def _plain(name: str) -> str:
 
 # By their names, which people know by sight.
 _KNOWN = {
-    _plain(name): tuple(colour)
-    for name, colour in zip(get_classes('cityscapes'), get_palette('cityscapes'))
+    _plain(name): tuple(color)
+    for name, color in zip(get_classes('cityscapes'), get_palette('cityscapes'))
 } | dict(background=(0, 0, 0))

@@ -70,28 +70,29 @@ class MultiDomainSampler(EndlessSampler):
         """Returns the pair at a position from 0 of the stream that all ranks share."""
         # A turn is a batch of all ranks, a cycle the turns of all domains.
         pairs_per_turn = self.batch_size * self.world_size
-        turns, place = divmod(position, pairs_per_turn)
-        cycles, turn = divmod(turns, len(self.cycle))
-        domain = self.cycle[turn]
+        turn, offset = divmod(position, pairs_per_turn)
+        cycles, turn_of_cycle = divmod(turn, len(self.cycle))
+        domain = self.cycle[turn_of_cycle]
         # The domain's own stream stood still in the turns of the others.
-        turns_before = cycles * self.cycle.count(domain) + self.cycle[:turn].count(domain)
-        pair = self.samplers[domain].draw(turns_before * pairs_per_turn + place)
+        turns_before = cycles * self.cycle.count(domain) + self.cycle[:turn_of_cycle].count(domain)
+        pair = self.samplers[domain].draw(turns_before * pairs_per_turn + offset)
         return MultiDomainDraw(domain, pair)
 
 
 def domain_cycle(domains: Sequence[str], weights: Mapping[str, int]) -> tuple[str, ...]:
-    """Orders the batches of a cycle, with each domain's spread evenly over it."""
+    """Orders the batches of a cycle, with each domain's spread evenly over it.
+
+    The k-th of n batches of a domain, from 0, is due at the share (2k + 1)/2n of the cycle: two
+    batches of a and one of b give a, b, a. Where two are due at once, the domain named first is.
+    """
     key = 'train_dataloader.sampler.weights'
     for name, weight in weights.items():
         if name not in domains:
             raise UserError(key, f'no domain {name!r}', f'one of {", ".join(domains)}')
         if not isinstance(weight, int) or weight < 1:
             raise UserError(f'{key}.{name}={weight}', '', '1, 2, 3, ... batches in a cycle')
-    # The k-th of n batches is due at (2k + 1)/2n of the cycle; ties go by the domains' order.
-    due = sorted(
-        ((2 * k + 1) / (2 * count), number, name)
-        for number, name in enumerate(domains)
-        for count in (weights.get(name, 1),)
-        for k in range(count)
-    )
-    return tuple(name for _, _, name in due)
+    due_times = []
+    for rank, name in enumerate(domains):
+        num_batches = weights.get(name, 1)
+        due_times += [((2 * k + 1) / (2 * num_batches), rank) for k in range(num_batches)]
+    return tuple(domains[rank] for _, rank in sorted(due_times))

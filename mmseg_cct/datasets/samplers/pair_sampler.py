@@ -22,10 +22,10 @@ class PairDraw(NamedTuple):
     unlabeled_seed: int
 
 
-def require_draws(draws: Sequence[Any], kind: type, sampler: str, dataset: str) -> None:
+def require_draws(draws: Sequence[Any], draw_type: type, sampler: str, dataset: str) -> None:
     """Rejects the indices of another sampler: every pass over the images would augment alike."""
     for draw in draws:
-        if not isinstance(draw, kind):
+        if not isinstance(draw, draw_type):
             expected = f'sampler=dict(type={sampler!r}), whose draws {dataset} takes'
             raise UserError('train_dataloader.sampler', f'gave {draw!r} as index', expected)
 
@@ -70,12 +70,13 @@ class PairSampler(EndlessSampler):
     def draw(self, position: int) -> PairDraw:
         """Returns the pair at a position from 0 of the stream that all ranks share."""
         labeled, unlabeled = self.dataset.labeled, self.dataset.unlabeled
-        place = None
-        if unlabeled is not None:
-            place = stream_index(len(unlabeled), self.seed, _UNLABELED, position, self.shuffle)
+
+        def index(images: Sized, stream: int) -> int:
+            return stream_index(len(images), self.seed, stream, position, self.shuffle)
+
         return PairDraw(
-            labeled=stream_index(len(labeled), self.seed, _LABELED, position, self.shuffle),
-            unlabeled=place,
+            labeled=index(labeled, _LABELED),
+            unlabeled=None if unlabeled is None else index(unlabeled, _UNLABELED),
             labeled_seed=stream_seed(self.seed, _LABELED, position),
             unlabeled_seed=stream_seed(self.seed, _UNLABELED, position),
         )

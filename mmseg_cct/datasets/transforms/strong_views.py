@@ -22,7 +22,7 @@ class Photometry(NamedTuple):
     sigma: float | None  # standard deviation of the Gaussian blur in pixels
 
 
-_COLOUR: dict[str, Callable[..., np.ndarray]] = dict(
+_COLOR: dict[str, Callable[..., np.ndarray]] = dict(
     brightness=mmcv.adjust_brightness, contrast=mmcv.adjust_contrast, saturation=mmcv.adjust_color
 )
 
@@ -34,17 +34,17 @@ def apply_photometry(image: np.ndarray, photometry: Photometry) -> np.ndarray:
     another number of channels, saturation and hue do not apply, and grey is the mean of the
     channels.
     """
-    is_colour = image.shape[2] == 3
+    is_color = image.shape[2] == 3
     # mmcv's own shift of the hue would cut floats to 8 bits
     hue = mmcv.adjust_hue if image.dtype == np.uint8 else _shift_hue
     for name, factor in photometry.jitter:
-        if is_colour:
-            image = dict(_COLOUR, hue=hue)[name](image, factor, backend='cv2')
+        if is_color:
+            image = dict(_COLOR, hue=hue)[name](image, factor, backend='cv2')
         elif name in ('brightness', 'contrast'):
             fixed = image.mean(dtype=np.float32) if name == 'contrast' else np.float32(0)
             changed = (image.astype(np.float32) - fixed) * factor + fixed
             image = changed.clip(0, 255).astype(image.dtype)
-    if photometry.gray and is_colour:
+    if photometry.gray and is_color:
         image = mmcv.gray2bgr(mmcv.bgr2gray(image))
     elif photometry.gray:
         mean = image.mean(2, keepdims=True, dtype=np.float32)

@@ -20,7 +20,7 @@ class TestFindImages:
     def test_every_format_or_those_with_a_suffix_in_depth(self, tmp_path):
         _touch(tmp_path, 'b_x.JPG', 'a/c.d.png', 'a/e_x.jpg', 'f.txt', 'g.jpg.md', '.png')
         others = []
-        assert find_images(tmp_path, others=others) == {
+        assert find_images(tmp_path, left_out=others) == {
             'a/c.d': f'{tmp_path}/a/c.d.png',
             'a/e_x': f'{tmp_path}/a/e_x.jpg',
             'b_x': f'{tmp_path}/b_x.JPG',

@@ -1,30 +1,30 @@
 import pytest
 from mmseg.utils import get_classes, get_palette
 
-from mmseg_cct.datasets.files.palette import chosen_colours, class_colours
+from mmseg_cct.datasets.files.palette import chosen_colors, class_colors
 from mmseg_cct.errors import UserError
 
 
-def test_any_number_of_classes_has_different_colours_whatever_their_number():
+def test_any_number_of_classes_has_different_colors_whatever_their_number():
     names = [str(number) for number in range(255)]
-    colours = class_colours(names)
-    assert len(set(colours)) == 255 and colours[:20] == class_colours(names[:20])
-    assert all(0 <= value <= 255 for colour in colours for value in colour)
+    colors = class_colors(names)
+    assert len(set(colors)) == 255 and colors[:20] == class_colors(names[:20])
+    assert all(0 <= value <= 255 for color in colors for value in color)
 
 
-def test_classes_of_cityscapes_have_its_colours_and_no_two_classes_share_one():
+def test_classes_of_cityscapes_have_its_colors_and_no_two_classes_share_one():
     names = get_classes('cityscapes')
-    assert [list(colour) for colour in class_colours(names)] == get_palette('cityscapes')
-    colours = class_colours(['vegetation', 'crack', 'Vegetation', 'Traffic_Sign', 'background'])
-    assert colours[0] == (107, 142, 35) and colours[3:] == [(220, 220, 0), (0, 0, 0)]
-    assert len(set(colours)) == 5
+    assert [list(color) for color in class_colors(names)] == get_palette('cityscapes')
+    colors = class_colors(['vegetation', 'crack', 'Vegetation', 'Traffic_Sign', 'background'])
+    assert colors[0] == (107, 142, 35) and colors[3:] == [(220, 220, 0), (0, 0, 0)]
+    assert len(set(colors)) == 5
 
 
-def test_a_file_or_a_data_set_chooses_colours(tmp_path):
-    file = tmp_path / 'colours.json'
+def test_a_file_or_a_data_set_chooses_colors(tmp_path):
+    file = tmp_path / 'colors.json'
     file.write_text('{"b": [1, 2, 255], "other": [0, 0, 0]}')
-    assert chosen_colours(str(file), ['a', 'b'])[1] == (1, 2, 255)
-    assert chosen_colours('ade', ['crack', 'sky'])[1] == (6, 230, 230)
+    assert chosen_colors(str(file), ['a', 'b'])[1] == (1, 2, 255)
+    assert chosen_colors('ade', ['crack', 'sky'])[1] == (6, 230, 230)
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_a_file_or_a_data_set_chooses_colours(tmp_path):
         ('{"a": [1, 2, 256]}', r'a: \[1, 2, 256\]; expected \[r, g, b\] from 0 to 255'),
     ],
 )
-def test_a_file_without_colours_is_named(content, message, tmp_path):
-    file = tmp_path / 'colours.json'
+def test_a_file_without_colors_is_named(content, message, tmp_path):
+    file = tmp_path / 'colors.json'
     if content is not None:
         file.write_text(content)
-    with pytest.raises(UserError, match=rf'colours\.json: {message}'):
-        chosen_colours(str(file), ['a', 'b'])
+    with pytest.raises(UserError, match=rf'colors\.json: {message}'):
+        chosen_colors(str(file), ['a', 'b'])
