@@ -51,16 +51,14 @@ def read_table(data: str | Path) -> ClassTable | None:
     try:
         content = json.loads(read_utf8(path, _EXPECTED))
         entries = [
-            entry if isinstance(entry, dict) else {'name': entry} for entry in content['classes']
+            item if isinstance(item, dict) else {'name': item} for item in content['classes']
         ]
         if any(entry.get('id', index) != index for index, entry in enumerate(entries)):
             raise ValueError('ids out of order')
-        colors = {
-            (name := class_name(entry['name'])): _color(name, entry.get('color'))
-            for entry in entries
-        }
-        if len(colors) < len(entries):
+        names = [class_name(entry['name']) for entry in entries]
+        if len(set(names)) < len(names):
             raise ValueError('a name is there twice')
+        colors = {name: _color(name, entry.get('color')) for name, entry in zip(names, entries)}
         renamed = {old: new and class_name(new) for old, new in content.get('renamed', {}).items()}
         return ClassTable(_all_colors(colors), content.get('rest'), renamed)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:

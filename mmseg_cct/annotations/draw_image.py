@@ -67,7 +67,11 @@ class Drawer(NamedTuple):
         ids, undrawn_id = self._ids(shapes)
         drawing = rasterize(shapes, size, ids, undrawn_id, [part.extent for part in left_out])
         if shapes and drawing.is_lost.all():
-            raise _nothing_drawn(shapes, size)
+            extents = np.concatenate([shape.extent for shape in shapes])
+            (left, top), (right, bottom) = extents.min(0), extents.max(0)
+            problem = f'no shape covers a pixel, from {left:g},{top:g} to {right:g},{bottom:g}'
+            expected = f'x before y, in pixels of the image of {size[0]}×{size[1]}'
+            raise UserError('annotation', problem, expected)
         num_lost = int(drawing.is_lost.sum())
         self._note('shapes without a pixel in the image, not drawn', annotated, num_lost)
         if size == shown:
@@ -125,11 +129,3 @@ class Drawer(NamedTuple):
     def _note(self, text: str, annotated: AnnotatedImage, number: int = 1) -> None:
         if number:
             self.notes[text][annotated.name] += number
-
-
-def _nothing_drawn(shapes: list[Shape], size: tuple[int, int]) -> UserError:
-    extents = np.concatenate([shape.extent for shape in shapes])
-    (left, top), (right, bottom) = extents.min(0), extents.max(0)
-    problem = f'no shape covers a pixel, from {left:g},{top:g} to {right:g},{bottom:g}'
-    expected = f'x before y, in pixels of the image of {size[0]}×{size[1]}'
-    return UserError('annotation', problem, expected)

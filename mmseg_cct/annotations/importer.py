@@ -1,7 +1,7 @@
 """Makes masks of class ids from an export of a labelling tool."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -141,10 +141,16 @@ def import_masks(
     earlier_masks = _earlier_masks(out, table)
     undrawn = undrawn or table.undrawn
     annotations = _annotations(export, colors, mask_suffix, undrawn)
-    _require_undrawn(undrawn, colors, empty)
-    all_classes = _all_classes(table, annotations.classes, undrawn, rename or {})
-    imported = Imported(all_classes, is_copied=copy)
-    imported.warnings += _new_classes(table, imported.table, earlier_masks)
+    if empty and undrawn != BACKGROUND:
+        raise UserError(f'--empty-is-background goes with --rest background, not {undrawn}')
+    new_table = _with_classes(table, annotations.classes, undrawn, rename or {})
+    imported = Imported(new_table, is_copied=copy)
+    if earlier_masks and (added := list(new_table.colors)[len(table.colors) :]):
+        imported.warnings.append(
+            f'new classes {", ".join(f"{name} (id {new_table.ids[name]})" for name in added)}: the '
+            f'{len(earlier_masks)} masks of earlier imports do not know them; what shows them '
+            'there is ignored or another class'
+        )
 
     pool = ImagePool(out, images, export)
     imported.failed += map(str, export.damaged)
@@ -185,42 +191,11 @@ def _annotations(
     reader = require_reader(export)
     if reader is plain_masks:
         plain_masks.ask_for_names(export)
-    return reader.read(export)
-
-
-def _require_undrawn(undrawn: str | None, colors: object, empty: bool) -> None:
-    """Checks that somebody said what undrawn pixels become, and that `empty` fits to it."""
-    if undrawn is None and colors is None:
+    annotations = reader.read(export)
+    if undrawn is None:
         expected = 'background if every object is drawn, ignore if only some are'
         raise UserError('--rest', 'missing', expected)
-    if empty and undrawn != BACKGROUND:
-        raise UserError(f'--empty-is-background goes with --rest background, not {undrawn}')
-
-
-def _all_classes(
-    table: ClassTable,
-    classes: Mapping[str, Color | None],
-    undrawn: str | None,
-    rename: Mapping[str, str | None],
-) -> ClassTable:
-    """Adds the classes of an export, under their new names, to those of earlier imports."""
-    renamed = _all_renamed(table, classes, rename)
-    new_classes: dict[str, Color | None] = {}
-    for name, color in classes.items():
-        new_name = renamed.get(name, name)
-        if new_name is not None:  # several may get the same name
-            new_classes.setdefault(new_name, color)
-    return extended(table, new_classes, undrawn, renamed)
-
-
-def _new_classes(old: ClassTable, new: ClassTable, earlier_masks: Sized) -> Iterator[str]:
-    """Warns of classes that the masks of earlier imports do not know."""
-    added = [f'{name} (id {index})' for name, index in new.ids.items() if name not in old.colors]
-    if earlier_masks and added:
-        yield (
-            f'new classes {", ".join(added)}: the {len(earlier_masks)} masks of earlier imports do '
-            'not know them; what shows them there is ignored or another class'
-        )
+    return annotations
 
 
 def _note_missing(imported: Imported, export: Source, pool: ImagePool, by_color: bool) -> None:
@@ -293,18 +268,21 @@ def _write(path: Path, name: str, mask: np.ndarray, imported: Imported, overwrit
     write_png(path, Image.fromarray(mask), palette)
 
 
-def _all_renamed(
-    table: ClassTable, names: Collection[str], rename: Mapping[str, str | None]
-) -> dict[str, str | None]:
-    """Adds new class names to those of earlier imports; both apply to later imports.
+def _with_classes(
+    table: ClassTable,
+    classes: Mapping[str, Color | None],
+    undrawn: str | None,
+    rename: Mapping[str, str | None],
+) -> ClassTable:
+    """Adds an export's classes to a table, under new names and those of earlier imports.
 
     Names such as `void` need a decision, by a new name or an earlier import.
     """
     for name, new_name in rename.items():
         if table.renamed.get(name, '') == new_name:
             continue
-        if name not in names:
-            expected = f'a class of the export: {", ".join(names)}'
+        if name not in classes:
+            expected = f'a class of the export: {", ".join(classes)}'
             raise UserError('--rename', repr(name), expected)
         # Those masks hold its old id
         if table.renamed.get(name, name) in table.colors:
@@ -312,9 +290,14 @@ def _all_renamed(
             raise UserError('--rename', problem)
     renamed = {**table.renamed, **rename}
     decided = {*renamed, *table.colors}
-    if void := [name for name in names if means_ignored(name) and name not in decided]:
+    if void := [name for name in classes if means_ignored(name) and name not in decided]:
         ignored = ' '.join(f'{name}=' for name in void)
         kept = ' '.join(f'{name}={name}' for name in void)
         expected = f'--rename {ignored} to ignore its pixels, or --rename {kept} to train it'
         raise UserError(f'class {void[0]}', 'named like pixels without a label', expected)
-    return renamed
+    new_classes: dict[str, Color | None] = {}
+    for name, color in classes.items():
+        new_name = renamed.get(name, name)
+        if new_name is not None:  # several may get the same name
+            new_classes.setdefault(new_name, color)
+    return extended(table, new_classes, undrawn, renamed)

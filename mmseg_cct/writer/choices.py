@@ -63,12 +63,8 @@ def check_choices(data: str, choices: Choices) -> None:
     """
     if not Path(data).is_dir():
         raise UserError(data, 'no such folder', 'a folder with images and masks')
-    is_labeled = Path(data, 'masks').is_dir()  # else an export, which names the classes
-    if (
-        is_labeled
-        and choices.classes is None
-        and not (table := Path(data, 'classes.json')).is_file()
-    ):
+    has_masks, table = Path(data, 'masks').is_dir(), Path(data, 'classes.json')
+    if has_masks and choices.classes is None and not table.is_file():  # an export has names
         raise UserError('--classes', 'missing', f'the class names, or {table}')
     backbone = BACKBONES[choices.backbone]
     backbone.require_multiples('--size', choices.size)

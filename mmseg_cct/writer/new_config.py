@@ -98,14 +98,10 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     write_config(config_path, _text(folder, plan, choices, parts, bases))
     lists = tuple(_write_lists(folder, plan, choices.force))
     rare_note = f'rare: {", ".join(plan.rare)}; the config adds the Lovász loss'
-    return NewConfig(
-        describe_folder(folder.summary, folder.classes, plan.held_out),
-        config_path,
-        lists,
-        (*([rare_note] if plan.rare else ()), *plan.sizes.notes),
-        warnings,
-        next_commands(config_path, choices.method),
-    )
+    notes = (rare_note, *plan.sizes.notes) if plan.rare else plan.sizes.notes
+    described = describe_folder(folder.summary, folder.classes, plan.held_out)
+    commands = next_commands(config_path, choices.method)
+    return NewConfig(described, config_path, lists, notes, warnings, commands)
 
 
 def _config_path(data: str, out: str, choices: Choices) -> Path:
@@ -125,9 +121,8 @@ def _look_at(data: str, choices: Choices) -> _Folder:
     reject_void_names(data, classes, choices.context)
     left_out: list[str] = []
     images = find_images(Path(data, 'images'), left_out=left_out)
-    summary = summarize_folder(
-        data, classes, images, choices.mask_suffix, choices.channels, choices.bits
-    )
+    options = choices.mask_suffix, choices.channels, choices.bits
+    summary = summarize_folder(data, classes, images, *options)
     if choices.method != 'supervised' and not summary.unlabeled:
         raise UserError(
             f'{data}/images',
@@ -162,12 +157,18 @@ def _warnings(folder: _Folder, plan: _Plan) -> Iterator[str]:
         yield describe_left_out(Path(folder.data, 'images'), folder.left_out)
     labels = Counter(folder.summary.labels.values())
     yield from judge_labels(labels, folder.classes, 'masks', data=folder.data)
-    yield from _one_sided(folder.summary, folder.classes, plan.held_out)
+    sides = folder.summary.sides(plan.held_out)
+    unseen, untrained = one_sided(*(side.values() for side in sides))
+    for ids, split, effect in (
+        (unseen, 'validation', 'its IoU cannot be measured'),
+        (untrained, 'training', 'it is never learned'),
+    ):
+        if ids:
+            names = ', '.join(folder.classes[index] for index in sorted(ids))
+            yield f'masks: no {split} mask contains {names}, so {effect}'
 
 
-def _parts(
-    folder: _Folder, plan: _Plan, choices: Choices
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _parts(folder: _Folder, plan: _Plan, choices: Choices) -> tuple[dict[str, Any], list[str]]:
     """Returns what the config changes of its bases, with the method merged in, and the bases."""
     backbone, values = BACKBONES[choices.backbone], folder.summary.values
     base = load_config(str(CONFIGS / '_base_/models' / f'{backbone.model}.py'), {}).model
@@ -198,15 +199,11 @@ def _parts(
         parts['optim_wrapper'] = dict(paramwise_cfg=None)
     schedule = 'adamw_small' if choices.from_scratch else backbone.schedule
     schedules = f'schedules/{loop}', f'schedules/{schedule}'
-    return parts, (f'models/{backbone.model}', 'datasets/pairs', *schedules)
+    return parts, [f'models/{backbone.model}', 'datasets/pairs', *schedules]
 
 
 def _text(
-    folder: _Folder,
-    plan: _Plan,
-    choices: Choices,
-    parts: Mapping[str, Any],
-    bases: Sequence[str],
+    folder: _Folder, plan: _Plan, choices: Choices, parts: Mapping[str, Any], bases: Sequence[str]
 ) -> str:
     """Writes the config in the order in which one reads it."""
     data, title = Path(folder.data), BACKBONES[choices.backbone].title
@@ -294,18 +291,6 @@ def _held_out(labeled: Mapping[str, frozenset[int]], val_list: Path, redraw: boo
         expected = 'a list of labelled images, another --out, or --force to draw a new list'
         raise UserError(val_list, f'{missing[0]} has no mask', expected)
     return held_out
-
-
-def _one_sided(
-    summary: FolderSummary, classes: Sequence[str], held_out: Sequence[str]
-) -> Iterator[str]:
-    """Warns of classes that are trained but not validated on, and the other way round."""
-    unseen, untrained = one_sided(*(side.values() for side in summary.sides(held_out)))
-    for ids, split in ((unseen, 'validation'), (untrained, 'training')):
-        if ids:
-            names = ', '.join(classes[index] for index in sorted(ids))
-            effect = 'its IoU cannot be measured' if ids is unseen else 'it is never learned'
-            yield f'masks: no {split} mask contains {names}, so {effect}'
 
 
 def _start(backbone: Mapping[str, Any], weights: str | None, from_scratch: bool) -> dict[str, Any]:

@@ -48,16 +48,15 @@ def read(source: Source) -> Annotations:
         chain.from_iterable(lists.values()),
         lambda task: chain.from_iterable(_labels(_annotations(task)[-1]['result']).values()),
     )
-    tasks = [
-        (
-            f'{source.location(name)}: task {task.get("id") if isinstance(task, dict) else index}',
-            task,
-        )
-        for name, tasks_of_file in lists.items()
-        for index, task in enumerate(tasks_of_file)
-    ]
-    images = (attempt(location, _image, task, location) for location, task in tasks)
-    return Annotations(classes, images)
+
+    def images() -> Iterator[AnnotatedImage | UserError]:
+        for name, tasks in lists.items():
+            for index, task in enumerate(tasks):
+                task_id = task.get('id') if isinstance(task, dict) else index
+                location = f'{source.location(name)}: task {task_id}'
+                yield attempt(location, _image, task, location)
+
+    return Annotations(classes, images())
 
 
 def _image(task: dict, location: str) -> AnnotatedImage:
