@@ -68,17 +68,17 @@ def _of_windows(segmentor: Any, divisor: int, image: Tensor, sample: SegDataSamp
 
     In memory are the logits of a row of windows, and a strip of the image in float32.
     """
-    high, wide = (side + -side % divisor for side in image.shape[1:])
+    padded_height, padded_width = (side + -side % divisor for side in image.shape[1:])
     (height, width), (down, right) = segmentor.test_cfg.crop_size, segmentor.test_cfg.stride
-    height, ids = min(height, high), []
-    total = next(segmentor.parameters()).new_zeros(segmentor.out_channels, height, wide)
+    height, ids = min(height, padded_height), []
+    total = next(segmentor.parameters()).new_zeros(segmentor.out_channels, height, padded_width)
     count = torch.zeros_like(total[0])
-    tops = [*_starts(high, height, down)]
+    tops = [*_starts(padded_height, height, down)]
     # A row of windows at a time: `total` is the strip of the image that it covers.
-    for top, below in zip(tops, [*tops[1:], high]):
+    for top, below in zip(tops, [*tops[1:], padded_height]):
         data = dict(inputs=[image[:, top : top + height]], data_samples=[sample])
         strip = segmentor.data_preprocessor(data, False)['inputs']
-        for left in _starts(wide, width, right):
+        for left in _starts(padded_width, width, right):
             window = strip[..., left : left + width]
             metas = [dict(sample.metainfo, img_shape=window.shape[2:])]
             total[..., left : left + width] += segmentor.encode_decode(window, metas)[0]

@@ -84,10 +84,10 @@ def load_data(file: str | os.PathLike, name: str, map_location: Any = 'cpu') -> 
     except Exception as error:  # torch raises nearly anything if the file is not a checkpoint
         refused = _REFUSED.search(one_line(error))
         if isinstance(error, UnpicklingError) and refused:
-            what = next(filter(None, refused.groups()))
+            global_name = next(filter(None, refused.groups()))
             raise UserError(
                 name,
-                f'refused: it names {what}, which may run code',
+                f'refused: it names {global_name}, which may run code',
                 'a checkpoint of tensors, numbers and text (of a file that you trust, save its '
                 'state_dict alone)',
             ) from None
@@ -148,10 +148,10 @@ def register_safe_loaders() -> None:
         CheckpointLoader.register_scheme(prefixes, loader, force=True)
 
 
-def address_of(checkpoint: str, where: str = '') -> str | None:
+def address_of(checkpoint: str, prefix: str = '') -> str | None:
     """Returns the URL behind mmengine's short name, such as `open-mmlab://resnet50_v1c`, or a URL.
 
-    For local files and other storage the result is None. A message begins with `where`.
+    For local files and other storage the result is None. A message begins with the prefix.
     """
     scheme, separator, name = checkpoint.partition('://')
     if separator and scheme in ('http', 'https'):
@@ -162,7 +162,7 @@ def address_of(checkpoint: str, where: str = '') -> str | None:
     name = get_deprecated_model_names().get(name, name)
     if name not in addresses:
         raise UserError(
-            f'{where}{checkpoint} is not in the model zoo of the installed mmengine; expected a '
+            f'{prefix}{checkpoint} is not in the model zoo of the installed mmengine; expected a '
             'name that is, an https address or a local file'
         )
     return addresses[name]

@@ -20,7 +20,7 @@ def fetch_pretrained_weights(model: Mapping[str, Any]) -> None:
     a timeout, and with an error that does not help on a machine without network. Local files are
     checked to exist.
     """
-    named = [(*one, address_of(one[1], f'{one[0]}: ')) for one in _named_checkpoints(model)]
+    named = [(key, file, address_of(file, f'{key}: ')) for key, file in _named_checkpoints(model)]
     raise_problems(
         Problem(key, f'{checkpoint} is not a file', 'a checkpoint file')
         for key, checkpoint, url in named

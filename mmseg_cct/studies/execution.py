@@ -213,7 +213,7 @@ def finish(
         'train': [tools / 'train.py', run.config, to, run.folder / 'train', *resume],
         'test': [tools / 'test.py', run.config, run.checkpoint, to, run.folder / 'test'],
     }
-    where = ''.join(f' on {key}={value}' for key, value in slot.items())
+    on_devices = ''.join(f' on {key}={value}' for key, value in slot.items())
     if processes > 1:
         python = [sys.executable, '-m', 'torch.distributed.run', '--standalone']
         python, launcher = [*python, f'--nproc-per-node={processes}'], ['--launcher', 'pytorch']
@@ -226,7 +226,7 @@ def finish(
         with locked_folder(run.folder, 'another study'):
             for step, command in commands.items():
                 if run.next_step() == step:  # else done by an earlier or another study
-                    print(f'{run.name}: {step}{where}, log in {run.log}', flush=True)
+                    print(f'{run.name}: {step}{on_devices}, log in {run.log}', flush=True)
                     started.run([*python, *command, *launcher], run.log, slot)
                     if run.next_step() == step:
                         break

@@ -81,7 +81,7 @@ def results_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
     A cell with fewer seeds than the study says how many. Methods without a result are left out.
     """
     columns = label_sets(results)
-    most = len({result.seed for result in results})
+    num_seeds = len({result.seed for result in results})
     titles = [f'n={column}' if column.isdigit() else 'mIoU' for column in columns]
     rows = []
     for method in methods:
@@ -91,7 +91,7 @@ def results_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
             cell = f'{mean(values):.1f}' if values else ''
             if len(values) > 1:
                 cell += f' ± {stdev(values):.1f}'
-            if 0 < len(values) < most:
+            if 0 < len(values) < num_seeds:
                 cell += f' ({counted(len(values), "seed")})'
             cells.append(cell)
         if any(cells):

@@ -22,10 +22,10 @@ _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 @contextmanager
-def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
+def locked_folder(folder: str | Path, holder: str) -> Iterator[None]:
     """Holds a folder's lock, a file that is removed at the end of the body; makes the folder.
 
-    A killed process leaves the file, but no lock on it. `what` else may hold the lock is named.
+    A killed process leaves the file, but no lock on it. A message says which `holder` may have it.
     """
     path = Path(folder, LOCK)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise UserError(folder, f'in use by {what}', 'a folder of its own') from None
+        raise UserError(folder, f'in use by {holder}', 'a folder of its own') from None
     except NotImplementedError:  # some network file systems have no locks
         pass
     except OSError as error:  # or say so in other words

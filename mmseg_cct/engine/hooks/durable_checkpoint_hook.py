@@ -104,5 +104,5 @@ class DurableCheckpointHook(CheckpointHook):
     def _best(self) -> list[tuple[dict[str, Any], str]]:
         """Lists where mmengine keeps the path of the best checkpoint, or of one for each metric."""
         by_metric = getattr(self, 'best_ckpt_path_dict', {})
-        places = [(self.__dict__, 'best_ckpt_path'), *((by_metric, key) for key in by_metric)]
-        return [(paths, key) for paths, key in places if paths.get(key)]
+        entries = [(self.__dict__, 'best_ckpt_path'), *((by_metric, key) for key in by_metric)]
+        return [(paths, key) for paths, key in entries if paths.get(key)]

@@ -68,8 +68,8 @@ def describe_model(runner: Runner) -> str:
     millions = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
     by = f' by {method}' if (method := method_in_name(runner.cfg.filename)) else ''
     device = get_device()
-    where = f'the CPU (threads: {torch.get_num_threads()})' if device == 'cpu' else device
+    hardware = f'the CPU (threads: {torch.get_num_threads()})' if device == 'cpu' else device
     return (
         f'Model: {" and ".join([type(model).__name__, *names])}, {millions:.1f} million parameters '
-        f'to learn{by}, on {where}; log and checkpoints in {runner.work_dir}'
+        f'to learn{by}, on {hardware}; log and checkpoints in {runner.work_dir}'
     )

@@ -41,8 +41,8 @@ def outer_legend(
     The legend has as many columns as fit; long labels are wrapped.
     """
     width = figure.get_figwidth()
-    most = int((width - _HANDLE) / _CHARACTER)
-    labels = [textwrap.wrap(str(handle.get_label()), most) or [' '] for handle in handles]
+    max_length = int((width - _HANDLE) / _CHARACTER)
+    labels = [textwrap.wrap(str(handle.get_label()), max_length) or [' '] for handle in handles]
     longest = max(len(line) for lines in labels for line in lines)
     columns = max(1, min(len(labels), int(width / (longest * _CHARACTER + _HANDLE))))
     rows = -(-len(labels) // columns) * max(map(len, labels))
