@@ -134,9 +134,9 @@ setup(
     + ['filelock>=3.25', 'jinja2', 'matplotlib', 'numpy', 'opencv-python', 'packaging', 'pillow']
     + ['scipy', 'tensorboard', 'tifffile', 'tqdm'],
     extras_require={
-        # mmpretrain backbones, image-level pseudo labels and their dense CRF, which compiles on no
-        # newer Python (make_pseudo_labels has --no-crf)
-        'weak': [*MMPRETRAIN, 'pydensecrf2; python_version < "3.13"'],
+        # mmpretrain backbones, image-level pseudo labels, and what builds their dense CRF: `pip
+        # install --no-build-isolation pydensecrf2`, as the Cython it asks for knows no Python 3.13
+        'weak': [*MMPRETRAIN, 'cython>=3', 'setuptools', 'wheel'],
         # the checks of tools/run_tests.sh; the tests build mmpretrain and timm backbones
         'dev': [
             *MMPRETRAIN,

@@ -5,6 +5,7 @@ library at module level.
 """
 
 import importlib
+import re
 import time
 from collections.abc import Callable
 from importlib import metadata
@@ -26,8 +27,8 @@ ORIGINAL = {
     'mmcv': '>=2.0.0,<2.2.0',
     'mmsegmentation': '>=1.2.2,<1.3',
 }
-_MAINTAINED_NAMES = ('onedl-mmengine', 'onedl-mmcv', 'onedl-mmsegmentation', 'onedl-mmpretrain')
-_ORIGINAL_NAMES = ('mmengine', 'mmcv', 'mmsegmentation', 'mmpretrain')
+# mmcv with compiled operators has other names too: mmcv-full, onedl-mmcv-cu128-torch2-8.
+_OPENMMLAB = re.compile(r'(onedl-)?(mmengine|mmsegmentation|mmpretrain|mmcv(-.+)?)')
 
 
 class StackError(ImportError):
@@ -36,27 +37,40 @@ class StackError(ImportError):
 
 def find_problem() -> str | None:
     """Names the first problem of the installed distributions and the command that fixes it."""
-    maintained = [name for name in _MAINTAINED_NAMES if _version(name)]
-    original = [name for name in _ORIGINAL_NAMES if _version(name)]
-    if maintained and original:
-        # Both families install the same modules, so removing one breaks the other's files too.
-        again = ' '.join(f"'{name}{MAINTAINED.get(name, '')}'" for name in maintained)
+    versions = _openmmlab_versions()
+    maintained = [name for name in versions if name.startswith('onedl-')]
+    required = ORIGINAL if versions and not maintained else MAINTAINED
+    # the distribution of each library, of mmcv rather the build with operators
+    kept = {re.sub('mmcv-.*', 'mmcv', name): name for name in maintained or versions}
+    removed = [name for name in versions if name not in kept.values()]
+    if removed:
+        # They install the same modules, so removing one breaks the other's files too.
+        again = ' '.join(f"'{name}{required.get(name, '')}'" for name in kept.values())
         return (
-            f'mmseg_cct: {", ".join(original)} and {", ".join(maintained)} are installed together '
-            f'and overwrite or miss each other; run: pip uninstall -y {" ".join(original)} && '
-            f'pip install --force-reinstall --no-deps {again}'
+            f'mmseg_cct: {", ".join(removed)} and {", ".join(kept.values())} are installed '
+            f'together and overwrite or miss each other; run: pip uninstall -y '
+            f'{" ".join(removed)} && pip install --force-reinstall --no-deps {again}'
         )
     # Imported here: setup.py runs this file where only setuptools is sure to be installed.
     from packaging.specifiers import SpecifierSet
 
-    required = ORIGINAL if original else MAINTAINED
     for name, bounds in required.items():
-        version = _version(name)
+        provider = kept.get(name, name)
+        version = _version(provider)
         # prereleases: NVIDIA's containers have some
         if version is None or not SpecifierSet(bounds).contains(version, prereleases=True):
-            found = 'which is not installed' if version is None else f'but {version} is installed'
-            return f"mmseg_cct: needs {name}{bounds}, {found}; run: pip install '{name}{bounds}'"
+            installed = f'but {version} is installed' if version else 'which is not installed'
+            removal = '' if provider == name else f'pip uninstall -y {provider} && '
+            return (
+                f'mmseg_cct: needs {name}{bounds}, {installed}; '
+                f"run: {removal}pip install '{name}{bounds}'"
+            )
     return None
+
+
+def distributions_to_overwrite() -> list[str]:
+    """Names the installed distributions whose files an installation of `MAINTAINED` replaces."""
+    return [name for name in _openmmlab_versions() if not re.fullmatch('onedl-[a-z]+', name)]
 
 
 def import_formatter() -> None:
@@ -110,6 +124,13 @@ def explain_import_failure(error: BaseException) -> str | None:
         'operators do not load with this torch build; '
         f'run: pip install --force-reinstall torch=={release} torchvision{index}'
     )
+
+
+def _openmmlab_versions() -> dict[str, str]:
+    """Versions of the installed distributions of OpenMMLab's libraries, by normalized name."""
+    installed = (distribution.name or '' for distribution in metadata.distributions())
+    names = {re.sub('[-_.]+', '-', name).lower() for name in installed}
+    return {name: metadata.version(name) for name in sorted(names) if _OPENMMLAB.fullmatch(name)}
 
 
 def _version(name: str) -> str | None:

@@ -1,10 +1,11 @@
 import subprocess
 import sys
 from importlib import metadata
+from types import SimpleNamespace
 
 import pytest
 
-from mmseg_cct.stack import explain_import_failure, find_problem
+from mmseg_cct.stack import distributions_to_overwrite, explain_import_failure, find_problem
 
 ONEDL = {
     'torch': '2.15.0',
@@ -12,6 +13,7 @@ ONEDL = {
     'onedl-mmcv': '2.3.6',
     'onedl-mmsegmentation': '1.4.2',
 }
+BUILD = 'onedl-mmcv-cu128-torch2-8'  # mmcv with compiled operators
 FIRST = dict(torch='2.1.2', numpy='1.26.4', mmengine='0.10.7', mmcv='2.1.0', mmsegmentation='1.2.2')
 
 
@@ -26,6 +28,8 @@ def installed(monkeypatch):
             return versions[name]
 
         monkeypatch.setattr(metadata, 'version', version)
+        names = [SimpleNamespace(name=name) for name in versions]
+        monkeypatch.setattr(metadata, 'distributions', lambda: names)
 
     return install
 
@@ -35,6 +39,7 @@ def installed(monkeypatch):
     [
         {**ONEDL, 'torch': '2.13.0+cpu', 'numpy': '2.4.6', 'onedl-mmpretrain': '1.3.6'},
         {**FIRST, 'torch': '2.1.0+cu121', 'mmpretrain': '1.2.0'},
+        {**{name: ONEDL[name] for name in ONEDL if name != 'onedl-mmcv'}, BUILD: '2.3.6'},
     ],
 )
 def test_stacks_that_work_pass(installed, versions):
@@ -55,6 +60,11 @@ def test_stacks_that_work_pass(installed, versions):
             'needs mmcv>=2.0.0,<2.2.0, but 2.2.0 is installed; '
             "run: pip install 'mmcv>=2.0.0,<2.2.0'",
         ),
+        (
+            {**{name: FIRST[name] for name in FIRST if name != 'mmcv'}, 'mmcv-full': '1.7.2'},
+            'needs mmcv>=2.0.0,<2.2.0, but 1.7.2 is installed; '
+            "run: pip uninstall -y mmcv-full && pip install 'mmcv>=2.0.0,<2.2.0'",
+        ),
     ],
 )
 def test_a_distribution_that_does_not_fit_is_named_with_the_command(installed, versions, problem):
@@ -65,9 +75,23 @@ def test_a_distribution_that_does_not_fit_is_named_with_the_command(installed, v
 def test_both_families_together_are_refused(installed):
     installed({**ONEDL, 'mmpretrain': '2.1.0'})
     problem = find_problem()
-    assert 'mmpretrain and onedl-mmengine' in problem
+    assert 'mmpretrain and onedl-mmcv' in problem
     assert 'pip uninstall -y mmpretrain && pip install --force-reinstall --no-deps' in problem
     assert "'onedl-mmcv>=2.3.6,<2.4'" in problem
+
+
+def test_two_builds_of_mmcv_are_refused_and_the_one_with_operators_is_kept(installed):
+    installed({**ONEDL, BUILD: '2.3.6'})
+    problem = find_problem()
+    assert 'pip uninstall -y onedl-mmcv && pip install' in problem and f"'{BUILD}'" in problem
+
+
+def test_what_an_installation_would_overwrite_is_known(installed):
+    installed({**ONEDL, 'onedl-mmpretrain': '1.3.6', 'mmdet': '3.3.0'})
+    assert distributions_to_overwrite() == []
+    installed({**FIRST, BUILD: '2.3.6', 'MMCV_lite': '2.1.0'} | {'mmcv-lite': '2.1.0'})
+    expected = ['mmcv', 'mmcv-lite', 'mmengine', 'mmsegmentation', BUILD]
+    assert distributions_to_overwrite() == expected
 
 
 def test_torchvision_operators_that_do_not_load_are_explained(installed):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Trains a supervised baseline and CCT on drawn scenes, on the same labelled images for the same iterations
-# with the same seed, evaluates both and writes work_dirs/demo/report/report.html. Needs Python 3.10 or newer, a C++
-# compiler and bash; two minutes on one CPU core after the installation.
+# Trains a supervised baseline and CCT on synthetic scenes, on the same labelled images for the same iterations
+# with the same seed, evaluates both and writes work_dirs/demo/report/report.html. Needs Python 3.10 or newer and
+# bash, and is faster with a C++ compiler: two minutes on one CPU core after the installation.
 #
 # Usage: bash tools/demo.sh [SEED]     (default: 0; another seed writes to work_dirs/demo_seed<SEED>)
 #

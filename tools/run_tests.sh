@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lint, types, docstring check, the documentation site and all tests, on a machine with only Python 3.10 or newer, a C++ compiler and bash.
+# Lint, types, docstring check, the documentation site and all tests, on a machine with only Python 3.10 or newer and bash.
 #
 # Usage: bash tools/run_tests.sh [--fast] [pytest arguments]
 #   --fast   while you write: no site, and no test that trains, starts processes or steps whole models

@@ -27,7 +27,7 @@ _find_python() {  # `python3` first, which is the one that the person means
 }
 
 setup_venv() {
-    local root python env extras wanted stamp lacking
+    local root python env extras wanted stamp overwritten lacking
     root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || return 1
 
     env=${VIRTUAL_ENV:-}
@@ -59,6 +59,13 @@ setup_venv() {
         echo "installed already: mmseg_cct${extras:+[$extras]}"
         return 0
     fi
+    overwritten=$(python -c 'import runpy, sys
+print(*runpy.run_path(sys.argv[1])["distributions_to_overwrite"]())' "$root/mmseg_cct/stack.py") || return 1
+    if [ -n "$overwritten" ]; then
+        echo "error: $env has $overwritten, which this project's distributions would overwrite; deactivate it" \
+            "(then .venv is made), or install beside them: docs/install.md, \"Which MMSegmentation\"" >&2
+        return 1
+    fi
     echo "installing mmseg_cct${extras:+[$extras]} and what it needs (PyTorch included: some 6 GB, minutes) ..."
     python -m pip install --quiet --disable-pip-version-check --no-input -e "$root${extras:+[$extras]}" || {
         echo "error: the installation into $env failed with $(python --version); pip's message is above" >&2
@@ -69,5 +76,13 @@ setup_venv() {
             "Fedora: dnf install mesa-libGL glib2 libxcb)" >&2
         return 1
     }
+    case " $* " in *' weak '*) _install_crf ;; esac
     echo "$wanted" >"$stamp"
+}
+
+_install_crf() { # with the extra's Cython: the one that the distribution asks for knows no Python 3.13
+    python -c 'import pydensecrf.densecrf' 2>/dev/null ||
+        python -m pip install --quiet --disable-pip-version-check --no-build-isolation pydensecrf2 >/dev/null 2>&1 ||
+        echo "note: no dense CRF (make_pseudo_labels --no-crf needs none); install a C++ compiler and Python's headers" \
+            "(Debian, Ubuntu: apt install g++ python3-dev), then: pip install --no-build-isolation pydensecrf2" >&2
 }

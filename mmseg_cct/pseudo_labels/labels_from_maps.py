@@ -114,6 +114,7 @@ def refined_labels(
 def require_pydensecrf() -> None:
     """Raises an error that says how to install pydensecrf, unless it is there."""
     if importlib.util.find_spec('pydensecrf') is None:
-        how = 'pip install pydensecrf2 (with a C++ compiler and Python 3.12 or older)'
+        tools = "pip install 'cython>=3' setuptools wheel"
+        build = 'pip install --no-build-isolation pydensecrf2'
         missing = 'pydensecrf is not installed, which the dense CRF needs; run'
-        raise UserError(missing, f'{how}, or pass --no-crf')
+        raise UserError(missing, f'{tools} && {build}, or pass --no-crf')
