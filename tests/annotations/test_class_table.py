@@ -18,24 +18,24 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
 def test_the_background_is_there_once():
     table = extended(None, {'car': None, '_background_': None}, 'background')
     assert list(table.ids) == ['car', '_background_']
-    for rest, first, added in (
+    for undrawn, first, added in (
         ('background', ['background', 'car'], ['bus']),
         ('ignore', ['car'], ['Background', 'bus']),
     ):
-        table = extended(None, {'car': None}, rest)
+        table = extended(None, {'car': None}, undrawn)
         assert list(table.ids) == first
-        table = extended(table, {'Background': None, 'bus': None}, rest)
+        table = extended(table, {'Background': None, 'bus': None}, undrawn)
         assert list(table.ids) == [*first, *added]
 
 
 def test_a_class_is_a_line_of_text_with_a_colour_and_one_of_255():
-    for found, message in (
+    for new_classes, message in (
         ({'a\nb': None}, 'class .*: expected a name in one'),
         (dict.fromkeys(map(str, range(256))), '256 names; expected at most 255'),
         ({'car': (999, 0, 0)}, "class 'car': colour .*; expected three numbers from 0 to 255"),
     ):
         with pytest.raises(UserError, match=message):
-            extended(None, found, 'ignore')
+            extended(None, new_classes, 'ignore')
 
 
 def test_a_damaged_table_is_told(tmp_path):

@@ -64,12 +64,12 @@ def test_datumaro(scene):
     read = datumaro.Dataset.import_from(str(scene.root / 'given'), 'cvat')
     labels = read.categories()[datumaro.AnnotationType.label]
     mask = np.zeros_like(MASK)
-    for each in sorted(next(iter(read)).annotations, key=lambda each: each.z_order):
-        name = NAMES.index(labels[each.label].name)
-        if each.type == datumaro.AnnotationType.mask:
-            mask[np.asarray(each.image, bool)] = name
-        elif each.type == datumaro.AnnotationType.polygon:
-            runs = tools.frPyObjects([list(each.points)], HEIGHT, WIDTH)
+    for part in sorted(next(iter(read)).annotations, key=lambda part: part.z_order):
+        name = NAMES.index(labels[part.label].name)
+        if part.type == datumaro.AnnotationType.mask:
+            mask[np.asarray(part.image, bool)] = name
+        elif part.type == datumaro.AnnotationType.polygon:
+            runs = tools.frPyObjects([list(part.points)], HEIGHT, WIDTH)
             mask[tools.decode(tools.merge(runs)) > 0] = name
     assert agreement(mask) > 0.99
 
@@ -99,7 +99,7 @@ def test_label_studio(scene):
     brush = pytest.importorskip('label_studio_sdk.converter.brush')
     (task,) = json.loads((scene.write('label-studio') / 'label_studio.json').read_text('utf-8'))
     result = task['predictions'][0]['result']
-    brushes = [each['value'] for each in result if each['type'] == 'brushlabels']
+    brushes = [part['value'] for part in result if part['type'] == 'brushlabels']
     assert brushes
     for value in brushes:
         opacity = brush.decode_rle(value['rle']).reshape(HEIGHT, WIDTH, 4)[..., 3] > 0

@@ -25,10 +25,10 @@ def drawn(shapes, labels):
 )
 @example(RING, 1, None, False, 0)
 @example(RING, 3, 0, True, 0.3)
-def test_outlines_that_hardly_move_give_back_the_mask(labels, scale, rest, stacked, move):
+def test_outlines_that_hardly_move_give_back_the_mask(labels, scale, undrawn, stacked, move):
     labels = labels.repeat(scale, 0).repeat(scale, 1)
-    shapes = trace_shapes(labels, NAMES, tolerance=move, undrawn=rest, stacked=stacked)
-    expected = labels if rest is None else np.where(labels == rest, 255, labels)
+    shapes = trace_shapes(labels, NAMES, tolerance=move, undrawn=undrawn, stacked=stacked)
+    expected = labels if undrawn is None else np.where(labels == undrawn, 255, labels)
     assert np.array_equal(drawn(shapes, labels), expected)
 
 
@@ -36,13 +36,16 @@ def test_simplified_outlines_are_right_to_within_a_pixel():
     labels = (np.hypot(*np.mgrid[-90:100, -80:110]) // 39).astype(np.uint8)
     exact = trace_shapes(labels, NAMES, tolerance=0)
     simple = trace_shapes(labels, NAMES)
-    numbers = [sum(len(r) for s in each for r in s.polygons) for each in (exact, simple)]
+    numbers = [
+        sum(len(r) for s in shapes_of_mask for r in s.polygons)
+        for shapes_of_mask in (exact, simple)
+    ]
     assert numbers[1] < numbers[0] / 2
-    found = drawn(simple, labels)
+    redrawn = drawn(simple, labels)
     inside = minimum_filter(labels, 3) == maximum_filter(labels, 3)  # beside no other class
-    assert np.array_equal(found[inside], labels[inside])
-    assert (found == 255).mean() < 0.005  # gaps
-    pairs = [(found == index, labels == index) for index in range(4)]
+    assert np.array_equal(redrawn[inside], labels[inside])
+    assert (redrawn == 255).mean() < 0.005  # gaps
+    pairs = [(redrawn == index, labels == index) for index in range(4)]
     assert np.mean([(a & b).sum() / (a | b).sum() for a, b in pairs]) > 0.98
 
 

@@ -28,14 +28,14 @@ def region(ring):
     return mask
 
 
-def labelme_shape(label, points, kind='polygon'):
-    return dict(label=label, points=np.array(points).tolist(), shape_type=kind)
+def labelme_shape(label, points, shape_type='polygon'):
+    return dict(label=label, points=np.array(points).tolist(), shape_type=shape_type)
 
 
 def cvat_polygon(label, ring, **more):
     points = ';'.join(f'{x},{y}' for x, y in ring)
-    given = ' '.join(f'{key}="{value}"' for key, value in more.items())
-    return f'<polygon label="{label}" points="{points}" {given}/>'
+    attributes = ' '.join(f'{key}="{value}"' for key, value in more.items())
+    return f'<polygon label="{label}" points="{points}" {attributes}/>'
 
 
 def coco_ring(label, ring):
@@ -82,7 +82,7 @@ BOX_OF_B = dict(category_id=2, bbox=[30, 20, 20, 10], segmentation=[])
 
 
 @pytest.mark.parametrize(
-    ('form', 'part', 'kind'),
+    ('form', 'part', 'shape_type'),
     [
         (labelme, labelme_shape('road', LINE, 'linestrip'), 'linestrip'),
         (cvat, f'<skeleton label="road">{SKELETON}</skeleton>', 'skeleton'),
@@ -91,28 +91,30 @@ BOX_OF_B = dict(category_id=2, bbox=[30, 20, 20, 10], segmentation=[])
         (label_studio, VECTOR, 'vector'),
     ],
 )
-def test_the_extent_of_what_is_no_region_is_ignored_amid_background(done, form, part, kind):
-    told, names = done(form(done.root, CAR[form], part))
+def test_the_extent_of_what_is_no_region_is_ignored_amid_background(done, form, part, shape_type):
+    imported, names = done(form(done.root, CAR[form], part))
     assert np.array_equal(names == 'car', region(A))
     assert np.array_equal(names == '', region(B))
     assert (names == 'background').sum() == names.size - 400
-    assert f'{kind}, ignored within its extent' in told.describe()
-    told, names = done(form(done.root, part), empty=True)  # alone it makes no mask
-    assert names is None and told.unannotated == 1
+    assert f'{shape_type}, ignored within its extent' in imported.describe()
+    imported, names = done(form(done.root, part), empty=True)  # alone it makes no mask
+    assert names is None and imported.unannotated == 1
 
 
 def test_shapes_without_a_pixel_are_told_and_alone_an_error(done):
     outside = coco_ring('road', np.add(A, [0, 100]))
-    told, _ = done(coco(done.root, CAR[coco], outside))
-    assert 'shapes without a pixel in the image, not drawn: 1 in 1 image: 1.jpg' in told.describe()
+    imported, _ = done(coco(done.root, CAR[coco], outside))
+    assert (
+        'shapes without a pixel in the image, not drawn: 1 in 1 image: 1.jpg' in imported.describe()
+    )
     failed, names = done(coco(done.root, outside))
     assert names is None and 'no shape covers a pixel, from 4,104 to 24,114' in failed.failed[0]
 
 
 def test_regions_with_iscrowd_are_ignored_unless_they_are_to_be_drawn(done):
     crowd = coco_ring('road', B) | dict(iscrowd=1)
-    told, names = done(coco(done.root, CAR[coco], crowd))
-    assert np.array_equal(names == '', region(B)) and '--crowds draw draws' in told.describe()
+    imported, names = done(coco(done.root, CAR[coco], crowd))
+    assert np.array_equal(names == '', region(B)) and '--crowds draw draws' in imported.describe()
     _, names = done(coco(done.root, CAR[coco], crowd), draw_crowds=True)
     assert np.array_equal(names == 'road', region(B))
 
@@ -131,11 +133,11 @@ CORRECTED = ('car', A), ('road', [[2, 2], [28, 2], [28, 18], [2, 18]])
 @pytest.mark.parametrize(
     ('form', 'parts', 'top'),
     [
-        (cvat, [cvat_polygon(*each, z_order=n) for n, each in enumerate(CORRECTED)], 'road'),
-        (cvat, [cvat_polygon(*each, z_order=-n) for n, each in enumerate(CORRECTED)], 'car'),
-        (labelme, [labelme_shape(*each) for each in CORRECTED], 'road'),
-        (label_studio, [ls_polygon(*each) for each in CORRECTED], 'road'),
-        (coco, [coco_ring(*each) for each in CORRECTED], 'car'),  # has no order: small over large
+        (cvat, [cvat_polygon(*shape, z_order=n) for n, shape in enumerate(CORRECTED)], 'road'),
+        (cvat, [cvat_polygon(*shape, z_order=-n) for n, shape in enumerate(CORRECTED)], 'car'),
+        (labelme, [labelme_shape(*shape) for shape in CORRECTED], 'road'),
+        (label_studio, [ls_polygon(*shape) for shape in CORRECTED], 'road'),
+        (coco, [coco_ring(*shape) for shape in CORRECTED], 'car'),  # has no order: small over large
     ],
 )
 def test_what_lies_on_top_covers(done, form, parts, top):
@@ -151,8 +153,8 @@ def test_boxes_beside_other_shapes_of_their_class_need_a_decision(done):
     """Files of instances have a box around each region."""
     box = '<box label="car" xtl="4" ytl="4" xbr="24" ybr="14"/>'
     source = cvat(done.root, box, cvat_polygon('car', TRIANGLE))
-    told, _ = done(source)
-    assert 'class car has boxes and other shapes: pass --boxes fill if' in told.failed[0]
+    imported, _ = done(source)
+    assert 'class car has boxes and other shapes: pass --boxes fill if' in imported.failed[0]
     _, names = done(source, boxes='fill')
     assert np.array_equal(names == 'car', region(A))
     _, names = done(source, boxes='ignore')

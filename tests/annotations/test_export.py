@@ -29,12 +29,12 @@ def accept(file):
 
 
 @pytest.mark.parametrize('form', sorted(FILES))
-@pytest.mark.parametrize('rest', ['background', 'ignore'])
-def test_in_and_out_are_inverse(form, rest, masks, tmp_path):
+@pytest.mark.parametrize('undrawn', ['background', 'ignore'])
+def test_in_and_out_are_inverse(form, undrawn, masks, tmp_path):
     """Where the rest is ignored, the background is drawn and the right side left out."""
     out, data = tmp_path / 'out', tmp_path / 'data'
-    exact = dict(tolerance=0, min_area=0, background=rest == 'ignore')
-    if rest == 'ignore':
+    exact = dict(tolerance=0, min_area=0, background=undrawn == 'ignore')
+    if undrawn == 'ignore':
         for path in masks.values():
             mask = np.array(Image.open(path))
             mask[:, 20:] = 255
@@ -43,14 +43,14 @@ def test_in_and_out_are_inverse(form, rest, masks, tmp_path):
         export_masks(form, out, masks, CLASSES, tmp_path / 'photos', **exact)
     if form == 'label-studio':
         accept(out / FILES[form])
-    done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', undrawn=rest)
+    done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', undrawn=undrawn)
     assert not done.failed and not done.missing
     ids = {name: index for index, name in enumerate(CLASSES)}
     order = np.full(256, 255)
     order[: len(done.table.colors)] = [ids[name] for name in done.table.colors]
     for name, path in masks.items():
-        found = np.asarray(Image.open((data / 'masks' / name).with_suffix('.png')))
-        assert np.array_equal(order[found], np.asarray(Image.open(path))), name
+        mask = np.asarray(Image.open((data / 'masks' / name).with_suffix('.png')))
+        assert np.array_equal(order[mask], np.asarray(Image.open(path))), name
 
 
 def test_files_name_images_that_are_there(masks, tmp_path):
@@ -70,26 +70,26 @@ def test_files_name_images_that_are_there(masks, tmp_path):
 def test_label_studio_gets_the_controls_that_regions_name(masks, tmp_path):
     export_masks('label-studio', tmp_path, masks, CLASSES, tmp_path / 'photos')
     controls = ElementTree.parse(tmp_path / 'label_studio.xml').getroot()
-    controls = {each.get('name'): each.tag.lower() for each in controls if len(each)}
+    controls = {element.get('name'): element.tag.lower() for element in controls if len(element)}
     tasks = json.loads((tmp_path / 'label_studio.json').read_text('utf-8'))
     regions = [region for task in tasks for region in task['predictions'][0]['result']]
     assert {region['from_name']: region['type'] for region in regions} == controls
 
 
 def test_annotations_that_somebody_edited_stay_and_a_stop_leaves_no_part(masks, tmp_path):
-    given = tmp_path / 'out', masks, CLASSES, tmp_path / 'photos'
-    export_masks('coco', *given)
+    arguments = tmp_path / 'out', masks, CLASSES, tmp_path / 'photos'
+    export_masks('coco', *arguments)
     file, before = tmp_path / 'out/coco.json', (tmp_path / 'out/coco.json').read_text()
 
     def stop():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        export_masks('coco', *given, progress=stop)
+        export_masks('coco', *arguments, progress=stop)
     assert file.read_text() == before
     file.write_text('corrected')
     with pytest.raises(UserError) as raised:
-        export_masks('coco', *given)
+        export_masks('coco', *arguments)
     assert raised.value.problems[0].key == file and file.read_text() == 'corrected'
     assert list(file.parent.iterdir()) == [file]
 

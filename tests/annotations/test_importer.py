@@ -33,10 +33,10 @@ def test_every_format_gives_the_same_masks(tmp_path, photos, export):
 def test_what_is_not_drawn_may_be_ignored_and_masks_have_the_colours_of_the_table(tmp_path, photos):
     out = tmp_path / 'out'
     import_masks(exports.cvat(tmp_path), out, images=photos, undrawn='ignore')
-    assert read_table(out).colors == exports.COLOURS
+    assert read_table(out).colors == exports.COLORS
     assert np.array_equal(ids(out, 'a/1'), scene(255, car=0, road=1))
     palette = Image.open(out / 'masks/a/1.png').getpalette()
-    assert palette[:6] == np.ravel(list(exports.COLOURS.values())).tolist()
+    assert palette[:6] == np.ravel(list(exports.COLORS.values())).tolist()
     assert palette[-3:] == [255, 255, 255]  # ignored
 
 
@@ -82,8 +82,8 @@ def test_what_is_listed_without_a_shape_may_be_background(tmp_path, photos):
         done.require_complete(overwrite=False)
     import_masks(file, out, images=photos, undrawn='background', empty=True)
     assert not ids(out, 'a/1').any()
-    told = import_masks(file, out).describe()
-    assert 'images without a shape, whose masks are of earlier imports and stay: 1' in told
+    description = import_masks(file, out).describe()
+    assert 'images without a shape, whose masks are of earlier imports and stay: 1' in description
     with pytest.raises(UserError, match='--empty-is-background goes with --rest background'):
         import_masks(file, tmp_path / 'other', images=photos, undrawn='ignore', empty=True)
 
@@ -146,7 +146,7 @@ def test_what_one_image_lacks_is_its_error_alone(tmp_path, photos):
 
 
 @pytest.mark.parametrize(
-    ('source', 'given', 'key'),
+    ('source', 'arguments', 'key'),
     [
         ('x.json', dict(undrawn=None), '--rest'),
         ('x.json', dict(images=None), 'out/images: none of the 2 annotated ones'),
@@ -155,13 +155,13 @@ def test_what_one_image_lacks_is_its_error_alone(tmp_path, photos):
         ('x.json', dict(out='photos/out'), '--out'),
     ],
 )
-def test_what_does_not_fit_is_told_at_once(tmp_path, photos, source, given, key):
+def test_what_does_not_fit_is_told_at_once(tmp_path, photos, source, arguments, key):
     exports.coco(tmp_path)
     save(tmp_path / 'masked/masks/1.png', png(np.zeros((2, 2), np.uint8)))
-    given = dict(images=photos, undrawn='background', out='out') | given
-    out = tmp_path / given.pop('out')
+    arguments = dict(images=photos, undrawn='background', out='out') | arguments
+    out = tmp_path / arguments.pop('out')
     with pytest.raises(UserError, match=key):
-        import_masks(tmp_path / source, out, **given).require_complete(True)
+        import_masks(tmp_path / source, out, **arguments).require_complete(True)
     assert not (out / 'images').exists()
 
 

@@ -46,9 +46,13 @@ def test_the_size_is_the_stored_one(tmp_path, suffix):
 
 def test_what_is_no_image_or_a_bomb_is_refused(tmp_path):
     (tmp_path / 'a.jpg').write_text('text')
-    for read, given in ((size_of, tmp_path / 'a.jpg'), (size_of, b'text'), (open_picture, b'text')):
+    for read, picture in (
+        (size_of, tmp_path / 'a.jpg'),
+        (size_of, b'text'),
+        (open_picture, b'text'),
+    ):
         with pytest.raises(UserError):
-            read(given)
+            read(picture)
     buffer = io.BytesIO()
     Image.new('1', (20000, 20000)).save(buffer, 'PNG')
     with pytest.raises(UserError):

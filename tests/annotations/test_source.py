@@ -66,8 +66,8 @@ def test_images_in_a_zip_are_taken(tmp_path, photos):
         (tmp_path / 'out/images/images/a/1.jpg').unlink()
     with zipfile.ZipFile(archive, 'a') as file:
         file.writestr(f'{"b" * 300}.jpg', b'')
-    (said,) = import_masks(archive, tmp_path / 'long', undrawn='ignore').failed
-    assert 'a name of 304 bytes; expected at most 240' in said
+    (failure,) = import_masks(archive, tmp_path / 'long', undrawn='ignore').failed
+    assert 'a name of 304 bytes; expected at most 240' in failure
     with zipfile.ZipFile(archive, 'a') as file:
         file.write(photos / 'a/1.jpg', '../../evil.jpg')
         file.writestr('/evil.jpg', b'')

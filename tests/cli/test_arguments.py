@@ -8,16 +8,16 @@ from mmseg_cct.errors import UserError
 
 
 @pytest.mark.parametrize(
-    ('kind', 'value', 'message'),
+    ('option_type', 'value', 'message'),
     [
         *((integer_from(2), value, '; expected 2 or more$') for value in ['1', '-3', '2.5']),
         (method, 'unimtch', ': no such method; did you mean unimatch'),
         (method, 'mine.py', ': no such file'),
     ],
 )
-def test_other_values_are_an_error(kind, value, message):
+def test_other_values_are_an_error(option_type, value, message):
     with pytest.raises(argparse.ArgumentTypeError, match=f'^{value}{message}'):
-        kind(value)
+        option_type(value)
     assert integer_from(2)('2') == 2 and method('unimatch') == 'unimatch'
 
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 WIDTH, HEIGHT = 20, 16
 BOXES = {'road': (2, 4, 12, 12), 'car': (5, 6, 8, 9)}  # left, top, right, bottom
-COLOURS = {'car': (255, 0, 0), 'road': (0, 0, 255)}
+COLORS = {'car': (255, 0, 0), 'road': (0, 0, 255)}
 NAMES = ('a/1', 'b/1')
 
 
@@ -68,8 +68,8 @@ def cvat(root):
         '<polyline label="car" points="6,7;7,8"/>'
     )
     labels = ''.join(
-        f'<label><name>{name}</name><color>#{bytes(colour).hex()}</color></label>'
-        for name, colour in COLOURS.items()
+        f'<label><name>{name}</name><color>#{bytes(color).hex()}</color></label>'
+        for name, color in COLORS.items()
     )
     images = ''.join(
         f'<image name="{name}.jpg" width="{WIDTH}" height="{HEIGHT}">{shapes}</image>'
@@ -85,13 +85,13 @@ def cvat(root):
 
 
 def segmentation_mask(root):
-    table = {'background': (0, 0, 0), **COLOURS}
+    table = {'background': (0, 0, 0), **COLORS}
     pixels = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
     for label in BOXES:
-        pixels[region(label)] = COLOURS[label]
+        pixels[region(label)] = COLORS[label]
     for name in NAMES:
         save(root / 'x/SegmentationClass' / f'{name}.png', png(pixels))
-    lines = [f'{label}:{",".join(map(str, colour))}::' for label, colour in table.items()]
+    lines = [f'{label}:{",".join(map(str, color))}::' for label, color in table.items()]
     save(root / 'x/labelmap.txt', '\n'.join(['# label:color_rgb:parts:actions', *lines]).encode())
     return root / 'x'
 

@@ -45,7 +45,7 @@ def write(images, tmp_path):
 
 
 @pytest.fixture
-def own(tmp_path):
+def config_file(tmp_path):
     """A config of one's own, with a hook, an import and a stage at stride 32."""
     (tmp_path / 'own.py').write_text(
         """

@@ -62,8 +62,8 @@ def strip(part):
     return [strip(value) for value in part] if isinstance(part, (list, tuple)) else part
 
 
-def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
-    added = write(str(own), context=['rust'])
+def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, config_file):
+    added = write(str(config_file), context=['rust'])
     config = load_config(str(added.file), {})
     assert "_base_ = 'own.py'" in added.file.read_text()
     assert config.custom_imports.imports == ['json', 'mmseg_cct.plugin']
@@ -85,13 +85,13 @@ def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
 
 
 @pytest.mark.parametrize('method', ['cct-strong', 'mean-teacher', 'supervised'])
-def test_any_method_trains_on_it_and_keeps_the_heads_of_mmseg(write, own, method):
-    edit(own, 'backbone=dict(', f'auxiliary_head={AUXILIARY}, backbone=dict(')
+def test_any_method_trains_on_it_and_keeps_the_heads_of_mmseg(write, config_file, method):
+    edit(config_file, 'backbone=dict(', f'auxiliary_head={AUXILIARY}, backbone=dict(')
     # mean-teacher validates averaged weights itself
-    edit(own, "custom_hooks = [dict(type='EMAHook')]", 'custom_hooks = []')
+    edit(config_file, "custom_hooks = [dict(type='EMAHook')]", 'custom_hooks = []')
     losses = "loss_decode=[dict(type='CrossEntropyLoss'), dict(type='DiceLoss')]"
-    edit(own, 'decode_head=dict(', f'decode_head=dict({losses}, ')
-    config = load_config(str(write(str(own)).file), {'method': method})
+    edit(config_file, 'decode_head=dict(', f'decode_head=dict({losses}, ')
+    config = load_config(str(write(str(config_file)).file), {'method': method})
     assert not list(training_problems(config))
     heads, hooks = config.model.auxiliary_head, list(config.default_hooks)
     kept = [head.type for head in heads]
@@ -100,24 +100,24 @@ def test_any_method_trains_on_it_and_keeps_the_heads_of_mmseg(write, own, method
     assert (config.train_dataloader.dataset.unlabeled is None) == (method == 'supervised')
 
 
-def test_both_crops_are_the_configs_own(write, own):
+def test_both_crops_are_the_configs_own(write, config_file):
     """A base that names its crop size is changed in one place."""
-    config = edit(own, 'pipeline = [', 'crop_size = (32, 32)\npipeline = [')
+    config = edit(config_file, 'pipeline = [', 'crop_size = (32, 32)\npipeline = [')
     file = write(edit(Path(config), 'crop_size=(32, 32), cat', 'crop_size=crop_size, cat')).file
     assert 'crop_size=_base_.crop_size' in file.read_text()
-    edit(own, 'crop_size = (32, 32)', 'crop_size = (48, 64)')
+    edit(config_file, 'crop_size = (32, 32)', 'crop_size = (48, 64)')
     dataset = load_config(str(file), {}).train_dataloader.dataset
     labeled = dataset.labeled.dataset.pipeline[2]
     assert labeled.crop_size == dataset.unlabeled.pipeline[2].crop_size == (48, 64)
 
 
 @pytest.mark.parametrize('several', [False, True])
-def test_heads_keep_their_learning_rates(write, own, several):
+def test_heads_keep_their_learning_rates(write, config_file, several):
     heads = f'[{AUXILIARY}, {AUXILIARY}]' if several else AUXILIARY
-    config = edit(own, 'backbone=dict(', f'auxiliary_head={heads}, backbone=dict(')
+    config = edit(config_file, 'backbone=dict(', f'auxiliary_head={heads}, backbone=dict(')
     key = 'auxiliary_head.1' if several else 'auxiliary_head'
     rule = f"paramwise_cfg=dict(custom_keys={{'{key}': dict(lr_mult=10)}})"
-    added = write(edit(own, 'optim_wrapper = dict(', f'optim_wrapper = dict({rule}, '))
+    added = write(edit(config_file, 'optim_wrapper = dict(', f'optim_wrapper = dict({rule}, '))
     kept = 'supervised_heads.1' if several else 'supervised_heads.0'
     assert added.choices[-1].endswith(f'your heads keep its rules, as {kept}')
     config = load_config(str(added.file), {})
@@ -135,20 +135,20 @@ def refused(write, config, **options):
     return caught.value.problems[0].key
 
 
-def test_mistakes_are_named(write, own, images, tmp_path):
+def test_mistakes_are_named(write, config_file, images, tmp_path):
     typo = DEEPLAB.replace('80k', '81k')
     with pytest.raises(UserError, match=f'^{typo}: no such file; .*did you mean {DEEPLAB}'):
         write(typo)
-    assert refused(write, str(own), context=['rost']) == '--context'
-    write(str(own))
-    assert refused(write, str(own)) == str(tmp_path / 'cct.py')  # it exists
+    assert refused(write, str(config_file), context=['rost']) == '--context'
+    write(str(config_file))
+    assert refused(write, str(config_file)) == str(tmp_path / 'cct.py')  # it exists
     for out, unlabeled, key in (
         ('cct', images, f'--out {tmp_path}/cct'),
         ('cct.py', 'gone', 'gone'),
-        ('own.py', images, f'--out {own}'),  # the config itself
+        ('own.py', images, f'--out {config_file}'),  # the config itself
     ):
         with pytest.raises(UserError) as caught:
-            add_cct(str(own), str(unlabeled), str(tmp_path / out), force=True)
+            add_cct(str(config_file), str(unlabeled), str(tmp_path / out), force=True)
         assert caught.value.problems[0].key == key
 
 
@@ -164,16 +164,16 @@ def test_mistakes_are_named(write, own, images, tmp_path):
         ('custom_imports', 'from mmseg.models import FCNHead\nimports', 'cct.py'),
     ],
 )
-def test_a_config_that_cannot_be_leaves_no_file(write, own, old, new, key):
-    before = sorted(own.parent.iterdir())
-    assert refused(write, edit(own, old, new)).endswith(key)
-    assert sorted(own.parent.iterdir()) == before
+def test_a_config_that_cannot_be_leaves_no_file(write, config_file, old, new, key):
+    before = sorted(config_file.parent.iterdir())
+    assert refused(write, edit(config_file, old, new)).endswith(key)
+    assert sorted(config_file.parent.iterdir()) == before
 
 
-def test_the_tool_says_what_it_chose(own, images, tmp_path, capsys, monkeypatch):
+def test_the_tool_says_what_it_chose(config_file, images, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)  # no checkout
     out = tmp_path / 'out' / 'cct.py'
-    run_tool('add_cct', own, '--unlabeled', images, '--out', out, '--context', 'background')
+    run_tool('add_cct', config_file, '--unlabeled', images, '--out', out, '--context', 'background')
     printed = capsys.readouterr().out
     run = 'mmseg-cct'
     assert printed.splitlines()[-3:] == [

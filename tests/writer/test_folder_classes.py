@@ -33,7 +33,7 @@ def test_masks_of_0_and_255_are_told_how_to_import_them_before_a_file_is_written
     with pytest.raises(UserError) as error:
         new_config(str(data), str(tmp_path / 'configs'), Choices(['ground', 'crack']))
     colors = ('--colors', 'ground=0', 'crack=255')
-    told = (
+    message = (
         'import_masks.py',
         f'{data}/masks',
         '--images',
@@ -41,15 +41,15 @@ def test_masks_of_0_and_255_are_told_how_to_import_them_before_a_file_is_written
         '--out',
         f'{data}_ids',
     )
-    assert str(error.value).endswith(' '.join((*told, *colors)))
+    assert str(error.value).endswith(' '.join((*message, *colors)))
     assert not Path(tmp_path, 'configs').exists() and not Path(data, 'classes.json').exists()
     import_masks(
-        Path(told[1]),
-        Path(told[5]),
-        images=Path(told[3]),
+        Path(message[1]),
+        Path(message[5]),
+        images=Path(message[3]),
         colors=dict(ground=(0,) * 3, crack=(255,) * 3),
     )
-    written = new_config(told[5], str(tmp_path / 'configs'), Choices())
+    written = new_config(message[5], str(tmp_path / 'configs'), Choices())
     assert "classes = ('ground', 'crack')" in written.file.read_text()
 
 

@@ -19,15 +19,15 @@ def sizes(images, widths=None, backbone='mbv2', **options):
     ],
 )
 def test_the_default_is_the_images_in_multiples_of_the_stride(images, size, crop, backbone):
-    found = sizes(images, backbone=backbone)
-    assert (found.size, found.crop, found.windows) == (size, crop, None)
+    chosen = sizes(images, backbone=backbone)
+    assert (chosen.size, chosen.crop, chosen.windows) == (size, crop, None)
 
 
 def test_thin_objects_get_windows_unless_a_size_is_chosen():
     widths = {'pole': 3.0, 'road': 90.0}
-    found = sizes((1024, 512), widths)
-    assert found.size == (1024, 512) and found.windows['crop_size'] == (256, 512)
-    assert '(pole)' in found.notes[0] and 'predicts 9 windows' in found.notes[0]
+    chosen = sizes((1024, 512), widths)
+    assert chosen.size == (1024, 512) and chosen.windows['crop_size'] == (256, 512)
+    assert '(pole)' in chosen.notes[0] and 'predicts 9 windows' in chosen.notes[0]
     for kept in (sizes((1024, 512), widths, size=(512, 256)),
                  sizes((1024, 512), widths, may_window=False)):  # fmt: skip
         assert kept.windows is None

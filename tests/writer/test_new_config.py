@@ -55,14 +55,14 @@ def test_the_config_is_that_of_the_folder(data):
 
 @pytest.mark.parametrize('method', ['cct-strong', 'own-target', 'supervised'])
 def test_a_config_of_a_method_is_that_method_over_a_config_of_cct(data, method):
-    own = load(data, method=method)
+    written_config = load(data, method=method)
     composed = load_config(str(write(data, method='cct').file), {'method': method})
-    for config in (own, composed):
+    for config in (written_config, composed):
         for part in (config.default_hooks, config.train_dataloader.dataset, config.model):
             for key in [key for key, value in part.items() if value is None]:
                 del part[key]
     for part in ('model', 'train_dataloader', 'default_hooks'):
-        assert own[part] == composed[part]
+        assert written_config[part] == composed[part]
 
 
 def test_a_preset_is_a_length_and_a_size(data):
@@ -134,8 +134,8 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
     text = Path('configs/mine/cct-strong_mbv2_mine.py').read_text()
     assert len(text.splitlines()) <= 60
     lines = capsys.readouterr().out.splitlines()
-    found = '4 labelled and 4 unlabelled images of 64x40 pixels (median), 2 to validate on'
-    assert lines[0] == f'data/mine: {found}'
+    described = '4 labelled and 4 unlabelled images of 64x40 pixels (median), 2 to validate on'
+    assert lines[0] == f'data/mine: {described}'
     assert any('bolt (1 of ' in line and 'in none of the' in line for line in lines)
     assert lines[-3] == '  mmseg-cct train configs/mine/cct-strong_mbv2_mine.py'
 

@@ -13,27 +13,29 @@ from mmseg_cct.config.load import load_config
         (f"dict(type='RandomApply', prob=1.0, transforms={LABELED_CROP})", [UNLABELED_CROP]),
     ],
 )
-def test_crops_within_other_transforms_need_no_masks_either(write, own, wrapped, transforms):
-    config = load_config(str(write(edit(own, LABELED_CROP, wrapped)).file), {})
+def test_crops_within_other_transforms_need_no_masks_either(
+    write, config_file, wrapped, transforms
+):
+    config = load_config(str(write(edit(config_file, LABELED_CROP, wrapped)).file), {})
     assert config.train_dataloader.dataset.unlabeled.pipeline[2].transforms == transforms
 
 
-def test_filled_pixels_are_marked(write, own):
+def test_filled_pixels_are_marked(write, config_file):
     rotated = f"dict(type='RandomRotate', prob=1.0, degree=(30, 30)), {LABELED_CROP}"
-    config = load_config(str(write(edit(own, LABELED_CROP, rotated)).file), {})
+    config = load_config(str(write(edit(config_file, LABELED_CROP, rotated)).file), {})
     unlabeled = DATASETS.build(config.train_dataloader.dataset.unlabeled)
     assert len(unlabeled) == 3
     valid = [unlabeled[0]['data_samples'].valid_mask.data for _ in range(20)]
     assert not torch.stack(valid).all()
 
 
-def test_the_pipeline_of_a_wrapper_counts_without_what_mixes_images(write, own):
+def test_the_pipeline_of_a_wrapper_counts_without_what_mixes_images(write, config_file):
     mosaic = "dict(type='RandomMosaic', prob=1.0, img_scale=(40, 48))"
     mixed = f"type='MultiImageMixDataset', pipeline=[{mosaic}, *pipeline[2:]]"
-    edit(own, "type='RepeatDataset', times=2", mixed)
-    added = write(edit(own, 'pipeline=pipeline)', 'pipeline=pipeline[:2])'))
+    edit(config_file, "type='RepeatDataset', times=2", mixed)
+    added = write(edit(config_file, 'pipeline=pipeline)', 'pipeline=pipeline[:2])'))
     assert added.choices[-1].endswith('as the labelled ones, without RandomMosaic')
     config = load_config(str(added.file), {})
-    assert [each.type for each in config.train_dataloader.dataset.unlabeled.pipeline] == [
+    assert [step.type for step in config.train_dataloader.dataset.unlabeled.pipeline] == [
         'LoadImageFromFile', 'MarkValidPixels', 'RandomCrop', 'PackUnlabeledInputs',
     ]  # fmt: skip

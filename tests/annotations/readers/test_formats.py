@@ -11,7 +11,7 @@ BOX_OF = '<box label="{}" xtl="2" ytl="2" xbr="8" ybr="6"/>'
 
 
 @pytest.mark.parametrize(
-    ('form', 'part', 'place'),
+    ('form', 'part', 'location'),
     [
         (of_coco, dict(segmentation=['car']), 'annotation 5'),
         (of_coco, dict(segmentation=[[1, 2, 3]]), 'annotation 5: polygon'),
@@ -30,10 +30,10 @@ BOX_OF = '<box label="{}" xtl="2" ytl="2" xbr="8" ybr="6"/>'
         (of_label_studio, dict(type='splinelabels', value={}), "result[0]: type 'splinelabels'"),
     ],
 )
-def test_what_cannot_be_drawn_is_an_error_that_says_where(tmp_path, form, part, place):
+def test_what_cannot_be_drawn_is_an_error_that_says_where(tmp_path, form, part, location):
     source = form(tmp_path, part)
     (image,) = require_reader(source).read(source).images
     with pytest.raises(UserError) as raised:
         list(image.parts)
     (problem,) = raised.value.problems
-    assert str(problem.key).startswith(place) and '\n' not in str(problem)
+    assert str(problem.key).startswith(location) and '\n' not in str(problem)

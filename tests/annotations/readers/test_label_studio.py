@@ -22,7 +22,7 @@ def read(root, *results, **options):
 
 
 @pytest.mark.parametrize(
-    ('kind', 'value', 'where'),
+    ('shape_type', 'value', 'where'),
     [
         ('rectangle', dict(x=50, y=20, width=25, height=50), np.s_[2:7, 6:9]),
         # about its first corner, on the image as it is: percentages are not square
@@ -33,19 +33,19 @@ def read(root, *results, **options):
     ],
 )
 def test_a_shape_with_a_label_is_a_region_and_else_ignored_where_it_lies(
-    tmp_path, kind, value, where
+    tmp_path, shape_type, value, where
 ):
     expected = np.zeros(SIZE[::-1], bool)
     expected[where] = True
-    labelled = dict(type=f'{kind}labels', value={**value, f'{kind}labels': ['car']})
+    labelled = dict(type=f'{shape_type}labels', value={**value, f'{shape_type}labels': ['car']})
     mask = drawn(label_studio.read(of_label_studio(tmp_path, labelled))) == 0
     assert np.array_equal(mask, expected)
     y, x = np.nonzero(expected)
     extent = [[x.min(), y.min()], [x.max() + 1, y.max() + 1]]
-    (part,) = read(tmp_path, dict(type=kind, value=value)).parts
-    assert (part.left_out, part.extent.tolist()) == (f'{kind} without a label', extent)
+    (part,) = read(tmp_path, dict(type=shape_type, value=value)).parts
+    assert (part.left_out, part.extent.tolist()) == (f'{shape_type} without a label', extent)
     (part,) = read(tmp_path, dict(labelled, value={**value, 'labels': ['car', 'bus']})).parts
-    assert (part.left_out, part.extent.tolist()) == (f'{kind} with labels bus, car', extent)
+    assert (part.left_out, part.extent.tolist()) == (f'{shape_type} with labels bus, car', extent)
 
 
 def test_a_label_may_stand_in_a_result_of_its_own(tmp_path):
@@ -63,12 +63,12 @@ def test_an_annotation_that_nobody_finished_is_told_from_an_empty_one(tmp_path):
     size = dict(original_width=SIZE[0], original_height=SIZE[1])
     value = dict(points=POINTS, polygonlabels=['car'])
     drawn = dict(result=[dict(size, type='polygonlabels', value=value)])
-    truth, other = dict(drawn, ground_truth=True), ['other annotations of a task, not drawn']
+    truth, rival_note = dict(drawn, ground_truth=True), ['other annotations of a task, not drawn']
     for annotations, expected in (
         ([], (False, [])),
         ([dict(empty, was_cancelled=True)], (False, [])),
         ([empty, dict(empty, updated_at='2')], (True, [])),
-        ([drawn, empty], (False, other)),
+        ([drawn, empty], (False, rival_note)),
         ([empty, drawn], (True, ['shape'])),
         ([dict(truth, updated_at='1'), dict(empty, updated_at='2')], (True, ['shape'])),
     ):

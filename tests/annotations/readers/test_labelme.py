@@ -12,8 +12,11 @@ def test_circles_rectangles_and_what_is_ignored(tmp_path):
     disc = drawn(labelme.read(source)) == 0
     assert disc.sum() == pytest.approx(np.pi * 9, abs=4) and disc[2:8, 5].all()
     turned = 'quadrilateral', 'rotation'  # the latter of X-AnyLabeling
-    for kind, points in ('rectangle', [[8, 6], [2, 2]]), *((kind, CORNERS) for kind in turned):
-        source = of_labelme(tmp_path, dict(shape_type=kind, points=points))
+    for shape_type, points in (
+        ('rectangle', [[8, 6], [2, 2]]),
+        *((shape_type, CORNERS) for shape_type in turned),
+    ):
+        source = of_labelme(tmp_path, dict(shape_type=shape_type, points=points))
         assert (drawn(labelme.read(source)) == 0).sum() == 24
     annotations = labelme.read(of_labelme(tmp_path, dict(label='__ignore__', points=CORNERS)))
     assert (drawn(annotations) == 255).sum() == 24 and not annotations.classes

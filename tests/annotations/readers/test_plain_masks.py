@@ -1,17 +1,17 @@
 import numpy as np
 import pytest
-from exports import BOXES, COLOURS, HEIGHT, WIDTH, region, scene
+from exports import BOXES, COLORS, HEIGHT, WIDTH, region, scene
 from importing import ids, masks_of
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
 
-TABLE = {'background': (0, 0, 0), **COLOURS}
+TABLE = {'background': (0, 0, 0), **COLORS}
 CAR = region('car').astype(np.uint8)
 PIXELS = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
 for label in BOXES:
-    PIXELS[region(label)] = COLOURS[label]
+    PIXELS[region(label)] = COLORS[label]
 
 
 def test_colours_become_ids_in_the_order_of_the_table(tmp_path, photos):
@@ -32,14 +32,14 @@ def test_colours_become_ids_in_the_order_of_the_table(tmp_path, photos):
 
 
 def test_a_colour_without_a_name_and_what_is_erased_are_an_error_or_the_rest(tmp_path, photos):
-    some, right = {'car': COLOURS['car'], 'other': (0, 0, 0)}, scene(1, car=0, road=255)
+    some_colors, right = {'car': COLORS['car'], 'other': (0, 0, 0)}, scene(1, car=0, road=255)
     opacity = np.where(CAR, 255, 0).astype(np.uint8)
-    erased = np.dstack([np.full_like(PIXELS, COLOURS['car']), opacity])
+    erased = np.dstack([np.full_like(PIXELS, COLORS['car']), opacity])
     for pixels, expected in ((PIXELS, right), (erased, np.where(CAR, 0, 255))):
         folder, out = masks_of(tmp_path, pixels), tmp_path / f'out{pixels.shape[2]}'
-        done = import_masks(folder, out, images=photos, colors=some)
+        done = import_masks(folder, out, images=photos, colors=some_colors)
         assert 'have no name; name each in --colors, or pass --rest' in done.failed[0]
-        done = import_masks(folder, out, images=photos, colors=some, undrawn='ignore')
+        done = import_masks(folder, out, images=photos, colors=some_colors, undrawn='ignore')
         assert np.array_equal(ids(out, 'a/1'), expected)
         assert 'pixels of colours without a name' in done.describe()
 
