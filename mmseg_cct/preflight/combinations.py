@@ -16,6 +16,7 @@ from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.samplers import EndlessSampler
 from mmseg_cct.engine.hooks import DurableCheckpointHook, TeacherHook
 from mmseg_cct.errors import Problem
+from mmseg_cct.utils.log import warn
 
 from .components import class_of, is_a
 
@@ -56,6 +57,16 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
     if getattr(preprocessor, 'forward', None) is SegDataPreProcessor.forward:
         key = f'model.data_preprocessor.type={preprocessor.__name__!r}'
         yield Problem(key, 'takes no pairs', 'BranchPreprocessor, or no unlabelled set')
+
+
+def warn_of_unmixed_images(model: Any, dataloader: Any) -> None:
+    """Warns where CutMix mixes nothing, as a process has one unlabelled image in a batch."""
+    ratio = getattr(dataloader.dataset, 'labeled_per_unlabeled', 1)
+    if getattr(model, 'cutmix', None) and dataloader.batch_size < 2 * ratio:
+        mistake = 'CutMix mixes the unlabelled images of a process, and there is one'
+        expected = f'{2 * ratio} or more on each, or model.cutmix=None'
+        key = f'train_dataloader.batch_size={dataloader.batch_size}'
+        warn(str(Problem(key, mistake, expected)))
 
 
 def hooks_of(config: Any) -> Iterator[tuple[str, Any]]:

@@ -33,7 +33,7 @@ from .classes import (
     output_problems,
     warn_of_losses_that_count_ignored_pixels,
 )
-from .combinations import training_problems
+from .combinations import training_problems, warn_of_unmixed_images
 from .files import check_pairs, look_at_evaluation_data
 from .labeled_images import keep_labeled_images
 from .pretrained import check_pretrained_weights
@@ -75,6 +75,7 @@ class PreflightHook(Hook):
             rehearse_validation(runner, absent)
         if is_main_process():
             warn_of_losses_that_count_ignored_pixels(_model(runner))
+            warn_of_unmixed_images(_model(runner), runner.train_dataloader)
             say(describe_training(runner))
 
     def before_test(self, runner: Runner) -> None:

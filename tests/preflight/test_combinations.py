@@ -1,7 +1,10 @@
+from types import SimpleNamespace
+
 import pytest
 import world
 
-from mmseg_cct.preflight.combinations import training_problems
+from mmseg_cct.models import CutMix
+from mmseg_cct.preflight.combinations import training_problems, warn_of_unmixed_images
 
 _TEACHER = dict(type='TeacherHook')
 _EMA = dict(type='EMAHook')
@@ -36,3 +39,16 @@ def test_parts_of_a_training_go_together(changes, key):
     config = world.cct_config('')
     config.merge_from_dict(changes)
     assert [problem.key for problem in training_problems(config)] == [key] * (key is not None)
+
+
+@pytest.mark.parametrize(
+    ('batch_size', 'ratio', 'alone'), [(1, 1, True), (2, 1, False), (3, 2, True), (4, 2, False)]
+)
+def test_cutmix_of_one_image_a_process_is_told(messages, batch_size, ratio, alone):
+    dataset = SimpleNamespace(labeled_per_unlabeled=ratio)
+    dataloader = SimpleNamespace(batch_size=batch_size, dataset=dataset)
+    warn_of_unmixed_images(SimpleNamespace(cutmix=None), dataloader)
+    assert not messages
+    warn_of_unmixed_images(SimpleNamespace(cutmix=CutMix()), dataloader)
+    key = f'train_dataloader.batch_size={batch_size}: '
+    assert [line.startswith(key) for line in messages] == [True] * alone
