@@ -48,55 +48,135 @@ def forget_own_scope(settings: Any) -> None:
             del value['_scope_']
 
 
-def merge_method(config: Config, method: str | Mapping[str, Any]) -> None:
-    """Makes a config train with another method, its name, its file or its overlay.
+def with_method(config: Config, method: str | Mapping[str, Any]) -> Config:
+    """Makes the config of another method.
 
-    Dicts are merged key by key, and everything else is replaced. Two parts have no fixed place:
-    `model.auxiliary_head` means the auxiliary decoders, which may be in a list with
-    MMSegmentation's own heads, and `train_dataloader.dataset` means the set of each domain.
+    1. The overlay of the method is fitted to the config, or refused.
+    2. What the config holds of the method before is taken out.
+    3. `model.auxiliary_head` changes the auxiliary decoders, which may be in a list with
+       MMSegmentation's own heads, or removes them and the hooks that set their attributes.
+    4. `train_dataloader.dataset` is merged over the set of each domain.
+    5. Everything else is merged where it stands: dicts key by key, all else is replaced.
+
+    Args:
+        config: The config.
+        method: The name of a method, its file or its overlay.
+
+    Returns:
+        A changed copy.
+
+    Raises:
+        UserError: There is no such method, or it does not fit the config.
     """
-    overlay = read_method(method) if isinstance(method, str) else method
     name = method if isinstance(method, str) else 'of this study'
-    place = config.filename or 'the config'
-    rest: Any = ConfigDict(overlay)
-    model = rest.pop('model', {})
-    dataset = rest.get('train_dataloader', {}).pop('dataset', {})
-    bank = find_bank(config)
-    if bank is None and model.get('auxiliary_head', _BANK) is not None:
-        found = f'model.auxiliary_head has no {_BANK}, so the method {name} cannot change it'
-        expected = 'a config of CCT'
-        raise UserError(place, found, expected)
-    _forget_method(config)
-    if config.model.get('domains'):
-        _fit_to_domains(config, rest, model, name)
-    elif model.get('discriminator'):
-        raise UserError(place, 'trains one domain', f'a config of several for the method {name}')
-    head = config.model.get('decode_head') or {}
-    if model.get('decode_head', {}).get('type', head.get('type')) != head.get('type'):
+    overlay = ConfigDict(copy.deepcopy(read_method(method) if isinstance(method, str) else method))
+    model = overlay.setdefault('model', ConfigDict())
+    dataset = overlay.get('train_dataloader', {}).pop('dataset', {})
+    _require_fitting(config, model, name)
+    _fit_to_domains(overlay, config)
+    main = config.model.get('decode_head') or {}
+    if model.get('decode_head', {}).get('type', main.get('type')) != main.get('type'):
         del model['decode_head']  # a method replaces no main decoder; these settings fit another
-    if 'auxiliary_head' in model:
-        own, heads = model.pop('auxiliary_head'), config.model.get('auxiliary_head')
-        if own is not None and bank is not None:
-            if own.get('perturbations'):  # a method changes some of the paper's
-                fill_perturbations(bank)
-            bank.update(merged(bank, own))
-        elif isinstance(heads, (list, tuple)):
-            config.model.auxiliary_head = [head for head in heads if head is not bank] or None
-        else:
-            config.model.auxiliary_head = None
-    _drop_none(config, rest)
-    _drop_none(config.model, model)
+
+    config = _without_method(config)
     try:
-        config.merge_from_dict({'model': model, **rest})
+        if 'auxiliary_head' in model:
+            _merge_decoders(config, model.pop('auxiliary_head'))
+        for training_set in training_sets(config):
+            training_set.update(merged(training_set, dataset))
+        _drop_none(config, overlay)
+        config.merge_from_dict(overlay)
     except (KeyError, TypeError) as error:
-        raise UserError(place, f'the method {name} does not fit: {one_line(error)}') from error
-    for part in training_sets(config):
-        part.update(merged(part, dataset))
-    if find_bank(config) is None:  # hooks that set attributes of the decoders go with them
-        for key, hook in list((config.get('default_hooks') or {}).items()):
-            if re.match(r'(domains\.\*\.)?auxiliary_head\.', (hook or {}).get('attribute', '')):
-                del config.default_hooks[key]
+        source = config.filename or 'the config'
+        raise UserError(source, f'the method {name} does not fit: {one_line(error)}') from error
+    if find_bank(config) is None:
+        _remove_hooks_of_decoders(config)
     remove_hooks(config)
+    return config
+
+
+def _require_fitting(config: Config, model: Mapping[str, Any], name: str) -> None:
+    """Refuses a method for decoders, or for one or several domains, that the config lacks."""
+    source, domains = config.filename or 'the config', config.model.get('domains')
+    if find_bank(config) is None and model.get('auxiliary_head', _BANK) is not None:
+        problem = f'model.auxiliary_head has no {_BANK}, so the method {name} cannot change it'
+        raise UserError(source, problem, 'a config of CCT')
+    if domains and not _trains_domains(model):
+        fitting = [m for m in method_names() if _trains_domains(read_method(m).get('model', {}))]
+        problem = f'trains several domains, which the method {name} does not'
+        raise UserError(source, problem, f'one of {", ".join(fitting)}')
+    if model.get('discriminator') and not domains:
+        expected = f'a config of several for the method {name}'
+        raise UserError(source, 'trains one domain', expected)
+
+
+def _trains_domains(model: Mapping[str, Any]) -> bool:
+    """Whether a method keeps the segmentor for several domains, as the supervised baseline does."""
+    return model.get('type', _BASELINE) == _BASELINE and 'loss_consistency' not in model
+
+
+def _fit_to_domains(overlay: ConfigDict, config: Config) -> None:
+    """Fits an overlay, in place, to a config of several domains, whose segmentor stays."""
+    if not config.model.get('domains'):
+        return
+    overlay.model.pop('type', None)
+    if overlay.model.get('discriminator'):
+        in_channels = config.model.auxiliary_head.in_channels
+        overlay.model.discriminator.setdefault('in_channels', in_channels)
+    for hook in (overlay.get('default_hooks') or {}).values():
+        if hook and 'attribute' in hook and not hook['attribute'].startswith('domains.'):
+            hook['attribute'] = f'domains.*.{hook["attribute"]}'
+
+
+def _without_method(config: Config) -> Config:
+    """Copies a config without what a method has added; its auxiliary decoders stay as set.
+
+    A config of `tools/new_config.py` holds a method. A method's own parts are those that no
+    config of CCT has: other segmentors, their arguments, and views of the images.
+    """
+    config = copy.deepcopy(config)
+    overlays = _overlays()
+    models = [overlay.get('model', {}) for overlay in overlays]
+    if config.model.get('type') not in {model.get('type') for model in models} - {_BASELINE}:
+        return config
+    config.model.type = 'CCTSegmentor'
+    for key in {key for model in models for key in model} - {'type', *_HEADS}:
+        config.model.pop(key, None)
+    datasets = [overlay.get('train_dataloader', {}).get('dataset', {}) for overlay in overlays]
+    for training_set in training_sets(config):
+        for key in {key for dataset in datasets for key in dataset} - {'labeled', 'unlabeled'}:
+            training_set.pop(key, None)
+    return config
+
+
+def _merge_decoders(config: Config, settings: Mapping[str, Any] | None) -> None:
+    """Merges settings over the auxiliary decoders of a config, in place; None removes them."""
+    bank, heads = find_bank(config), config.model.get('auxiliary_head')
+    if settings is not None and bank is not None:
+        # a method changes some of the paper's
+        complete = with_perturbations(bank) if settings.get('perturbations') else bank
+        bank.update(merged(complete, settings))
+    elif isinstance(heads, (list, tuple)):
+        config.model.auxiliary_head = [head for head in heads if head is not bank] or None
+    else:
+        config.model.auxiliary_head = None
+
+
+def _drop_none(config: Any, overlay: Mapping[str, Any]) -> None:
+    """Drops None, in place, where an overlay has a dict, which mmengine merges over dicts alone."""
+    for key, value in overlay.items():
+        if isinstance(value, Mapping) and key in config:
+            if config[key] is None:
+                del config[key]
+            elif isinstance(config[key], Mapping):
+                _drop_none(config[key], value)
+
+
+def _remove_hooks_of_decoders(config: Config) -> None:
+    """Removes the hooks, in place, that set attributes of auxiliary decoders."""
+    for name, hook in list((config.get('default_hooks') or {}).items()):
+        if re.match(r'(domains\.\*\.)?auxiliary_head\.', (hook or {}).get('attribute', '')):
+            del config.default_hooks[name]
 
 
 @cache
@@ -111,73 +191,30 @@ def remove_hooks(config: Config) -> None:
         del hooks[name]
 
 
-def _forget_method(config: Config) -> None:
-    """Takes back what another method has added to a config; its auxiliary decoders stay as set.
-
-    A config of `tools/new_config.py` holds a method. A method's own parts are those that no
-    config of CCT has: other segmentors, their arguments, and views of the images.
-    """
-    overlays = _overlays()
-    models = [overlay.get('model', {}) for overlay in overlays]
-    if config.model.get('type') not in {model.get('type') for model in models} - {_BASELINE}:
-        return
-    config.model.type = 'CCTSegmentor'
-    for key in {key for model in models for key in model} - {'type', *_HEADS}:
-        config.model.pop(key, None)
-    sets = [overlay.get('train_dataloader', {}).get('dataset', {}) for overlay in overlays]
-    for part in training_sets(config):
-        for key in {key for dataset in sets for key in dataset} - {'labeled', 'unlabeled'}:
-            part.pop(key, None)
-
-
-def _drop_none(config: Any, overlay: Mapping[str, Any]) -> None:
-    """Drops None where an overlay has a dict: a method may add what the config has removed."""
-    for key, value in overlay.items():
-        if isinstance(value, Mapping) and key in config:
-            if config[key] is None:
-                del config[key]
-            elif isinstance(config[key], Mapping):
-                _drop_none(config[key], value)
-
-
-def _fit_to_domains(config: Config, overlay: Any, model: Any, name: str) -> None:
-    """Rejects another segmentor; the supervised baseline keeps the one for several domains."""
-    if model.pop('type', 'EncoderDecoder') != 'EncoderDecoder' or 'loss_consistency' in model:
-        fitting = [
-            each
-            for each in method_names()
-            if read_method(each).get('model', {}).get('type', 'EncoderDecoder') == 'EncoderDecoder'
-        ]
-        found = f'trains several domains, which the method {name} does not'
-        expected = f'one of {", ".join(fitting)}'
-        raise UserError(config.filename or 'the config', found, expected)
-    if model.get('discriminator'):
-        model.discriminator.setdefault('in_channels', config.model.auxiliary_head.in_channels)
-    for hook in (overlay.get('default_hooks') or {}).values():
-        if hook and 'attribute' in hook and not hook['attribute'].startswith('domains.'):
-            hook['attribute'] = f'domains.*.{hook["attribute"]}'
-
-
 def find_bank(config: Config) -> ConfigDict | None:
     """Finds the auxiliary decoders, which may be in a list of heads: the object, not a copy."""
     for head in filter(None, as_list((config.get('model') or {}).get('auxiliary_head'))):
-        kind = head.get('type')
-        kind = MODELS.get(kind) if isinstance(kind, str) else kind
-        if any(each.__name__ == _BANK for each in getattr(kind, '__mro__', ())):
+        head_class = head.get('type')
+        head_class = MODELS.get(head_class) if isinstance(head_class, str) else head_class
+        if any(base.__name__ == _BANK for base in getattr(head_class, '__mro__', ())):
             return head
     return None
 
 
-def fill_perturbations(bank: dict[str, Any]) -> None:
-    """Writes the default perturbations into settings of auxiliary decoders that name none."""
-    if bank.get('perturbations') is None:
-        bank['perturbations'] = copy.deepcopy(MODELS.get(_BANK).default_perturbations)
+def with_perturbations(bank: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns settings of auxiliary decoders that name their perturbations, by default all."""
+    default = copy.deepcopy(MODELS.get(_BANK).default_perturbations)
+    return {**bank, 'perturbations': bank.get('perturbations') or default}
 
 
-def merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> ConfigDict:
-    """Returns `common` with `own` merged over it key by key, as `_base_` does."""
-    result = Config(dict(part=common))
-    result.merge_from_dict(dict(part=own))
+def merged(common: Mapping[str, Any], changes: Mapping[str, Any]) -> ConfigDict:
+    """Returns `common` with changes merged over it key by key, as `_base_` does.
+
+    A dict takes the place of None: it adds what was removed.
+    """
+    result = Config(dict(part=copy.deepcopy(common)))
+    _drop_none(result.part, changes)
+    result.merge_from_dict(dict(part=changes))
     return result.part
 
 
@@ -187,8 +224,9 @@ def training_sets(config: Config) -> list[ConfigDict]:
     return list((dataset.get('domains') or {'': dataset}).values())
 
 
-def set_labels(config: Config, labels: int) -> None:
+def with_labels(config: Config, labels: int) -> Config:
     """Sets the number of labelled images in each domain, whose set must have a `split_dir`."""
+    config = copy.deepcopy(config)
     for dataset in training_sets(config):
         if not dataset.get('split_dir'):
             raise UserError(
@@ -198,3 +236,4 @@ def set_labels(config: Config, labels: int) -> None:
                 '(tools/make_splits.py makes them)',
             )
         dataset.num_labeled = labels
+    return config

@@ -16,7 +16,7 @@ from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import close_names, error_line, one_line
 
-from .compose import forget_own_scope, merge_method, remove_hooks, set_labels
+from .compose import forget_own_scope, remove_hooks, with_labels, with_method
 from .limits import value_problems
 from .shipped import CONFIGS, PLAIN, SCOPE, composed_name, find_config, method_in_name
 from .walk import as_list, get_by_key
@@ -62,9 +62,9 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     options = dict(options)
     method, labels = options.pop('method', None), options.pop('labels', None)
     if method is not None:
-        merge_method(config, method)
+        config = with_method(config, method)
     if labels is not None:
-        set_labels(config, labels)
+        config = with_labels(config, labels)
     stem = Path(file).stem
     if (name := composed_name(stem, method, labels)) != stem:
         object.__setattr__(config, '_filename', f'{name}.py')

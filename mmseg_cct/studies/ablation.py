@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mmengine.config import Config
 
-from mmseg_cct.config.compose import fill_perturbations, find_bank, read_method
+from mmseg_cct.config.compose import find_bank, read_method, with_perturbations
 from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.perturbations import paper
@@ -53,8 +53,7 @@ def grid_methods(config: Config, num_decoders: Sequence[int]) -> dict[str, Overl
         raise UserError(
             config.filename, 'model.auxiliary_head has no PerturbedDecoderBank', 'a config of CCT'
         )
-    fill_perturbations(bank)
-    names = list(bank.perturbations)
+    names = list(with_perturbations(bank)['perturbations'])
     methods: dict[str, Overlay] = {name: read_method(name) for name in (BASELINE, ABCE_BASELINE)}
     abce = read_method('cct-abce')
     for k in num_decoders:

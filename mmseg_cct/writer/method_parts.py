@@ -4,7 +4,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from mmseg_cct.config.compose import fill_perturbations, read_method
+from mmseg_cct.config.compose import read_method, with_perturbations
 
 # CCT's ramp of λ_u, and an EMA teacher for its targets: the student's own would mislead it.
 _RAMP = dict(
@@ -35,7 +35,7 @@ def method_parts(
         del overlay_model['decode_head']
     if (overlay_model.get('auxiliary_head') or {}).get('perturbations'):  # they change the paper's
         model = setting['model'] = copy.deepcopy(setting['model'])
-        fill_perturbations(model['auxiliary_head'])
+        model['auxiliary_head'] = with_perturbations(model['auxiliary_head'])
     parts = _merged(setting, {**overlay, 'model': overlay_model})
     if 'auxiliary_head' not in parts['model'] and parts['default_hooks'].get('ramp_up') == _RAMP:
         del parts['default_hooks']['ramp_up']

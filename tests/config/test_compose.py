@@ -2,7 +2,7 @@ import pytest
 import world
 from mmengine.config import Config
 
-from mmseg_cct.config.compose import merge_method, read_method, set_labels
+from mmseg_cct.config.compose import read_method, with_labels, with_method
 from mmseg_cct.config.load import default_work_dir, load_config
 from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.errors import UserError
@@ -18,8 +18,7 @@ def setting(**model):
 
 
 def merge(config, **overlay):
-    merge_method(config, overlay)
-    return config
+    return with_method(config, overlay)
 
 
 @pytest.fixture
@@ -47,7 +46,7 @@ def test_dicts_are_merged_and_all_else_is_replaced_or_comes_back():
     config = setting(decode_head=dict(type='A', losses=dict(a=1), norm=dict(b=2)))
     config.default_hooks = dict(teacher=None, timer=None)
     config.optim_wrapper = dict(paramwise_cfg=None)
-    merge(
+    config = merge(
         config,
         model=dict(type='B', decode_head=dict(losses=[3], norm=dict(c=4))),
         default_hooks=dict(teacher=dict(decay=0.5)),
@@ -64,10 +63,10 @@ def test_auxiliary_head_means_the_decoders_beside_other_heads(beside):
     config = setting()
     if beside:
         config.model.auxiliary_head = [*beside, dict(BANK)]
-    merge(config, model=dict(auxiliary_head=dict(loss_consistency=dict(w=1.0))))
+    config = merge(config, model=dict(auxiliary_head=dict(loss_consistency=dict(w=1.0))))
     changed = dict(BANK, loss_consistency=dict(type='MSE', w=1.0))
     assert config.model.auxiliary_head == ([*beside, changed] if beside else changed)
-    merge(config, model=dict(auxiliary_head=None))
+    config = merge(config, model=dict(auxiliary_head=None))
     assert config.model.auxiliary_head == (beside or None)
 
 
@@ -79,7 +78,7 @@ def test_ramps_of_the_decoders_go_with_them(prefix):
     )
     config.default_hooks = dict(ramp_up=ramp, moved=ramp, other=other, timer=None)
     overlay = dict(moved=dict(attribute='loss_consistency.x'))
-    merge(config, model=dict(auxiliary_head=None), default_hooks=overlay)
+    config = merge(config, model=dict(auxiliary_head=None), default_hooks=overlay)
     assert config.default_hooks == dict(**overlay, other=other, timer=None)
 
 
@@ -87,7 +86,7 @@ def test_dataset_means_the_sets_of_all_domains():
     pair = dict(type='SemiSegDataset', unlabeled=dict(type='A'))
     config = setting(domains=dict(a={}, b={}))
     config.train_dataloader.dataset = dict(type='M', domains=dict(a=dict(pair), b=dict(pair)))
-    merge(config, train_dataloader=dict(batch_size=2, dataset=dict(unlabeled=None)))
+    config = merge(config, train_dataloader=dict(batch_size=2, dataset=dict(unlabeled=None)))
     baseline = dict(type='SemiSegDataset', unlabeled=None)
     assert config.train_dataloader.to_dict() == dict(
         batch_size=2, dataset=dict(type='M', domains=dict(a=baseline, b=baseline))
@@ -124,10 +123,10 @@ def test_a_method_that_does_not_fit_is_refused(model, overlay):
 def test_labels_are_set_in_each_domain_with_a_folder_of_lists():
     config = setting()
     with pytest.raises(UserError, match=r'split_dir: missing; .* 5_labeled\.txt and 5_unlab'):
-        set_labels(config, 5)
+        with_labels(config, 5)
     sets = dict(a=dict(split_dir='a'), b=dict(split_dir='b', num_labeled=9))
     config.train_dataloader.dataset = dict(domains=sets)
-    set_labels(config, 5)
+    config = with_labels(config, 5)
     assert [part.num_labeled for part in config.train_dataloader.dataset.domains.values()] == [5, 5]
 
 
@@ -150,6 +149,19 @@ def test_a_method_takes_the_place_of_the_one_that_a_config_holds(own, method, tm
     holds = tmp_path / 'cct-strong_net_data_2.py'
     load_config(own[0], {'method': 'cct-strong'}).dump(holds)
     config, plain = load_config(str(holds), {'method': method}), load_config(own[0], {})
-    merge_method(plain, {'default_hooks': dict(teacher=dict(type='TeacherHook', decay=0.99))})
-    merge_method(plain, method)
+    plain = with_method(
+        plain, {'default_hooks': dict(teacher=dict(type='TeacherHook', decay=0.99))}
+    )
+    plain = with_method(plain, method)
     assert config.to_dict() == plain.to_dict()
+
+
+def test_a_method_adds_what_the_one_before_has_removed(own, tmp_path):
+    holds = tmp_path / 'supervised_net_data_2.py'
+    load_config(own[0], {'method': 'supervised'}).dump(holds)
+    before = load_config(str(holds), {})
+    assert before.train_dataloader.dataset.unlabeled is None
+    overlay = dict(dataset=dict(unlabeled=dict(type='A')))
+    config = merge(before, model=dict(auxiliary_head=None), train_dataloader=overlay)
+    assert config.train_dataloader.dataset.unlabeled == dict(type='A')
+    assert before.train_dataloader.dataset.unlabeled is None

@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from mmseg_cct.config.compose import find_bank, merge_method, read_method
+from mmseg_cct.config.compose import find_bank, read_method, with_method
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
@@ -42,7 +42,7 @@ def base():
 def changes(config, overlay):
     """What an overlay adds or changes; it removes nothing."""
     before = config.to_dict()
-    merge_method(config, overlay)
+    config = with_method(config, overlay)
     found = {key: new for key, _, new in changed_settings(before, config)}
     assert 'none' not in found.values()
     return found
@@ -81,7 +81,7 @@ def test_full_has_k_decoders_of_each(group, file):
     """In DeepLabV3+ the bank is the second of a list, and leaves out the paper's perturbations."""
     config = load_config(file, {})
     heads = config.model.auxiliary_head
-    merge_method(config, grid_methods(config, [4])[f'{group}_k4'])
+    config = with_method(config, grid_methods(config, [4])[f'{group}_k4'])
     numbers = {key: p.num_decoders for key, p in find_bank(config).perturbations.items()}
     assert numbers == dict.fromkeys(PERTURBATIONS, 4)
     assert isinstance(config.model.auxiliary_head, list) == isinstance(heads, list)
