@@ -27,11 +27,15 @@ def bases(*names: str) -> list[str]:
     from importlib.util import find_spec
     from pathlib import Path
 
-    found = []
+    paths = []
     for name in names:
         package, _, path = name.partition('::')
         spec = find_spec(package)  # without importing it
         if spec is None or not spec.submodule_search_locations:
             raise ImportError(f'{name}: no package {package}; expected mmseg_cct:: or mmseg::')
-        found.append(str(Path(spec.submodule_search_locations[0], '.mim', 'configs', path)))
-    return found
+        # where mmengine looks, too: links in a checkout, copies in an installation
+        folder = Path(spec.submodule_search_locations[0], '.mim', 'configs')
+        if not folder.is_dir():  # a checkout on a system without links
+            folder = folder.parents[2] / 'configs'
+        paths.append(str(folder / path))
+    return paths

@@ -1,20 +1,20 @@
 """Configs and tools, found by path or by the name of one that ships, and the names of runs.
 
-As in every OpenMMLab package they are in the folder `.mim`, where mmengine looks, too: links in a
-checkout, copies in an installation. Nothing here imports torch.
+Nothing here imports torch.
 """
 
 import re
 from pathlib import Path
 from typing import Any
 
+import mmseg_cct
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import close_names, nearest
 
-_SHIPPED = Path(__file__).parents[1] / '.mim'
-CONFIGS, TOOLS = _SHIPPED / 'configs', _SHIPPED / 'tools'
-METHODS = CONFIGS / 'methods'
 SCOPE = 'mmseg_cct'
+CONFIGS = Path(*mmseg_cct.bases(f'{SCOPE}::'))
+TOOLS = CONFIGS.parent / 'tools'
+METHODS = CONFIGS / 'methods'
 # The method that leaves a config as it is.
 PLAIN = 'cct'
 

@@ -1,5 +1,6 @@
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import mmengine.hub
 import pytest
@@ -29,6 +30,15 @@ def test_bases_are_found_without_the_plugin_and_have_no_scope(tmp_path, monkeypa
         assert config.model.type == expected and not scopes(config)
     with pytest.raises(ImportError, match='no package nothing; expected mmseg_cct:: or mmseg::'):
         mmseg_cct.bases('nothing::a.py')
+
+
+def test_a_checkout_without_links_has_its_configs_too(tmp_path, monkeypatch):
+    spec = SimpleNamespace(submodule_search_locations=[str(tmp_path / 'mmseg_cct')])
+    monkeypatch.setattr('importlib.util.find_spec', lambda name: spec)
+    assert mmseg_cct.bases('mmseg_cct::a.py') == [str(tmp_path / 'configs' / 'a.py')]
+    installed = tmp_path / 'mmseg_cct' / '.mim' / 'configs'
+    installed.mkdir(parents=True)
+    assert mmseg_cct.bases('mmseg_cct::a.py') == [str(installed / 'a.py')]
 
 
 def test_a_base_of_a_package_gives_what_its_file_gives(tmp_path):
