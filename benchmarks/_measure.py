@@ -101,7 +101,7 @@ def machine(device: str) -> dict[str, str]:
     info = Path('/proc/cpuinfo')
     if info.exists() and (name := re.search(r'^model name\s*: *(.+)', info.read_text(), re.M)):
         cpu = name[1].strip()
-    found = dict(
+    description = dict(
         date=datetime.date.today().isoformat(),
         cpu=f'{cpu}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}',
         threads=str(torch.get_num_threads()),
@@ -109,8 +109,8 @@ def machine(device: str) -> dict[str, str]:
         python=platform.python_version(),
     )
     if device == 'cuda':
-        found['gpu'] = torch.cuda.get_device_name()
-    return found
+        description['gpu'] = torch.cuda.get_device_name()
+    return description
 
 
 def say(message: str) -> None:
@@ -193,10 +193,10 @@ def alternate(
         turns += 1
         for name, reading in turn.items():
             readings[name].append(reading)
-    found = {}
+    figures = {}
     for name, pairs in readings.items():
         times, cpu_times = map(list, zip(*pairs))
-        found[name] = dict(
+        figures[name] = dict(
             first=first[name],
             times=times,
             cpu_times=cpu_times,
@@ -205,7 +205,7 @@ def alternate(
             max=max(times),
             cpu=statistics.median(cpu_times),
         )
-    return found
+    return figures
 
 
 def _reading(step: Step, device: str) -> tuple[float, float]:

@@ -316,7 +316,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--size', type=int, nargs=2, default=[40, 40], metavar=('h', 'w'))
     parser.add_argument('--stride', type=int, default=8)
     parser.add_argument('--position-fraction', type=float, default=1.0, metavar='F')
-    for name, metavar, kind, default in (
+    for name, metavar, parse, default in (
         ('--map-sizes', 'hxw', _pair, ['96x96', '256x128']),  # of z, table by perturbation
         ('--scale-decoders', 'K', int, [30, 60, 120]),
         ('--scale-classes', 'C', int, [21, 60, 150]),
@@ -324,7 +324,7 @@ def parse_args() -> argparse.Namespace:
         ('--scale-strides', 's', int, [4, 8, 16]),
     ):
         parser.add_argument(
-            name, type=kind, nargs='+', default=list(map(kind, default)), metavar=metavar
+            name, type=parse, nargs='+', default=list(map(parse, default)), metavar=metavar
         )
     return parser.parse_args()
 

@@ -85,10 +85,13 @@ CONFIGS = {
 }
 # Data set, method, iterations and number of labels.
 HEADLINES = (
-    *(('idd_lite', 'cct-strong', *of) for of in ((1200, 5), (1200, 20), (2400, 100))),
+    *(('idd_lite', 'cct-strong', *size) for size in ((1200, 5), (1200, 20), (2400, 100))),
     *(('idd_lite', 'cct-strong', 12000, labels) for labels in (5, 20, 100)),
     ('idd_lite_r50', 'cct-strong', 1200, 20),
-    *(('camvid', 'cct-strong', *of) for of in ((1200, 5), (1200, 20), (1200, 50), (2400, 50))),
+    *(
+        ('camvid', 'cct-strong', iterations, labels)
+        for iterations, labels in ((1200, 5), (1200, 20), (1200, 50), (2400, 50))
+    ),
     ('shapes', 'cct', 1400, 12),
 )
 COMPARISONS = (
@@ -172,10 +175,10 @@ def pooled(cells: Iterable[Sequence[float]]) -> Spread:
 
     A method that drifts in some of its runs would widen the intervals of all.
     """
-    *others, widest = sorted(cells, key=variance)
-    if others and not common(others).holds(widest, len(others) + 1):
-        return pooled(others)
-    return common([*others, widest])
+    *narrower, widest = sorted(cells, key=variance)
+    if narrower and not common(narrower).holds(widest, len(narrower) + 1):
+        return pooled(narrower)
+    return common([*narrower, widest])
 
 
 class Gain(NamedTuple):
@@ -216,8 +219,8 @@ def verdicts(family: Sequence[Gain]) -> list[str]:
 def bold(family: Sequence[Gain]) -> list[str]:
     """Writes the gains of a table; those that are ahead or behind are bold."""
     return [
-        str(gain) if said.startswith('no') else f'**{gain}**'
-        for gain, said in zip(family, verdicts(family))
+        str(gain) if verdict.startswith('no') else f'**{gain}**'
+        for gain, verdict in zip(family, verdicts(family))
     ]
 
 
@@ -237,8 +240,8 @@ def cells_of(runs: Runs) -> dict[tuple[str, int], list[float]]:
 
 def spread_of(runs: Runs, data_set: str, iterations: int = 0) -> Spread:
     """Pools the cells of a setting's own length, or of another that has a table of its own."""
-    own = [run for run in runs if run[:2] == (data_set, SPLITS[data_set])]
-    long = [run for run in own if run.iterations == iterations > 2400]
+    short_and_long = [run for run in runs if run[:2] == (data_set, SPLITS[data_set])]
+    long = [run for run in short_and_long if run.iterations == iterations > 2400]
     return pooled(cells_of(long or main_runs(runs, data_set)).values())
 
 
@@ -258,49 +261,58 @@ def paired_table(runs: Runs, labels: int, title: str, spread: Spread) -> str:
 
     A single comparison has no verdict: others are made with the same runs elsewhere.
     """
-    own = [run for run in runs if run.labels == labels]
-    seeds = sorted({run.seed for run in own})
-    cells = cells_of(own)
+    selected = [run for run in runs if run.labels == labels]
+    seeds = sorted({run.seed for run in selected})
+    cells = cells_of(selected)
     family = [measured(gains, spread) for gains in cells.values()]
     corrected = holm([gain.p for gain in family])
-    said = {
+    judged = {
         method: [verdict, str(gain), _p(p)]
         for (method, _), verdict, gain, p in zip(cells, verdicts(family), family, corrected)
     }
     rows = []
     for name in NAMES:
-        miou = {run.seed: run.miou for run in own if run.method == name}
+        miou = {run.seed: run.miou for run in selected if run.method == name}
         if miou:
             by_seed = [_one_digit(miou.get(seed)) for seed in seeds]
             rows.append(
-                [name, *said.get(name, ['', '', '']), f'{mean(miou.values()):.1f}', *by_seed]
+                [
+                    name,
+                    *judged.get(name, ['', '', '']),
+                    f'{mean(miou.values()):.1f}',
+                    *by_seed,
+                ]
             )
     shown = [f'seed {seeds[0]}', *map(str, seeds[1:])]
     header = [title, 'verdict', 'gain', 'p', 'mean', *shown]
     if len(family) == 1:
         header, *rows = ([row[0], row[2], *row[4:]] for row in (header, *rows))
     align = None if len(family) == 1 else 'll' + 'r' * (len(header) - 2)
-    table = markdown_table(header, [[NAMES[name], *rest] for name, *rest in rows], align)
+    table = markdown_table(header, [[NAMES[name], *values] for name, *values in rows], align)
     return f'{table}\n\n{_under(len(family), "row", spread)}' if len(family) > 1 else table
 
 
 def head_to_head(runs: Runs, data_set: str) -> str:
     """A row per comparison, on balanced grids; rows with the same grid have a common spread."""
-    own = main_runs(runs, data_set)
+    studied = main_runs(runs, data_set)
     rows, samples = [], []
     for method, reference in COMPARISONS:
-        gains = gains_of(own, method, reference)
+        gains = gains_of(studied, method, reference)
         numbers, seeds = balanced(gains)
         grid = {seed: [gains[labels, seed] for labels in numbers] for seed in seeds}
         higher = sum(gain > 0 for values in grid.values() for gain in values)
         samples.append((str(numbers), [mean(values) for values in grid.values()]))
-        names, of = f'{NAMES[method]} over {NAMES[reference]}', len(numbers) * len(seeds)
-        rows.append([names, f'{higher} of {of}', ', '.join(map(str, numbers)), str(len(seeds))])
-    spreads = {of: pooled(by_seed for key, by_seed in samples if key == of) for of, _ in samples}
-    family = [measured(by_seed, spreads[of]) for of, by_seed in samples]
+        names, num_gains = f'{NAMES[method]} over {NAMES[reference]}', len(numbers) * len(seeds)
+        rows.append(
+            [names, f'{higher} of {num_gains}', ', '.join(map(str, numbers)), str(len(seeds))]
+        )
+    by_grid: dict[str, list] = {}
+    for grid_name, means in samples:
+        by_grid.setdefault(grid_name, []).append(means)
+    family = [measured(means, pooled(by_grid[grid_name])) for grid_name, means in samples]
     corrected = holm([gain.p for gain in family])
-    for row, said, gain, p in zip(rows, verdicts(family), family, corrected):
-        row[1:1] = [said, str(gain)]
+    for row, verdict, gain, p in zip(rows, verdicts(family), family, corrected):
+        row[1:1] = [verdict, str(gain)]
         row += [_p(gain.p), _p(p)]
     header = [DATA[data_set], 'verdict', 'gain', 'higher in', 'labels', 'seeds', 'p', 'by Holm']
     return markdown_table(header, rows, 'llrrlrrr')
@@ -311,13 +323,13 @@ def gains_overview(runs: Runs, data_set: str) -> str:
 
     The first row is the baseline's mean mIoU. All cells are one family.
     """
-    own, spread = main_runs(runs, data_set), spread_of(runs, data_set)
-    numbers = sorted({run.labels for run in own})
-    cells = cells_of(own)
+    studied, spread = main_runs(runs, data_set), spread_of(runs, data_set)
+    numbers = sorted({run.labels for run in studied})
+    cells = cells_of(studied)
     family = [measured(gains, spread) for gains in cells.values()]
     shown = {key: f'{text} ({gain.pairs})' for key, gain, text in zip(cells, family, bold(family))}
     for n in numbers:
-        base = [run.miou for run in own if (run.method, run.labels) == (BASELINE, n)]
+        base = [run.miou for run in studied if (run.method, run.labels) == (BASELINE, n)]
         shown[BASELINE, n] = f'mIoU {mean(base):.1f} ({len(base)})'
     rows = [[NAMES[name], *(shown.get((name, n), '') for n in numbers)] for name in NAMES]
     titles = [f'n = {n}' for n in numbers]
@@ -329,12 +341,16 @@ def readme_table(runs: Runs) -> str:
     """A row per data set and number of labels of the short studies: paired runs, gain, interval."""
     rows, family = [], []
     for data_set in ('idd_lite', 'camvid'):
-        own, spread = main_runs(runs, data_set), spread_of(runs, data_set)
-        for labels in sorted({run.labels for run in own}):
-            some = [run for run in own if run.labels == labels]
-            gains = gains_of(some, 'cct-strong', BASELINE)
+        studied, spread = main_runs(runs, data_set), spread_of(runs, data_set)
+        for labels in sorted({run.labels for run in studied}):
+            selected = [run for run in studied if run.labels == labels]
+            gains = gains_of(selected, 'cct-strong', BASELINE)
             means = [
-                mean(run.miou for run in some if run.method == name and (labels, run.seed) in gains)
+                mean(
+                    run.miou
+                    for run in selected
+                    if run.method == name and (labels, run.seed) in gains
+                )
                 for name in (BASELINE, 'cct-strong')
             ]
             family.append(measured([*gains.values()], spread))
@@ -364,10 +380,10 @@ def configs_table(runs: Runs) -> str:
     """A row per config: the mean mIoU of each method that was run with its number of labels."""
     rows = []
     for config, (data_set, labels) in CONFIGS.items():
-        own = [run for run in main_runs(runs, data_set) if run.labels == labels]
+        selected = [run for run in main_runs(runs, data_set) if run.labels == labels]
         cells = []
         for method in (BASELINE, 'cct', 'cct-strong'):
-            miou = [run.miou for run in own if run.method == method]
+            miou = [run.miou for run in selected if run.method == method]
             cells.append(f'{mean(miou):.1f} ({len(miou)})')
         rows.append([f'[{config}]({config}.py)', *cells])
     header = ['config', *(f'{NAMES[method]} (seeds)' for method in (BASELINE, 'cct', 'cct-strong'))]
@@ -376,19 +392,19 @@ def configs_table(runs: Runs) -> str:
 
 def table_of(words: Sequence[str], runs: Runs) -> str:
     """Makes the table that a marker asks for."""
-    kind, *rest = words
-    if kind in (whole := dict(readme=readme_table, configs=configs_table, headlines=headlines)):
-        return whole[kind](runs)
-    if kind in (of := {'gains': gains_overview, 'head-to-head': head_to_head}):
-        return of[kind](runs, rest[0])
-    data_set, labels, *iterations = rest
-    length, title = [int(each) for each in iterations], f'n = {labels}'
-    own = main_runs(runs, data_set)
+    table, *options = words
+    if table in (whole := dict(readme=readme_table, configs=configs_table, headlines=headlines)):
+        return whole[table](runs)
+    if table in (of_data_set := {'gains': gains_overview, 'head-to-head': head_to_head}):
+        return of_data_set[table](runs, options[0])
+    data_set, labels, *iterations = options
+    length, title = [int(number) for number in iterations], f'n = {labels}'
+    selected = main_runs(runs, data_set)
     if length:
         chosen = data_set, SPLITS[data_set], int(labels), *length
-        own = [run for run in runs if run[:4] == chosen]
+        selected = [run for run in runs if run[:4] == chosen]
         title += f', {length[0]} iterations'
-    return paired_table(own, int(labels), title, spread_of(runs, data_set, *length))
+    return paired_table(selected, int(labels), title, spread_of(runs, data_set, *length))
 
 
 def write_tables(text: str, runs: Runs) -> str:
@@ -408,7 +424,7 @@ def add_study(
 
     `name` is another name for its method, such as one that says how its labels were chosen.
     """
-    found = {run[:6]: run for run in runs}
+    by_key = {run[:6]: run for run in runs}
     for result in collect(study):
         trained = StudyRun(study, result.method, result.labels, result.seed)
         config = read_config(trained.config)
@@ -427,10 +443,10 @@ def add_study(
             data_set, split, _number_of(result.labels, config), length, method, result.seed,
             round(result.miou, 1), by_class, date,
         )  # fmt: skip
-        found[run[:6]] = run
+        by_key[run[:6]] = run
     names = list(NAMES)
     return sorted(
-        found.values(),
+        by_key.values(),
         key=lambda run: (list(DATA).index(run[0]), *run[1:4], names.index(run.method), run.seed),
     )
 

@@ -65,11 +65,11 @@ class SimulatedGPU(TorchDispatchMode):
         """Those of the auxiliary branch: perturbations, decoders and their losses."""
         return sum(self.parts[part] for part in BRANCH)
 
-    def wait(self, kind: str) -> None:
+    def wait(self, reason: str) -> None:
         """Notes that the host waits in the innermost function of this project or its host's."""
         for file, _, function, _ in reversed(traceback.extract_stack()):
             if PACKAGE in Path(file).parents or {'mmengine', 'mmseg'} & {*Path(file).parts}:
-                self.waits[f'{kind} in {Path(file).stem}.{function}'] += 1
+                self.waits[f'{reason} in {Path(file).stem}.{function}'] += 1
                 break
 
     def part(self) -> str:
@@ -98,9 +98,9 @@ class SimulatedGPU(TorchDispatchMode):
         if started and func.overloadpacket not in NO_KERNEL:
             empty = tensors and not any(tensor.numel() for tensor in tensors)
             self.parts[self.part()] += not empty
-        kind = func.overloadpacket
-        if kind in (aten._to_copy, aten.copy_):
-            in_place = kind is aten.copy_
+        operation = func.overloadpacket
+        if operation in (aten._to_copy, aten.copy_):
+            in_place = operation is aten.copy_
             source = args[1] if in_place else args[0]
             target = args[0].device if in_place else kwargs.get('device') or source.device
             from_host, to_host = (torch.device(d).type == 'cpu' for d in (source.device, target))
@@ -112,7 +112,7 @@ class SimulatedGPU(TorchDispatchMode):
                 if source.dim() > 2:  # an object in a map
                     values[..., : source.shape[-1] // 2] = 1
                 return args[0].copy_(values) if in_place else values
-        elif kind is aten._local_scalar_dense:
+        elif operation is aten._local_scalar_dense:
             self.wait('value')
             return torch.zeros((), dtype=args[0].dtype).item()
         elif any(tensor.dim() for tensor in on_host):
@@ -175,8 +175,8 @@ chunking._compiled = lambda function, **_: function  # fewer operations, how man
 def train(name: str, method: str = '', dtype: str = '', steps: int = 2, **options) -> None:
     """Takes some steps; `GPU` keeps what the last one did."""
     options |= dict(method=method) if method else {}
-    config, own = load_config(DEMO, options), load_config(name, options)
-    config.model, config.optim_wrapper = own.model, own.optim_wrapper
+    config, source = load_config(DEMO, options), load_config(name, options)
+    config.model, config.optim_wrapper = source.model, source.optim_wrapper
     config.model.data_preprocessor.size = config.crop_size
     config.model.backbone.init_cfg = None
     config.optim_wrapper.optimizer.foreach = True  # as torch chooses on a real GPU

@@ -97,7 +97,7 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
             for key, values in plain.items()
         }
 
-    kinds: dict[str, tuple[Config, dict]] = {
+    setups: dict[str, tuple[Config, dict]] = {
         'CCT': (config, pairs()),
         'supervised': (supervised, plain),
         'baseline': (supervised, labeled),
@@ -105,12 +105,12 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
     for name in options.method:
         method = _config(options, name)
         strong = method.train_dataloader.dataset.get('strong_views') or {}
-        kinds[name] = method, pairs(strong.get('num_views', 0))
-    steps = {name: _plugin_step(*kind, options) for name, kind in kinds.items()}
+        setups[name] = method, pairs(strong.get('num_views', 0))
+    steps = {name: _plugin_step(*setup, options) for name, setup in setups.items()}
     for variant in options.variants:
         settings = frozenset(variant.split('+'))
-        for name in kinds:
-            steps[f'{name}, {variant}'] = _plugin_step(*kinds[name], options, settings)
+        for name in setups:
+            steps[f'{name}, {variant}'] = _plugin_step(*setups[name], options, settings)
     return steps
 
 
@@ -238,7 +238,7 @@ def parse_args() -> argparse.Namespace:
         '--method', nargs='+', default=[], choices=method_names(), help='methods to measure as well'
     )
     args = parser.parse_args()
-    if unknown := {name for each in args.variants for name in each.split('+')} - set(VARIANTS):
+    if unknown := {name for names in args.variants for name in names.split('+')} - set(VARIANTS):
         parser.error(f'--variants: no {", ".join(sorted(unknown))}')
     return args
 
@@ -255,7 +255,7 @@ def main() -> None:
     times = {name: row['time'] for name, row in figures.items()}
     rows = []
     for name, row in figures.items():
-        kind, _, variant = name.partition(', ')
+        method, _, variant = name.partition(', ')
         public = name.startswith('public')
         baseline = f'supervised, {variant}' if variant else 'supervised'
         against = figures['public supervised' if public else baseline]
@@ -270,7 +270,7 @@ def main() -> None:
             ('first call', seconds(time['first'])),
         ]
         if options.variants:
-            cells.insert(6, ('over the first of its kind', paired_ratio(time, times[kind])))
+            cells.insert(6, ('over the first of its kind', paired_ratio(time, times[method])))
         if options.device == 'cuda':
             counts = count_kernels(steps[name]) | {'waits of the host': count_waits(steps[name])}
             row |= counts

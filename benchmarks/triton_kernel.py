@@ -58,10 +58,10 @@ GPUS = {
 }
 
 
-def compile_for(arch: int, kind: str, precision: str, config: triton.Config) -> dict[str, Any]:
+def compile_for(arch: int, type_name: str, precision: str, config: triton.Config) -> dict[str, Any]:
     """Compiles for the squared error alone; returns what the binary needs."""
     signature = dict.fromkeys(NAMES, '*fp32') | dict(main='*i64', labels='*i64', M='i32')
-    signature |= dict(x=f'*{kind}', gx=f'*{kind}')
+    signature |= dict(x=f'*{type_name}', gx=f'*{type_name}')
     constants = dict(
         B=C, C=C, BP=32, CP=32, RELU_IN=True, RELU=False, SOFT=True, KL=False, HARD=False,
         PRECISION=precision, LOG2_E=1.4426950408889634, **config.kwargs,
@@ -98,23 +98,23 @@ def inner_loop(sass: str) -> int:
     return min(loops)
 
 
-def bounds(gpu: GPU, kind: str, precision: str, config: triton.Config, loop: int) -> dict:
+def bounds(gpu: GPU, type_name: str, precision: str, config: triton.Config, loop: int) -> dict:
     """Milliseconds of the last level's products, instructions and memory at the peak rates."""
-    bytes_each = 4 if kind == 'fp32' else 2
+    bytes_each = 4 if type_name == 'fp32' else 2
     products = 3 * 2 * K * 4 * 32 * 32 * COLUMNS * (3 if precision == 'tf32x3' else 1)
     tiles = K * COLUMNS / config.kwargs['T']
     # features and their gradient, main prediction and weights
     memory = 2 * K * C * COLUMNS * bytes_each + (C + 2) * 4 * COLUMNS * 4
     return dict(
-        products=products / (gpu.tf32 if kind == 'fp32' else gpu.fp16) / 1e9,
+        products=products / (gpu.tf32 if type_name == 'fp32' else gpu.fp16) / 1e9,
         instructions=tiles * config.num_warps * loop / (gpu.cores * 4 * gpu.ghz) / 1e6,
         memory=memory / gpu.bandwidth / 1e9,
     )
 
 
-def measure(config: triton.Config, kind: torch.dtype) -> str:
+def measure(config: triton.Config, dtype: torch.dtype) -> str:
     """Time of the last level on this machine's GPU, and its difference from PyTorch."""
-    x = torch.randn(K, C, COLUMNS // 16, device='cuda').to(kind)
+    x = torch.randn(K, C, COLUMNS // 16, device='cuda').to(dtype)
     weights, biases = [torch.randn(K, 4 * C, C, device='cuda') / 5], [x.new_zeros(K, 4 * C, 1)]
     main = torch.randn(C, 4, COLUMNS // 16, device='cuda')
     factor = torch.ones((), device='cuda')
@@ -139,28 +139,33 @@ def main() -> None:
     options = parser.parse_args()
     print('| GPU | type | tile × warps | registers, spills | shared | warps | least time |')
     print('| --- | --- | --- | --- | ---: | ---: | ---: |')
-    for arch, kind, config in itertools.product(options.archs, options.types, triton_chain.CONFIGS):
-        gpu, precision = GPUS[arch], 'tf32x3' if kind == 'fp32x3' else 'tf32'
-        dtype = torch.float16 if kind == 'fp16' else torch.float32
+    for arch, type_name, config in itertools.product(
+        options.archs, options.types, triton_chain.CONFIGS
+    ):
+        gpu, precision = GPUS[arch], 'tf32x3' if type_name == 'fp32x3' else 'tf32'
+        dtype = torch.float16 if type_name == 'fp16' else torch.float32
         if config not in triton_chain.offered(dtype, precision):
             continue
         tile = f'{config.kwargs["T"]} × {config.num_warps}'
-        used = compile_for(arch, kind[:4], precision, config)
+        used = compile_for(arch, type_name[:4], precision, config)
         resident = min(
             65536 // (-(-used['registers'] // 8) * 8 * 32) // config.num_warps,
             gpu.shared * 1024 // (used['shared'] + 1024),
         )
-        least = bounds(gpu, kind[:4], precision, config, used['loop'])
+        least = bounds(gpu, type_name[:4], precision, config, used['loop'])
         longest, what = max((milliseconds, what) for what, milliseconds in least.items())
         print(
-            f'| {gpu.name} (sm_{arch}) | {kind} | {tile} | {used["registers"]}, {used["spills"]} B '
+            f'| {gpu.name} (sm_{arch}) | {type_name} | {tile} '
+            f'| {used["registers"]}, {used["spills"]} B '
             f'| {used["shared"] / 1024:.0f} KiB | {resident * config.num_warps} of {gpu.warps} '
             f'| {longest:.1f} ms ({what}) |',
             flush=True,
         )
-    for config, kind in itertools.product(triton_chain.CONFIGS, (torch.float32, torch.float16)):
+    for config, type_name in itertools.product(
+        triton_chain.CONFIGS, (torch.float32, torch.float16)
+    ):
         if options.gpu:
-            print(f'{config}, {kind}: {measure(config, kind)}', flush=True)
+            print(f'{config}, {type_name}: {measure(config, type_name)}', flush=True)
 
 
 if __name__ == '__main__':

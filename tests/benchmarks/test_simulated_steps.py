@@ -50,13 +50,13 @@ def test_few_places_wait_and_planted_mistakes_are_found(project_root):
     folder = project_root / 'benchmarks'
     done = subprocess.run(command, cwd=folder, text=True, capture_output=True)
     assert not done.returncode, done.stderr
-    (strong, unimatch), counts, mixed, found = json.loads(done.stdout.splitlines()[-1])
+    (strong, unimatch), counts, mixed, differing = json.loads(done.stdout.splitlines()[-1])
     boxes, verdict = 'event in transfer.wait', 'event in non_finite_loss_hook.read'
     assert strong == {boxes: 1, verdict: 1, 'value in amp_optimizer_wrapper.step': 1}
     assert unimatch == {verdict: 1}
     assert 'tensors on the CPU and on the GPU' in mixed
-    place = 'encoder_decoder.extract_feat'  # who calls what was planted
-    assert found == {verdict: 1, f'value in {place}': 1, f'copy in {place}': 1}
+    caller = 'encoder_decoder.extract_feat'  # who calls what was planted
+    assert differing == {verdict: 1, f'value in {caller}': 1, f'copy in {caller}': 1}
     # a slow host starts no more at a time; three encodings are most of them
     for ((of_method, of_branch), (of_baseline, _)), bounds in zip(counts, [(3.1, 180), (2.8, 212)]):
         assert of_method <= bounds[0] * of_baseline and of_branch <= bounds[1]

@@ -70,12 +70,12 @@ def test_a_suffix_of_all_masks_is_asked_for(root):
 
 
 @pytest.mark.parametrize(
-    ('suffix', 'other'), [('.png', 'b.TIF'), ('.png', 'b.jpg'), ('_mask.png', 'b_mask.npy')]
+    ('suffix', 'mask_name'), [('.png', 'b.TIF'), ('.png', 'b.jpg'), ('_mask.png', 'b_mask.npy')]
 )
-def test_a_mask_of_another_format_is_named(root, suffix, other):
-    (root / 'labels/b.png').rename(root / 'labels' / other)
+def test_a_mask_of_another_format_is_named(root, suffix, mask_name):
+    (root / 'labels/b.png').rename(root / 'labels' / mask_name)
     (root / 'labels/sub/c.d.PNG').rename(root / 'labels/sub' / f'c.d{suffix}')
-    with pytest.raises(UserError, match=f'{re.escape(other)}: mask suffix'):
+    with pytest.raises(UserError, match=f'{re.escape(mask_name)}: mask suffix'):
         _build(root, subset='unlabeled', mask_suffix=suffix)
 
 

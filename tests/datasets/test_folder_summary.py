@@ -34,9 +34,9 @@ def test_images_masks_and_pixels_are_counted(root):
 
 
 def test_validation_images_are_counted(root):
-    for kind in ('images', 'masks'):
-        (root / 'val' / kind).mkdir(parents=True)
-        (root / kind / 'a.png').rename(root / 'val' / kind / 'a.png')
+    for folder in ('images', 'masks'):
+        (root / 'val' / folder).mkdir(parents=True)
+        (root / folder / 'a.png').rename(root / 'val' / folder / 'a.png')
     summary = summarize_folder(root, CLASSES)
     assert (list(summary.labels), summary.unlabeled) == (['more/b'], 1)
     assert summary.validation == {'a': {0, 2, 255}}

@@ -6,20 +6,22 @@ from mmseg_cct.datasets.hold_out import hold_out, one_sided
 
 
 def sides(held, labels):
-    return one_sided(*([labels[name] for name in labels if (name in held) == of] for of in (0, 1)))
+    return one_sided(
+        *([labels[name] for name in labels if (name in held) == is_held] for is_held in (0, 1))
+    )
 
 
 def beside(held, count):
     """Number of held-out frames within two frames of a frame to train on."""
     numbers = {int(re.findall(r'\d+', name)[0]) for name in held}
-    rest = set(range(count)) - numbers
-    return sum(bool(rest & set(range(n - 2, n + 3))) for n in numbers)
+    trained = set(range(count)) - numbers
+    return sum(bool(trained & set(range(n - 2, n + 3))) for n in numbers)
 
 
-def frames(count, name='scene_{:03}', **of):
+def frames(count, name='scene_{:03}', **frames_of_class):
     """Frames of a scene; classes are in the frames of a range."""
     return {
-        name.format(n): frozenset({0, *(int(c[1:]) for c, r in of.items() if n in r)})
+        name.format(n): frozenset({0, *(int(c[1:]) for c, r in frames_of_class.items() if n in r)})
         for n in range(count)
     }
 

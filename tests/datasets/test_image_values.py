@@ -10,17 +10,17 @@ from mmseg_cct.errors import UserError
 def images(tmp_path):
     """Writes TIFFs of the given pixels."""
 
-    def write(*arrays, **kind):
+    def write(*arrays, **layout):
         paths = [tmp_path / f'{index}.tif' for index in range(len(arrays))]
         for path, pixels in zip(paths, arrays):
-            path.write_bytes(tiff_bytes(pixels, **kind))
+            path.write_bytes(tiff_bytes(pixels, **layout))
         return paths
 
     return write
 
 
 @pytest.mark.parametrize(
-    ('pixels', 'kind', 'options', 'channels', 'limits'),
+    ('pixels', 'layout', 'options', 'channels', 'limits'),
     [
         (pixels_of(3), dict(colours=2), {}, (0, 1, 2), (0, 4095)),
         (pixels_of(1), {}, dict(bits=14), (0, 0, 0), (0, 16383)),
@@ -32,12 +32,14 @@ def images(tmp_path):
         (pixels_of(1, 6) + np.uint16(7000), {}, {}, (0, 0, 0), (7000, 7063)),
     ],
 )
-def test_channels_and_range_follow_from_the_files(images, pixels, kind, options, channels, limits):
-    values = measure_images(images(pixels, pixels[::-1], **kind), **options)
+def test_channels_and_range_follow_from_the_files(
+    images, pixels, layout, options, channels, limits
+):
+    values = measure_images(images(pixels, pixels[::-1], **layout), **options)
     assert values.loader['channels'] == channels
-    found = values.loader.get('value_range')
-    assert found == limits or np.allclose(found, limits, atol=2)
-    low, high = found or (0, 255)
+    value_range = values.loader.get('value_range')
+    assert value_range == limits or np.allclose(value_range, limits, atol=2)
+    low, high = value_range or (0, 255)
     scaled = (pixels[..., list(channels)].astype(float).clip(low, high) - low) * 255 / (high - low)
     np.testing.assert_allclose(values.mean, scaled.mean((0, 1)), atol=1e-3)
     np.testing.assert_allclose(values.std, scaled.std((0, 1)), atol=1e-3)
@@ -48,9 +50,11 @@ def test_pixels_without_data_are_not_measured(images):
     expected = measure_images(images(pixels, colours=2, extra=(0,)))
     holes = np.full_like(pixels[:3], 65535)
     holes[..., 1] = 7  # one channel of four has a value there
-    found = measure_images(images(np.vstack([pixels, holes]), colours=2, extra=(0,), no_data=65535))
-    assert found[1:] == expected[1:]
-    assert found.description.endswith(
+    measured = measure_images(
+        images(np.vstack([pixels, holes]), colours=2, extra=(0,), no_data=65535)
+    )
+    assert measured[1:] == expected[1:]
+    assert measured.description.endswith(
         '0 to 4095 as 0 to 255; 65535, which means no data, is not measured'
     )
     alone = measure_images(images(np.full_like(pixels, 9), colours=2, extra=(0,), no_data=9))

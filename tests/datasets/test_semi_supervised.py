@@ -59,8 +59,8 @@ def test_a_batch_may_have_fewer_unlabelled_images(tree):
     settings = (tree.config('labeled'), tree.config('unlabeled'))
     views = dict(strong_views=dict(type='StrongViews'))
     whole, fewer = (SemiSegDataset(*settings, **views, labeled_per_unlabeled=k) for k in (1, 2))
-    for expected, found in zip(_batches(whole, 3), _batches(fewer, 3, num_workers=1)):
-        for key, branches in found.items():
+    for expected, actual in zip(_batches(whole, 3), _batches(fewer, 3, num_workers=1)):
+        for key, branches in actual.items():
             assert branches.keys() == expected[key].keys()
             for name, (first, second) in branches.items():
                 assert _equal(first, expected[key][name][0])
@@ -115,8 +115,8 @@ class TestItem:
         items = list(dataset)
         assert len(items) == len(dataset) == 7
         for index, item in enumerate(items):
-            branch, place = ('labeled', index) if index < 3 else ('unlabeled', index - 3)
-            seeds = {f'{branch}_seed': index, branch: place}
+            branch, index_in_set = ('labeled', index) if index < 3 else ('unlabeled', index - 3)
+            seeds = {f'{branch}_seed': index, branch: index_in_set}
             pair = dataset[DRAW._replace(**seeds)]
             assert torch.equal(item['inputs'], pair['inputs'][branch])
             assert _equal(item['data_samples'], pair['data_samples'][branch])
@@ -135,9 +135,9 @@ class TestSet:
         assert _equal(SemiSegDataset(*lazy)[DRAW], dataset[DRAW])
 
     def test_takes_concatenated_sets_whose_masks_need_not_exist(self, tree, tmp_path):
-        other = Tree(tmp_path / 'other', num_unlabeled=2)
+        small_tree = Tree(tmp_path / 'other', num_unlabeled=2)
         shutil.rmtree(tmp_path / 'other/masks')
-        parts = [tree.config('unlabeled'), other.config('unlabeled')]
+        parts = [tree.config('unlabeled'), small_tree.config('unlabeled')]
         both, views = dict(type='ConcatDataset', datasets=parts), dict(type='StrongViews')
         dataset = SemiSegDataset(tree.config('labeled'), both, strong_views=views)
         assert isinstance(dataset.unlabeled, ConcatDataset)
@@ -145,7 +145,7 @@ class TestSet:
         item = dataset[DRAW._replace(unlabeled=5)]
         assert 'unlabeled_strong_0' in item['inputs']
         sample = item['data_samples']['unlabeled']
-        assert sample.img_path == str(other.image('u1'))
+        assert sample.img_path == str(small_tree.image('u1'))
         assert 'seg_map_path' not in sample.metainfo
 
 

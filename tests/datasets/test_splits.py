@@ -48,8 +48,8 @@ def voc_line(name):
 
 
 def cityscapes_line(name):
-    place = f'{name.split("_")[0]}/{name}'
-    image, mask = f'{place}_leftImg8bit.png', f'{place}_gtFine_labelTrainIds.png'
+    stem = f'{name.split("_")[0]}/{name}'
+    image, mask = f'{stem}_leftImg8bit.png', f'{stem}_gtFine_labelTrainIds.png'
     return f'leftImg8bit/train/{image} gtFine/train/{mask}'
 
 

@@ -42,7 +42,7 @@ def test_the_tool_writes_what_the_data_set_reads(sun, capsys):
     dataset = DATASETS.build(dict(
         type='SUNRGBDDataset', data_root=str(sun / 'sun'),
         data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
-        pipeline=[dict(type=kind) for kind in kinds]))  # fmt: skip
+        pipeline=[dict(type=transform) for transform in kinds]))  # fmt: skip
     assert len(dataset) == 3
     for index in range(3):
         ids = np.asarray(Image.open(sun / 'labels' / f'img-{index + 3:06d}.png'))

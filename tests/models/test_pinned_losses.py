@@ -60,7 +60,7 @@ def test_the_first_losses_are_those_of_this_version(method, tmp_path):
         config.model.auxiliary_head.compile = False
     recorder, _ = world.run(config, tmp_path, world.Recorder())
     logged = list(recorder.logged.values())
-    seen = {name: [each[name] for each in logged] for name in logged[0] if '.loss' in name}
+    seen = {name: [losses[name] for losses in logged] for name in logged[0] if '.loss' in name}
     assert seen.keys() == PINNED[method].keys()
     for name, values in seen.items():
         for value, pinned, tolerance in zip(values, PINNED[method][name], TOLERANCE, strict=True):

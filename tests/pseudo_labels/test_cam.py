@@ -34,10 +34,10 @@ def test_maps_agree_with_a_naive_rewriting(model):
     scales, ids, sizes = (0.5, 1.0, 1.5), [[1], [0, 1], []], [(24, 32), (30, 40), (24, 32)]
     made = class_activation_maps(model, images, ids, sizes, scales)
     assert made.pop().shape == (0, 24, 32)
-    for image, maps, own, size in zip(images, made, ids, sizes):
+    for image, maps, class_ids, size in zip(images, made, ids, sizes):
         with torch.no_grad():
-            expected = _naive_maps(model, image, own, size, scales)
-        assert maps.shape == (len(own), *size)
+            expected = _naive_maps(model, image, class_ids, size, scales)
+        assert maps.shape == (len(class_ids), *size)
         assert torch.allclose(maps, expected, atol=1e-5)
 
 

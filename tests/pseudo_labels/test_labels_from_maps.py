@@ -36,9 +36,9 @@ def test_labels_grow_to_the_edge_of_the_object(scene, crf):
     image, maps = scene
     before = labels_from_maps(maps, (3,), 0, DEFAULT)
     assert (before[:, 18:22] == 255).all() and (before[:, 22:] == 0).all()
-    for background, rest in ((0, 0), (None, 255)):
+    for background, rest_label in ((0, 0), (None, 255)):
         after = refined_labels(image, maps, (3,), background, DEFAULT, crf)
-        assert (after[:, :30] == 3).all() and (after[:, 30:] == rest).all()
+        assert (after[:, :30] == 3).all() and (after[:, 30:] == rest_label).all()
 
 
 def test_between_the_two_cuts_a_pixel_is_ignored(crf):
@@ -48,12 +48,12 @@ def test_between_the_two_cuts_a_pixel_is_ignored(crf):
     assert (after == 255).all()
 
 
-@pytest.mark.parametrize(('background', 'rest'), [(6, 6), (None, 255)])
-def test_an_image_without_classes_is_all_background(crf, background, rest):
+@pytest.mark.parametrize(('background', 'rest_label'), [(6, 6), (None, 255)])
+def test_an_image_without_classes_is_all_background(crf, background, rest_label):
     image = np.random.default_rng(0).integers(0, 256, (*SIZE, 3), np.uint8)
-    given = np.zeros((0, *SIZE), np.float32), (), background, DEFAULT
-    assert (labels_from_maps(*given) == rest).all()
-    assert (refined_labels(image, *given, crf) == rest).all()
+    arguments = np.zeros((0, *SIZE), np.float32), (), background, DEFAULT
+    assert (labels_from_maps(*arguments) == rest_label).all()
+    assert (refined_labels(image, *arguments, crf) == rest_label).all()
 
 
 def test_each_number_reaches_its_kernel(crf):
@@ -64,8 +64,8 @@ def test_each_number_reaches_its_kernel(crf):
         DenseCRF(1, 2, 3, 4, 5, 6)(image, labels, 3)
     made.assert_called_once_with(7, 6, 3)
     model.addPairwiseGaussian.assert_called_once_with(sxy=1, compat=2)
-    given = model.addPairwiseBilateral.call_args.kwargs
-    assert given.pop('rgbim') is image and given == dict(sxy=3, srgb=4, compat=5)
+    arguments = model.addPairwiseBilateral.call_args.kwargs
+    assert arguments.pop('rgbim') is image and arguments == dict(sxy=3, srgb=4, compat=5)
     model.inference.assert_called_once_with(6)
 
 

@@ -48,7 +48,7 @@ def write_camvid(tmp_path):
     labels.mkdir(parents=True)
     metainfo = dict(classes=parse('weak/cam_mbv2_camvid.py').classes)
     for split, names in dict(train='ab', val='c', test='d').items():
-        folders = (tmp_path / f'data/camvid/{kind}/{split}' for kind in ('images', 'masks'))
+        folders = (tmp_path / f'data/camvid/{folder}/{split}' for folder in ('images', 'masks'))
         write_images(*folders, names)
         listed = [dict(img_path=f'{name}.jpg', gt_label=[0, 8]) for name in names]
         content = dict(metainfo=metainfo, data_list=listed)

@@ -58,8 +58,8 @@ def test_a_second_run_does_only_what_is_missing(weak):
 
 def test_labels_of_other_settings_never_share_a_folder(weak):
     make(weak)
-    other = dict(thresholds=dict(foreground=0.5), background=None, input_size=(32, 24))
-    for key, value in dict(other, scales=(1.0,), crf={}).items():
+    changes = dict(thresholds=dict(foreground=0.5), background=None, input_size=(32, 24))
+    for key, value in dict(changes, scales=(1.0,), crf={}).items():
         if key == 'crf':
             pytest.importorskip('pydensecrf', reason='the CRF is its (extra `weak`)')
         config = weak.load()
@@ -78,4 +78,4 @@ def test_images_of_all_sizes_go_into_the_classifier_at_its_width_and_height(weak
     (batch,) = writer.batches(SharedImages(settings.images), settings, 8)
     maps = writer.maps_of(model, settings, batch)
     assert sizes == [(4, 3, 16, 40)]
-    assert [each.shape[1:] for each in maps] == [(24, 32), (24, 32), (24, 32), (20, 26)]
+    assert [class_maps.shape[1:] for class_maps in maps] == [(24, 32), (24, 32), (24, 32), (20, 26)]

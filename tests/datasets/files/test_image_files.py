@@ -19,13 +19,13 @@ def _touch(root, *names):
 class TestFindImages:
     def test_every_format_or_those_with_a_suffix_in_depth(self, tmp_path):
         _touch(tmp_path, 'b_x.JPG', 'a/c.d.png', 'a/e_x.jpg', 'f.txt', 'g.jpg.md', '.png')
-        others = []
-        assert find_images(tmp_path, left_out=others) == {
+        left_out = []
+        assert find_images(tmp_path, left_out=left_out) == {
             'a/c.d': f'{tmp_path}/a/c.d.png',
             'a/e_x': f'{tmp_path}/a/e_x.jpg',
             'b_x': f'{tmp_path}/b_x.JPG',
         }
-        assert others == [f'{tmp_path}/f.txt', f'{tmp_path}/g.jpg.md']
+        assert left_out == [f'{tmp_path}/f.txt', f'{tmp_path}/g.jpg.md']
         assert list(find_images(tmp_path, '_x.jpg')) == ['a/e', 'b']
 
     def test_linked_folders_are_searched_once(self, tmp_path):
@@ -83,7 +83,7 @@ class TestReadList:
         assert read_list(tmp_path / 'new' / 'list') == names
 
     @pytest.mark.parametrize(
-        ('content', 'found'),
+        ('content', 'problem'),
         [
             (None, 'no such file'),
             (b'\n \n', 'the list is empty'),
@@ -92,15 +92,15 @@ class TestReadList:
             ('Straße'.encode('latin-1'), 'cannot be read'),
         ],
     )
-    def test_what_is_no_list(self, tmp_path, content, found):
+    def test_what_is_no_list(self, tmp_path, content, problem):
         if content is not None:
             (tmp_path / 'list').write_bytes(content)
-        with pytest.raises(UserError, match=f'list: {found}'):
+        with pytest.raises(UserError, match=f'list: {problem}'):
             read_list(tmp_path / 'list')
 
 
 @pytest.mark.parametrize(
-    ('name', 'found'),
+    ('name', 'image'),
     [
         ('a/b.PNG', 'a/b'),
         ('c.v2.jpg', 'c.v2'),
@@ -109,5 +109,5 @@ class TestReadList:
         ('b', None),
     ],
 )
-def test_only_extensions_of_images_are_cut(name, found):
-    assert find_listed(name, {'a/b': 0, 'c.v2': 1, 'd.jpg': 2, 'd': 3}) == found
+def test_only_extensions_of_images_are_cut(name, image):
+    assert find_listed(name, {'a/b': 0, 'c.v2': 1, 'd.jpg': 2, 'd': 3}) == image

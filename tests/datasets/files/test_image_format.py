@@ -22,12 +22,12 @@ from mmseg_cct.datasets.files.images import (
 from mmseg_cct.errors import UserError
 
 
-def encoded(kind, tag=None, **options):
+def encoded(file_format, tag=None, **options):
     if tag is not None:
         options['exif'] = Image.Exif()
         options['exif'][ORIENTATION] = tag
     buffer = io.BytesIO()
-    Image.new('RGB', (30, 20)).save(buffer, kind, **options)
+    Image.new('RGB', (30, 20)).save(buffer, file_format, **options)
     return buffer.getvalue()
 
 
@@ -39,11 +39,11 @@ def byte(channels):
     return pixels_of(channels, 8, dtype='uint8')
 
 
-@pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'WEBP'])
+@pytest.mark.parametrize('file_format', ['PNG', 'JPEG', 'WEBP'])
 @pytest.mark.parametrize('tag', [None, 3, 6])
-def test_a_header_has_size_and_orientation_and_says_if_the_end_is_there(kind, tag):
-    content = encoded(kind, tag)
-    is_known = kind != 'WEBP'
+def test_a_header_has_size_and_orientation_and_says_if_the_end_is_there(file_format, tag):
+    content = encoded(file_format, tag)
+    is_known = file_format != 'WEBP'
     assert read_header(io.BytesIO(content)) == ((30, 20), tag or 1, is_known)
     # some programs append a little
     assert read_header(io.BytesIO(content + bytes(40))) == ((30, 20), tag or 1, is_known)
@@ -90,11 +90,11 @@ def test_all_channels_are_read_in_the_order_of_the_file(pixels, file, by_opencv)
     np.testing.assert_array_equal(decode_channels(file), pixels)
 
 
-@pytest.mark.parametrize(('kind', 'is_page'), [(0, True), (1, False), (5, False)])
-def test_overviews_are_no_pages_and_pages_are_refused(tmp_path, kind, is_page):
+@pytest.mark.parametrize(('subfile_type', 'is_page'), [(0, True), (1, False), (5, False)])
+def test_overviews_are_no_pages_and_pages_are_refused(tmp_path, subfile_type, is_page):
     """`NewSubfileType` 1 is a smaller copy, 4 a mask of opacity; channels of ImageJ have 0."""
     first, second = (Image.fromarray(byte(1)[..., 0]) for _ in range(2))
-    second.encoderinfo = dict(tiffinfo={254: kind})
+    second.encoderinfo = dict(tiffinfo={254: subfile_type})
     path = tmp_path / 'a.tif'
     first.save(path, save_all=True, append_images=[second])
     if not is_page:

@@ -46,8 +46,8 @@ class TestReadMask:
 
     @pytest.mark.parametrize('mode', ['1', 'P', 'L', 'I;16'])
     def test_gives_the_ids_of_the_file_or_names_a_pipeline_that_reads_others(self, tmp_path, mode):
-        kind = {'1': bool, 'I;16': np.uint16}.get(mode, np.uint8)
-        ids = np.array([[0, 1, 1], [1, 0, 1]], kind)
+        dtype = {'1': bool, 'I;16': np.uint16}.get(mode, np.uint8)
+        ids = np.array([[0, 1, 1], [1, 0, 1]], dtype)
         image = Image.fromarray(ids)
         if mode == 'P':  # indices, not colours
             image.putpalette([7, 8, 9] * 256)
@@ -85,9 +85,9 @@ def test_a_postscript_file_named_png_starts_no_program(read, error, tmp_path, mo
     assert ran.exists() == (error is None)
 
 
-@pytest.mark.parametrize('kind', ['jpg', 'png'])
-def test_a_truncated_image_with_a_good_header_and_bytes_after_the_end(tmp_path, kind):
-    image = tmp_path / f'a.{kind}'
+@pytest.mark.parametrize('file_format', ['jpg', 'png'])
+def test_a_truncated_image_with_a_good_header_and_bytes_after_the_end(tmp_path, file_format):
+    image = tmp_path / f'a.{file_format}'
     cv2.imwrite(str(image), np.random.default_rng(0).integers(0, 256, (16, 24, 3), np.uint8))
     data = image.read_bytes()
     assert decode_image(data, 'grayscale', 'pillow').shape == (16, 24)
@@ -100,12 +100,12 @@ def test_a_truncated_image_with_a_good_header_and_bytes_after_the_end(tmp_path, 
     assert image_size(str(image), None, decode=False) == (24, 16)
 
 
-@pytest.mark.parametrize('kind', ['png', 'jpg'])
+@pytest.mark.parametrize('file_format', ['png', 'jpg'])
 @pytest.mark.parametrize(
     ('size', 'tag', 'is_seen'), [((24, 16), 6, False), ((16, 16), 6, True), ((24, 16), 3, True)]
 )
-def test_a_tag_may_turn_an_image_and_keep_its_size(tmp_path, kind, size, tag, is_seen):
-    path = str(tmp_path / f'a.{kind}')
+def test_a_tag_may_turn_an_image_and_keep_its_size(tmp_path, file_format, size, tag, is_seen):
+    path = str(tmp_path / f'a.{file_format}')
     Image.new('RGB', size).save(path, exif=_exif(tag))
     assert image_size(path, None, decode=False) == cv2.imread(path).shape[1::-1]
     assert is_turned(path, None, None) == is_seen

@@ -18,16 +18,16 @@ def files(tmp_path):
 
 @pytest.mark.parametrize('make', [os.symlink, os.link, shutil.copy])
 def test_one_image_under_two_names(make, files, tmp_path):
-    other = tmp_path / 'other.png'
-    make(files[1], other)
-    assert common_images(files, [other]) == [(files[1], other)]
+    twin = tmp_path / 'other.png'
+    make(files[1], twin)
+    assert common_images(files, [twin]) == [(files[1], twin)]
 
 
 def test_the_same_path_however_it_is_written(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'x').mkdir()
-    found = common_images([*files, 's3://a/b.png'], ['x/../1.png', 's3://a/b.png', 's3://a/c.png'])
-    assert found == [(files[1], 'x/../1.png'), ('s3://a/b.png', 's3://a/b.png')]
+    pairs = common_images([*files, 's3://a/b.png'], ['x/../1.png', 's3://a/b.png', 's3://a/c.png'])
+    assert pairs == [(files[1], 'x/../1.png'), ('s3://a/b.png', 's3://a/b.png')]
 
 
 def test_files_of_one_size_are_no_copies_and_are_read_only_where_they_may_be(files, monkeypatch):

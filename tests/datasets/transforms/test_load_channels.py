@@ -32,7 +32,7 @@ def test_the_chosen_channels_are_loaded_in_their_order(tmp_path, channels, expec
 
 
 @pytest.mark.parametrize(
-    ('content', 'settings', 'found'),
+    ('content', 'settings', 'problem'),
     [
         (b'no image', {}, 'cannot be read'),
         (FOUR, dict(channels=(0, 4)), '4 channels'),
@@ -41,9 +41,9 @@ def test_the_chosen_channels_are_loaded_in_their_order(tmp_path, channels, expec
         (BYTES, dict(value_range=(0, 4095)), 'values of 8 bits'),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path, content, settings, found):
+def test_what_does_not_fit_is_named(tmp_path, content, settings, problem):
     (tmp_path / 'a.tif').write_bytes(content)
-    with pytest.raises(UserError, match=rf'^{tmp_path}/a\.tif: {found}'):
+    with pytest.raises(UserError, match=rf'^{tmp_path}/a\.tif: {problem}'):
         load_channels(**settings)(dict(img_path=str(tmp_path / 'a.tif')))
 
 

@@ -46,8 +46,8 @@ def test_a_grey_image_and_three_times_three_channels_see_what_three_see(pretrain
     backbone = MultiChannelBackbone(channels, config)
     backbone.init_weights()
     images = torch.rand(1, min(channels, 3), 16, 16)
-    own, seen = (images.repeat(1, n // len(images[0]), 1, 1) for n in (channels, 3))
-    torch.testing.assert_close(evaluated(backbone, own), body(seen)[0])
+    all_channels, seen = (images.repeat(1, n // len(images[0]), 1, 1) for n in (channels, 3))
+    torch.testing.assert_close(evaluated(backbone, all_channels), body(seen)[0])
 
 
 def test_a_backbone_of_other_channels_is_named():

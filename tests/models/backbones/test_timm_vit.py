@@ -20,8 +20,8 @@ def build(name=DINOV2, **settings):
 def test_maps_are_at_the_stride_and_every_weight_learns(name):
     backbone = build(name)
     maps = backbone(torch.randn(2, 3, 48, 80))
-    assert [tuple(each.shape) for each in maps] == [(2, 12, 3, 5)] * 2
-    sum(each.square().sum() for each in maps).backward()
+    assert [tuple(feature_map.shape) for feature_map in maps] == [(2, 12, 3, 5)] * 2
+    sum(feature_map.square().sum() for feature_map in maps).backward()
     assert [key for key, item in backbone.named_parameters() if item.grad is None] == []
 
 

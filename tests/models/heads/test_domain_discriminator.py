@@ -24,8 +24,8 @@ def test_the_encoder_climbs_what_the_discriminator_descends():
     expected = torch.autograd.grad(plain, [features[0][-1], *model.parameters()])
     torch.testing.assert_close(loss, plain)
     torch.testing.assert_close(actual[0], -0.5 * expected[0])
-    for mine, other in zip(actual[1:], expected[1:]):
-        torch.testing.assert_close(mine, other)
+    for mine, expected_grad in zip(actual[1:], expected[1:]):
+        torch.testing.assert_close(mine, expected_grad)
 
 
 def test_the_papers_network():

@@ -29,7 +29,7 @@ def fails_on_a_whole_chunk(x):
 
 
 @pytest.mark.parametrize(
-    ('kernel', 'current', 'won', 'told'),
+    ('kernel', 'current', 'won', 'verdict'),
     [
         (way(), way(5), True, 'ms a chunk'),
         (way(5), way(), False, 'ms a chunk'),
@@ -39,11 +39,11 @@ def fails_on_a_whole_chunk(x):
     ],
 )
 def test_a_kernel_replaces_what_runs_if_it_is_right_and_faster(
-    messages, kernel, current, won, told
+    messages, kernel, current, won, verdict
 ):
     for _ in range(2):  # measured and logged once
         assert wins_trial('key', kernel, current, way(), lambda: (SMALL, LARGE)) == won
-    assert len(messages) == 1 and told in messages[0] and '\n' not in messages[0]
+    assert len(messages) == 1 and verdict in messages[0] and '\n' not in messages[0]
 
 
 def test_time_decides_nothing_where_runs_have_to_repeat(messages):

@@ -77,8 +77,8 @@ def test_losses_and_gradients_are_those_of_autograd(shape, terms, two_threads):
     assert_close(values, expected.detach(), 1e-5)
     assert_close(grad, leaf.grad, 1e-5)
     assert (grad[..., :64] == 0).all()
-    for actual, of in zip((*grads[0], *grads[1]), (*parameters[0], *parameters[1])):
-        assert_close(actual, of.grad, 1e-5)
+    for actual, parameter in zip((*grads[0], *grads[1]), (*parameters[0], *parameters[1])):
+        assert_close(actual, parameter.grad, 1e-5)
     votes = (predicted.argmax(1) == seg_logits.argmax(0)).float().sum(0)
     if not final_activation:  # whose zeros are ties
         assert torch.equal(agreeing, votes)
@@ -223,14 +223,14 @@ def another_source(folder, patch):
 
 
 @pytest.mark.parametrize(
-    ('prepare', 'told'),
+    ('prepare', 'reason'),
     [
         (no_compiler, r'no g\+\+ or clang\+\+'),
         pytest.param(another_source, 'undefined symbol: native_losses', marks=needs_compiler),
     ],
 )
-def test_without_a_kernel_there_is_one_line(fresh, tmp_path, monkeypatch, prepare, told):
+def test_without_a_kernel_there_is_one_line(fresh, tmp_path, monkeypatch, prepare, reason):
     prepare(tmp_path, monkeypatch)
     assert ask() is None and ask() is None
-    assert len(fresh) == 1 and re.search(told, fresh[0]) and '\n' not in fresh[0]
+    assert len(fresh) == 1 and re.search(reason, fresh[0]) and '\n' not in fresh[0]
     assert not list(tmp_path.glob('mmseg_cct/*'))  # the next process tries again

@@ -33,8 +33,8 @@ def test_layout_round_trip(stride):
     assert torch.equal(from_subpixel_layout(layout, (N, H, W), stride), image)
     # one feature position holds exactly its s×s pixels
     n, y, x = 1, 2, 3
-    own = image[n, 1, y * stride : (y + 1) * stride, x * stride : (x + 1) * stride]
-    assert sorted(layout[1, ..., n, y * W + x].flatten()) == sorted(own.flatten())
+    block = image[n, 1, y * stride : (y + 1) * stride, x * stride : (x + 1) * stride]
+    assert sorted(layout[1, ..., n, y * W + x].flatten()) == sorted(block.flatten())
 
 
 @pytest.mark.parametrize('kernel_init', ['kaiming', 'identity'])

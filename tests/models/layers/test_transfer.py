@@ -10,8 +10,10 @@ from mmseg_cct.models.layers.channel_dropout import ComplementaryDropout
 CLASS_WEIGHT = [1.0, 2.0, 0.5]
 
 
-def loss(kind):
-    return lambda logits, label: kind(class_weight=CLASS_WEIGHT)(logits, label, ignore_index=255)
+def loss(class_name):
+    return lambda logits, label: class_name(class_weight=CLASS_WEIGHT)(
+        logits, label, ignore_index=255
+    )
 
 
 STEPS = {

@@ -27,7 +27,7 @@ def value_of(term, auxiliary, main):
     """scale · Σ pixel_weight · distance, as the bank sums it up."""
     target = main.softmax(1) if term.labels is None else term.labels
     chosen = auxiliary if term.decoders is None else auxiliary[term.decoders]
-    target, weight = (each.transpose(0, 1).flatten(2) for each in (target, term.pixel_weight))
+    target, weight = (values.transpose(0, 1).flatten(2) for values in (target, term.pixel_weight))
     distance = term.distance(chosen.transpose(1, 2).flatten(3), target)
     return term.scale * (distance * weight).sum()
 
@@ -42,8 +42,8 @@ def at_pixels(auxiliary, main, labels, chosen):
     )
 
 
-def confident(kind, threshold):
-    return lambda q, p, _: kind(q, p, p.amax(1) > threshold)
+def confident(distance_name, threshold):
+    return lambda q, p, _: distance_name(q, p, p.amax(1) > threshold)
 
 
 LOSSES = {
@@ -73,17 +73,17 @@ def test_a_term_is_its_equation_at_the_valid_pixels(name, padded):
     torch.testing.assert_close(value_of(term, auxiliary, main), expected)
 
 
-@pytest.mark.parametrize('kind', ['MSEConsistency', 'KLConsistency', 'JSConsistency'])
-def test_certain_targets_and_underflowing_predictions_stay_finite(kind):
+@pytest.mark.parametrize('distance_name', ['MSEConsistency', 'KLConsistency', 'JSConsistency'])
+def test_certain_targets_and_underflowing_predictions_stay_finite(distance_name):
     # p is 0 in all classes but one; q underflows to 0 in some
     seg_logits = torch.tensor([[0.0, 1, 2, 3], [200, 0, 0, -200], [-800, 0, 800, 0]])
     seg_logits = seg_logits.view(3, C, 1, 1).requires_grad_()
-    distance = type(MODELS.build(dict(type=kind))).distance
+    distance = type(MODELS.build(dict(type=distance_name))).distance
     for target in torch.eye(C).view(C, C, 1, 1):
         distances = distance(seg_logits, target)
         (gradient,) = torch.autograd.grad(distances.sum(), seg_logits)
         assert distances.isfinite().all() and gradient.isfinite().all()
-        if kind == 'JSConsistency':  # bounded by log 2
+        if distance_name == 'JSConsistency':  # bounded by log 2
             assert distances.max() <= math.log(2) / C + 1e-6
 
 

@@ -37,8 +37,8 @@ KINDS = dict(
 )
 
 
-def consistency_of(kind, threshold=None):
-    return dict(type=f'{kind}Consistency', loss_weight=3.0, confidence_threshold=threshold)
+def consistency_of(name, threshold=None):
+    return dict(type=f'{name}Consistency', loss_weight=3.0, confidence_threshold=threshold)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def consistency_of(kind, threshold=None):
         dict(stride=4, channels=9, final_activation=True, loss_consistency=consistency_of('KL')),
         # the main prediction is kept in float32
         *(
-            dict(loss_consistency=consistency_of(kind, 0.55), dtype=torch.float64)
-            for kind in ('MSE', 'KL', 'JS')
+            dict(loss_consistency=consistency_of(distance_name, 0.55), dtype=torch.float64)
+            for distance_name in ('MSE', 'KL', 'JS')
         ),
         *(
-            pytest.param(dict(each, compile='auto'), marks=needs_compiler)
-            for each in (
+            pytest.param(dict(options, compile='auto'), marks=needs_compiler)
+            for options in (
                 dict(loss_pairwise=None, memory_budget=2_000_000),
                 dict(loss_pairwise=None, channels=7, stride=4, final_activation=True),
                 dict(loss_consistency=consistency_of('JS')),  # which the kernel lacks
@@ -108,12 +108,12 @@ WITHOUT_NOISE = {n: c for n, c in PERTURBATIONS.items() if n != 'feature_noise'}
     ],
 )
 def test_bfloat16_autocast_gives_nearly_the_same(settings, features):
-    z, *rest = make_batch()
+    z, *targets = make_batch()
     z = z.detach().to(features)
     exact = make_bank(**{**settings, 'compile': False})
-    expected = loss_and_gradients(exact, (z.float().requires_grad_(), *rest))
+    expected = loss_and_gradients(exact, (z.float().requires_grad_(), *targets))
     with torch.autocast('cpu', dtype=torch.bfloat16):
-        loss, grads = loss_and_gradients(make_bank(**settings), (z.requires_grad_(), *rest))
+        loss, grads = loss_and_gradients(make_bank(**settings), (z.requires_grad_(), *targets))
     assert loss.dtype == torch.float32
     assert [g.dtype for g in grads] == [features, *[torch.float32] * (len(grads) - 1)]
     assert loss.item() == pytest.approx(expected[0].item(), rel=2e-2)
@@ -171,9 +171,9 @@ def test_a_term_of_weight_0_adds_nothing(weights):
 
 def test_two_losses_in_one_backward_pass_add_up():
     bank = make_bank()
-    z, *rest = make_batch()
-    single = [loss_and_gradients(bank, (z, *rest), seed)[1] for seed in (2, 3)]
-    losses = [run_loss(bank, (z, *rest), seed)['loss'] for seed in (2, 3)]
+    z, *targets = make_batch()
+    single = [loss_and_gradients(bank, (z, *targets), seed)[1] for seed in (2, 3)]
+    losses = [run_loss(bank, (z, *targets), seed)['loss'] for seed in (2, 3)]
     total = losses[0] + 0.5 * losses[1]
     for actual, a, b in zip(gradients(total, z, [bank]), *single):
         torch.testing.assert_close(actual, a + 0.5 * b)
@@ -222,7 +222,9 @@ def test_the_mean_over_all_parts_of_the_positions_is_the_whole(monkeypatch):
 def test_no_tensor_grows_with_decoders_times_pixels():
     num_images, decoders_each, channels = 6, 4, 8 * C
     num_decoders = decoders_each * len(PERTURBATIONS)
-    perturbations = {n: dict(each, num_decoders=decoders_each) for n, each in PERTURBATIONS.items()}
+    perturbations = {
+        n: dict(options, num_decoders=decoders_each) for n, options in PERTURBATIONS.items()
+    }
     # about 32 chunks, which all take all decoders, however few the positions
     budget = num_decoders * C * 64 * num_images * H * W // 32
     bank = make_bank(perturbations, memory_budget=4 * budget, channels=channels)
@@ -311,8 +313,8 @@ def test_what_is_logged_is_unweighted_and_of_the_real_pixels(compile, loss_pairw
         pixels_consistency=confident.sum() / mask.sum(),
         pixels_weak_ce=labeled[valid].float().mean(),
     )
-    for name, own in bank.slices.items():
-        expected[f'{name}.consistency'] = consistency_mse(predictions[own], p, confident)
+    for name, decoders in bank.slices.items():
+        expected[f'{name}.consistency'] = consistency_mse(predictions[decoders], p, confident)
     assert losses.keys() == {'loss', 'weak_ce', *expected}
     for name, value in expected.items():
         torch.testing.assert_close(losses[name], value)

@@ -19,11 +19,11 @@ def test_a_loss_is_its_equation_at_the_confident_pixels_over_all_real_ones(thres
     q, p = student.softmax(1), weak.softmax(1)
     counts = valid[:, 0] & (p.amax(1) >= threshold)
     entropy = -q.log().gather(1, p.argmax(1, keepdim=True)).squeeze(1)
-    for kind, values in (
+    for loss_class, values in (
         (ConfidentCrossEntropy, entropy),
         (ConfidentMSE, (q - p).square().sum(1)),
     ):
-        loss = kind(1.0, threshold)
+        loss = loss_class(1.0, threshold)
         expected = values[counts].sum() / valid.sum()
         torch.testing.assert_close(loss(student, loss.targets(weak, valid)), expected)
 

@@ -33,11 +33,16 @@ def test_values_and_gradients_are_mmsegs(options):
     weight = torch.rand(N, H, W)
     for pixels in (None, weight):
         values = []
-        for kind, extra in ((MeanCrossEntropy, {}), (CrossEntropyLoss, dict(avg_non_ignore=True))):
-            loss = kind(**{**extra, **options})(logits, label, weight=pixels, ignore_index=255)
+        for loss_class, extra in (
+            (MeanCrossEntropy, {}),
+            (CrossEntropyLoss, dict(avg_non_ignore=True)),
+        ):
+            loss = loss_class(**{**extra, **options})(
+                logits, label, weight=pixels, ignore_index=255
+            )
             values.append((loss, *torch.autograd.grad(loss, logits)))
-        for own, theirs in zip(*values):
-            torch.testing.assert_close(own, theirs)
+        for ours, theirs in zip(*values):
+            torch.testing.assert_close(ours, theirs)
 
 
 def test_class_weights_weigh_the_mean():
@@ -74,19 +79,19 @@ def naive(seg_logits, label, threshold, class_weight):
 def test_abce_is_the_mean_over_the_pixels_below_a_threshold_that_rises_from_chance(threshold):
     seg_logits, label = make_inputs()
     loss = BootstrappedCrossEntropy(threshold, loss_weight=2.0, class_weight=WEIGHTS)
-    other = label.masked_fill(label == 255, 77)
+    relabeled = label.masked_fill(label == 255, 77)
     for loss.progress in (0.0, 0.3, 1.0):  # as a ramp does
         now = 1 / C + (threshold - 1 / C) * loss.progress
         expected = 2 * naive(seg_logits, label, now, WEIGHTS)
         torch.testing.assert_close(loss(seg_logits, label), expected)
-        torch.testing.assert_close(loss(seg_logits, other, ignore_index=77), expected)
+        torch.testing.assert_close(loss(seg_logits, relabeled, ignore_index=77), expected)
 
 
-@pytest.mark.parametrize('kind', [BatchLovasz, MeanCrossEntropy, BootstrappedCrossEntropy])
-def test_no_labelled_pixel_gives_zero_and_no_gradient(kind):
+@pytest.mark.parametrize('loss_class', [BatchLovasz, MeanCrossEntropy, BootstrappedCrossEntropy])
+def test_no_labelled_pixel_gives_zero_and_no_gradient(loss_class):
     seg_logits, label = make_inputs()
     seg_logits.requires_grad_()
-    loss = kind()(seg_logits, label.fill_(IGNORED), ignore_index=IGNORED)
+    loss = loss_class()(seg_logits, label.fill_(IGNORED), ignore_index=IGNORED)
     loss.backward()
     assert loss == 0 and not seg_logits.grad.any()
 

@@ -58,10 +58,12 @@ def test_project_is_the_projection_of_perturb_and_so_are_its_gradients(cls, posi
 def test_a_seed_replays_a_draw_and_decoders_draw_apart_from_each_other(cls):
     context, group = tiny.context(), tiny.decoders(K)
     perturbation = cls(num_decoders=K)
-    first, second, other = (tiny.perturb(perturbation, context, group, s) for s in (5, 5, 6))
+    first, second, of_another_seed = (
+        tiny.perturb(perturbation, context, group, s) for s in (5, 5, 6)
+    )
     assert torch.equal(first, second)
     is_random = cls not in (ContextMasking, ObjectMasking)
-    assert torch.equal(first, other) == torch.equal(first[0], first[1]) == (not is_random)
+    assert torch.equal(first, of_another_seed) == torch.equal(first[0], first[1]) == (not is_random)
 
 
 @each_perturbation

@@ -32,8 +32,8 @@ def test_one_noise_serves_the_batch_and_each_decoder_has_its_own():
     assert (drawn == drawn[:, :1]).all()
     first = drawn[:, 0]
     assert len(first[0].unique()) > 0.9 * first[0].numel()  # every channel and position
-    for other in (1, 2):
-        correlation = torch.corrcoef(torch.stack([first[0].flatten(), first[other].flatten()]))
+    for later in (1, 2):
+        correlation = torch.corrcoef(torch.stack([first[0].flatten(), first[later].flatten()]))
         assert abs(correlation[0, 1]) < 5 / first[0].numel() ** 0.5
 
 
@@ -42,16 +42,16 @@ def test_several_decoders_at_once_are_projected_as_one_by_one(dtype):
     z, weight = torch.randn(2, 6, 7, dtype=dtype), torch.randn(5, 3, 6, dtype=dtype)
     factors = torch.rand(5, 1, 6, 7, dtype=dtype)
 
-    def gradients(together):
+    def gradients(group_size):
         leaves = [z.clone().requires_grad_(), weight.clone().requires_grad_()]
-        projected = _NoisyProjection.apply(*leaves, lambda i, m: factors[i : i + m], together)
+        projected = _NoisyProjection.apply(*leaves, lambda i, m: factors[i : i + m], group_size)
         return projected, *torch.autograd.grad((projected * projected.detach()).sum(), leaves)
 
     naive = torch.stack([w @ (z * f) for w, f in zip(weight, factors)])
-    one, *others = (gradients(together) for together in (1, 2, 5))
+    one, *of_groups = (gradients(group_size) for group_size in (1, 2, 5))
     torch.testing.assert_close(one[0], naive)
-    for other in others:
-        torch.testing.assert_close(other, one)
+    for grads in of_groups:
+        torch.testing.assert_close(grads, one)
 
 
 def test_noise_of_several_decoders_is_replayed():

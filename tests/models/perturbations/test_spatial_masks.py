@@ -67,8 +67,8 @@ def with_boxes(boxes, num_images=1, size=(12, 16), stride=1):
     z = torch.ones(num_images, 1, *size)
     seg_logits = torch.zeros(num_images, 2, size[0] * stride, size[1] * stride)
     shared = PerturbationContext(z, seg_logits, [0])
-    found = torch.tensor(boxes, dtype=torch.int64).reshape(-1, 5)
-    shared.objects = SimpleNamespace(boxes=lambda min_side: found)
+    object_boxes = torch.tensor(boxes, dtype=torch.int64).reshape(-1, 5)
+    shared.objects = SimpleNamespace(boxes=lambda min_side: object_boxes)
     return shared
 
 
@@ -130,9 +130,9 @@ def test_objects_below_the_least_side_in_positions_are_not_cut():
     seg_logits = torch.zeros(1, 2, 48, 64)
     seg_logits[:, 1, 4:10, 8:14] = 1  # 6×6 pixels are 1.5 positions of 4×4
     shared = PerturbationContext(torch.ones(1, 1, 12, 16), seg_logits, [0])
-    for least, found in ((1.0, True), (1.5, True), (2.0, False)):
+    for least, is_cut in ((1.0, True), (1.5, True), (2.0, False)):
         drawn = tiny.perturb(GuidedCutout(1, side_ratio=1.0, min_box_side=least), shared)
-        assert (drawn == 0).any() == found
+        assert (drawn == 0).any() == is_cut
 
 
 def naive_foreground(seg_logits, context_classes):

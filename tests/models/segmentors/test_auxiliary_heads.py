@@ -19,9 +19,9 @@ def fcn(channels=4):
     )  # fmt: skip
 
 
-def make_model(auxiliary_head, kind='CCTSegmentor', **kwargs):
+def make_model(auxiliary_head, segmentor='CCTSegmentor', **kwargs):
     torch.manual_seed(0)
-    config = tiny.model_config(type=kind, **kwargs)
+    config = tiny.model_config(type=segmentor, **kwargs)
     config['auxiliary_head'] = copy.deepcopy(auxiliary_head)  # `update` would merge it
     return MODELS.build(config)
 
@@ -35,26 +35,26 @@ def make_batch(model, branches=('labeled', 'unlabeled')):
 )
 def test_weights_of_an_encoder_decoder_load_into_the_same_heads(heads):
     """As MMSeg's checkpoints name them: one head by itself, those of a list by number."""
-    given = make_model(heads, 'EncoderDecoder').state_dict()
+    state_dict = make_model(heads, 'EncoderDecoder').state_dict()
     listed = isinstance(heads, list)
     model = make_model([*heads, BANK] if listed else [heads, BANK])
-    own = copy.deepcopy(model.auxiliary_head.state_dict())
+    bank_state = copy.deepcopy(model.auxiliary_head.state_dict())
     with torch.no_grad():
         for parameter in model.supervised_heads.parameters():
             parameter.fill_(7)
-    load_state_dict(model, given, strict=False)
+    load_state_dict(model, state_dict, strict=False)
     for index, head in enumerate(model.supervised_heads):
         number = f'{index}.' if listed else ''
         for name, value in head.state_dict().items():
-            assert torch.equal(value, given[f'auxiliary_head.{number}{name}']), name
+            assert torch.equal(value, state_dict[f'auxiliary_head.{number}{name}']), name
     for name, value in model.auxiliary_head.state_dict().items():
-        assert torch.equal(value, own[name]), name
+        assert torch.equal(value, bank_state[name]), name
 
 
-@pytest.mark.parametrize('kind', ['MeanTeacherSegmentor', 'InputVATSegmentor'])
-def test_consistency_on_images_trains_mmsegs_heads(kind):
-    model = make_model(fcn(), kind, loss_consistency=dict(type='MSEConsistency'))
-    if kind == 'MeanTeacherSegmentor':
+@pytest.mark.parametrize('segmentor', ['MeanTeacherSegmentor', 'InputVATSegmentor'])
+def test_consistency_on_images_trains_mmsegs_heads(segmentor):
+    model = make_model(fcn(), segmentor, loss_consistency=dict(type='MSEConsistency'))
+    if segmentor == 'MeanTeacherSegmentor':
         model.set_teacher(copy.deepcopy(model).eval())
     losses = model(**make_batch(model), mode='loss')
     assert any(name.startswith('aux') and name.endswith('loss_ce') for name in losses)
@@ -88,10 +88,10 @@ def test_each_domain_has_its_own_list_of_heads():
         assert [n for n, item in domain.named_parameters() if item.grad is None] == []
 
 
-@pytest.mark.parametrize('own', [dict(num_classes=5), [dict(num_classes=5)]])
-def test_lists_of_domains_are_those_of_the_model(own):
+@pytest.mark.parametrize('domain_heads', [dict(num_classes=5), [dict(num_classes=5)]])
+def test_lists_of_domains_are_those_of_the_model(domain_heads):
     with pytest.raises(UserError, match=r'second\.auxiliary_head'):
-        multi_domain([fcn(), dict(BANK)], own)
+        multi_domain([fcn(), dict(BANK)], domain_heads)
 
 
 def test_a_training_without_auxiliary_decoders_is_an_error():

@@ -125,11 +125,11 @@ def test_trains_under_ddp_without_looking_for_unused_parameters(tmp_path):
     try:
         ddp = dict(type='MMDistributedDataParallel', device_ids=None, broadcast_buffers=False)
         wrapped = MODEL_WRAPPERS.build(dict(ddp, module=model, find_unused_parameters=False))
-        for each in (wrapped, alone):
-            wrapper = OptimWrapper(torch.optim.SGD(each.parameters(), 0.1))
+        for trained in (wrapped, alone):
+            wrapper = OptimWrapper(torch.optim.SGD(trained.parameters(), 0.1))
             for _ in range(2):
                 torch.manual_seed(2)
-                each.train_step(make_batch(), wrapper)
+                trained.train_step(make_batch(), wrapper)
     finally:
         torch.distributed.destroy_process_group()
     for actual, expected in zip(model.parameters(), alone.parameters()):

@@ -22,7 +22,7 @@ def test_consistency_is_the_squared_distance_of_the_softmaxes_without_padding(pa
             sample.valid_mask = PixelData(data=mask[None])
     student = copy.deepcopy(model)
     losses = model(**batch, mode='loss')
-    p, q = (each(batch['inputs']['unlabeled']).softmax(1) for each in (teacher, student))
+    p, q = (network(batch['inputs']['unlabeled']).softmax(1) for network in (teacher, student))
     expected = (p - q).square().mean(1)[valid].mean()
     torch.testing.assert_close(losses['aux.consistency'], expected.detach())
     torch.testing.assert_close(losses['aux.loss'], 30 * expected)
@@ -49,8 +49,8 @@ def test_without_a_hook_is_an_error():
 
 def make_vat(**kwargs):
     consistency = dict(type='KLConsistency', loss_weight=30.0)
-    own = dict(type='InputVATSegmentor', auxiliary_head=None, loss_consistency=consistency)
-    return tiny.build(**own, **kwargs)
+    vat = dict(type='InputVATSegmentor', auxiliary_head=None, loss_consistency=consistency)
+    return tiny.build(**vat, **kwargs)
 
 
 def test_the_norm_of_every_images_noise_is_epsilon_and_that_of_its_probe_xi():

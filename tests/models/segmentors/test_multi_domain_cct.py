@@ -42,14 +42,14 @@ def losses_of(model, batch, seed=2):
 def single_domain_twin(model, domain):
     """A `CCTSegmentor` with the encoder and one domain's decoders."""
     config = tiny.model_config()
-    for key, own in tiny.multi_domain_config()['domains'][domain].items():
-        config[key].update(own)
+    for key, settings in tiny.multi_domain_config()['domains'][domain].items():
+        config[key].update(settings)
     twin = MODELS.build(config)
-    own = f'domains.{domain}.'
+    prefix = f'domains.{domain}.'
     state = {
-        name.removeprefix(own): value
+        name.removeprefix(prefix): value
         for name, value in model.state_dict().items()
-        if not name.startswith('domains.') or name.startswith(own)
+        if not name.startswith('domains.') or name.startswith(prefix)
     }
     twin.load_state_dict(state)
     return twin
@@ -61,8 +61,8 @@ def test_each_domain_has_its_teacher_on_the_averaged_encoder(domain):
     teacher = tiny.with_teacher(model)
     images = torch.randn(N, 3, *SIZES[domain])
     samples = [make_sample(domain) for _ in range(N)]
-    own = model.domains[domain]
-    target = own.predict_target(images, model.extract_feat(images))
+    segmentor = model.domains[domain]
+    target = segmentor.predict_target(images, model.extract_feat(images))
     torch.testing.assert_close(target, teacher._forward(images, samples))
     assert list(model.state_dict()) == list(teacher.state_dict())
 
@@ -76,23 +76,23 @@ def test_losses_and_gradients_are_those_of_cct_on_the_domain_alone(domain):
     assert actual.keys() == {f'{domain}.{key}' for key in expected}
     for key in expected:
         assert torch.equal(actual[f'{domain}.{key}'], expected[key])
-    for each, losses in ((model, actual), (twin, expected)):
-        each.parse_losses(losses)[0].backward()
+    for trained, losses in ((model, actual), (twin, expected)):
+        trained.parse_losses(losses)[0].backward()
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
-    own = f'domains.{domain}.'
-    assert {name.removeprefix(own) for name in gradients} == dict(twin.named_parameters()).keys()
+    prefix = f'domains.{domain}.'
+    assert {name.removeprefix(prefix) for name in gradients} == dict(twin.named_parameters()).keys()
     for name, gradient in gradients.items():
-        assert torch.equal(gradient, twin.get_parameter(name.removeprefix(own)).grad)
+        assert torch.equal(gradient, twin.get_parameter(name.removeprefix(prefix)).grad)
 
 
-@pytest.mark.parametrize('kind', ['cct', 'adversarial', 'baseline'])
-def test_the_other_domain_does_not_move(kind):
+@pytest.mark.parametrize('setting', ['cct', 'adversarial', 'baseline'])
+def test_the_other_domain_does_not_move(setting):
     # After an iteration of each, so that momentum would carry the other one on.
     kwargs = dict(
         cct={}, adversarial=dict(discriminator=DISCRIMINATOR), baseline=dict(auxiliary_head=None)
-    )[kind]
+    )[setting]
     model = make_model(**kwargs)
-    make = plain_batch if kind == 'baseline' else make_batch
+    make = plain_batch if setting == 'baseline' else make_batch
     wrapper = OptimWrapper(torch.optim.AdamW(model.parameters(), 0.01, weight_decay=0.1))
     for domain in SIZES:
         model.train_step(make(domain), wrapper)
@@ -101,11 +101,11 @@ def test_the_other_domain_does_not_move(kind):
         states = {n: copy.deepcopy(wrapper.optimizer.state[p]) for n, p in model.named_parameters()}
         model.train_step(make(domain, seed=7), wrapper)
         for name, parameter in model.named_parameters():
-            other = name.startswith('domains.') and not name.startswith(f'domains.{domain}.')
-            assert torch.equal(parameter, before[name]) == other, name
+            stays = name.startswith('domains.') and not name.startswith(f'domains.{domain}.')
+            assert torch.equal(parameter, before[name]) == stays, name
             for key, value in wrapper.optimizer.state[parameter].items():
                 same = torch.equal(torch.as_tensor(value), torch.as_tensor(states[name][key]))
-                assert not other or same, name
+                assert not stays or same, name
 
 
 def test_the_encoder_is_there_once():
@@ -124,7 +124,9 @@ def test_a_copy_encodes_with_its_own_encoder():
     batch = [make_sample('first')]
     images = torch.randn(1, 3, 32, 32)
     with torch.no_grad():
-        assert not torch.equal(*(each(images, batch, mode='tensor') for each in (model, twin)))
+        assert not torch.equal(
+            *(network(images, batch, mode='tensor') for network in (model, twin))
+        )
 
 
 def test_the_adversarial_loss_sees_the_domain_and_both_branches():

@@ -8,9 +8,9 @@ from mmseg.registry import MODELS
 from mmseg_cct.errors import UserError
 
 
-@pytest.mark.parametrize('kind', ['CCTSegmentor', 'MeanTeacherSegmentor'])
-def test_a_batch_without_branches_is_an_error(kind):
-    model = tiny.build() if kind == 'CCTSegmentor' else tiny.mean_teacher()
+@pytest.mark.parametrize('segmentor', ['CCTSegmentor', 'MeanTeacherSegmentor'])
+def test_a_batch_without_branches_is_an_error(segmentor):
+    model = tiny.build() if segmentor == 'CCTSegmentor' else tiny.mean_teacher()
     with pytest.raises(UserError) as error:
         model.loss(torch.zeros(1, 3, 32, 32), [])
     assert error.value.problems[0].key == 'train_dataloader.dataset'
@@ -43,16 +43,16 @@ UNLABELED_LOSSES = [
 ]
 
 
-@pytest.mark.parametrize(('kind', 'options', 'term'), UNLABELED_LOSSES)
+@pytest.mark.parametrize(('segmentor', 'options', 'term'), UNLABELED_LOSSES)
 def test_heads_of_stages_learn_from_unlabelled_images_by_their_last_those_of_branches_not(
-    kind, options, term
+    segmentor, options, term
 ):
     def losses_of(head):
         torch.manual_seed(0)
-        config = tiny.model_config(type=kind, auxiliary_head=None, **copy.deepcopy(options))
+        config = tiny.model_config(type=segmentor, auxiliary_head=None, **copy.deepcopy(options))
         config.decode_head = copy.deepcopy(head)
         model = MODELS.build(config).train()
-        if kind == 'MeanTeacherSegmentor':
+        if segmentor == 'MeanTeacherSegmentor':
             model.set_teacher(copy.deepcopy(model).eval())
         batch = tiny.pair_batch(2)
         batch['inputs']['unlabeled_strong_0'] = batch['inputs']['unlabeled']
@@ -66,10 +66,10 @@ def test_heads_of_stages_learn_from_unlabelled_images_by_their_last_those_of_bra
         losses_of(OF_BRANCHES)
 
 
-@pytest.mark.parametrize('kind', ['CCTSegmentor', 'MeanTeacherSegmentor'])
-def test_one_output_for_two_classes_is_an_error(kind):
+@pytest.mark.parametrize('segmentor', ['CCTSegmentor', 'MeanTeacherSegmentor'])
+def test_one_output_for_two_classes_is_an_error(segmentor):
     head = dict(type='FCNHead', in_channels=6, channels=4, num_classes=2, out_channels=1)
-    config = tiny.model_config() if kind == 'CCTSegmentor' else tiny.mean_teacher_config()
+    config = tiny.model_config() if segmentor == 'CCTSegmentor' else tiny.mean_teacher_config()
     config['decode_head'] = dict(head, threshold=0.3, norm_cfg=dict(type='BN'))
     with pytest.raises(UserError, match=r'out_channels=1: expected one output for each class'):
         MODELS.build(config)

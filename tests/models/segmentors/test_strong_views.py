@@ -13,13 +13,13 @@ FCN = dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=3
 STRONG = dict(type='ConfidentCrossEntropy', loss_weight=2.0, threshold=0.4)
 
 
-def make_model(kind='CCTPlusSegmentor', **kwargs):
-    settings = dict(type=kind)
-    if kind != 'CCTStrongSegmentor':
+def make_model(segmentor='CCTPlusSegmentor', **kwargs):
+    settings = dict(type=segmentor)
+    if segmentor != 'CCTStrongSegmentor':
         settings.update(loss_strong=STRONG)
-    if 'Match' in kind:
+    if 'Match' in segmentor:
         settings.update(auxiliary_head=None)
-    if kind == 'UniMatchV2Segmentor':
+    if segmentor == 'UniMatchV2Segmentor':
         settings.update(channel_dropout=dict(type='ComplementaryDropout'))
     return tiny.build(**copy.deepcopy(dict(settings, **kwargs)))
 
@@ -120,9 +120,9 @@ def test_the_strong_loss_is_the_cross_entropy_on_mixed_views(head, threshold, nu
     # labelled images first, then the weak and all strong views: the order of the encoder's passes
     student.extract_feat(inputs['labeled'])
     expected = 0
-    for own, box in zip(predict(student, torch.cat(views)).split(N), boxes):
+    for unmixed, box in zip(predict(student, torch.cat(views)).split(N), boxes):
         labels, weight, valid = (torch.where(box, its, mine) for mine, its in zip(*pairs))
-        entropy = F.cross_entropy(own, labels.squeeze(1), reduction='none').unsqueeze(1)
+        entropy = F.cross_entropy(unmixed, labels.squeeze(1), reduction='none').unsqueeze(1)
         expected += (entropy * weight).sum() / valid.sum() / num_views
     torch.testing.assert_close(losses['strong.loss'], 2 * expected)
     torch.testing.assert_close(losses['strong.unweighted'], expected.detach())
@@ -159,9 +159,9 @@ def test_the_losses_on_labels_are_weighted_by_themselves():
         assert torch.equal(half[name], whole[name] / 2 if on_labels else whole[name]), name
 
 
-@pytest.mark.parametrize('kind', ['CCTPlusSegmentor', 'CCTStrongSegmentor'])
-def test_the_auxiliary_losses_never_train_the_main_decoder(kind):
-    model = make_model(kind, cutmix=dict(type='CutMix', prob=1.0))
+@pytest.mark.parametrize('segmentor', ['CCTPlusSegmentor', 'CCTStrongSegmentor'])
+def test_the_auxiliary_losses_never_train_the_main_decoder(segmentor):
+    model = make_model(segmentor, cutmix=dict(type='CutMix', prob=1.0))
     losses = losses_of(model, prepared(model))
     trained = gradients_of(model, losses['aux.loss'])
     assert {name.split('.')[0] for name in trained} == {'backbone', 'neck', 'auxiliary_head'}
@@ -185,11 +185,11 @@ def test_a_bank_on_the_strong_view_sees_mixed_targets_validity_and_pseudo_labels
     losses = losses_of(model, data)
     ((_, target, samples, _),) = seen
     (box,) = model.cutmix.drawn
-    own, pasted = own_and_pasted(data, teacher)
-    torch.testing.assert_close(target, torch.where(box, pasted[0], own[0]))
+    unmixed, pasted = own_and_pasted(data, teacher)
+    torch.testing.assert_close(target, torch.where(box, pasted[0], unmixed[0]))
     valid = torch.stack([sample.valid_mask.data for sample in samples])
-    mixed = torch.where(box, pasted[1], own[1])
-    assert torch.equal(valid, mixed) and not torch.equal(valid, own[1])
+    mixed = torch.where(box, pasted[1], unmixed[1])
+    assert torch.equal(valid, mixed) and not torch.equal(valid, unmixed[1])
     actual = torch.stack([sample.pseudo_sem_seg.data for sample in samples])
     assert torch.equal(actual, torch.where(box, labels.flip(0), labels))
     assert losses['aux.weak_ce'] > 0
@@ -205,11 +205,11 @@ METHODS = dict(
 )
 
 
-@pytest.mark.parametrize('kind', METHODS)
-def test_a_step_trains_every_weight_by_the_keys_with_loss_alone(kind):
+@pytest.mark.parametrize('segmentor', METHODS)
+def test_a_step_trains_every_weight_by_the_keys_with_loss_alone(segmentor):
     """So DDP need not look for unused parameters."""
-    num_views, taught = METHODS[kind]
-    model = make_model(kind, cutmix=dict(type='CutMix'))
+    num_views, taught = METHODS[segmentor]
+    model = make_model(segmentor, cutmix=dict(type='CutMix'))
     if taught:
         tiny.with_teacher(model)
     seen = tiny.calls(model.decode_head, 'forward')
@@ -219,7 +219,7 @@ def test_a_step_trains_every_weight_by_the_keys_with_loss_alone(kind):
             assert ('loss' in key) == value.requires_grad, key
     model.parse_losses(losses)[0].backward()
     assert [name for name, item in model.named_parameters() if item.grad is None] == []
-    if kind == 'CCTStrongSegmentor':
+    if segmentor == 'CCTStrongSegmentor':
         assert len(seen) == 1  # the labelled images
 
 
@@ -234,27 +234,27 @@ def test_channel_dropout_takes_each_channel_from_one_view():
 
 
 @pytest.mark.parametrize(
-    ('kind', 'num_views', 'expected'),
+    ('segmentor', 'num_views', 'expected'),
     [('CCTPlusSegmentor', 0, 1), ('CCTStrongSegmentor', 2, 1), ('UniMatchV2Segmentor', 1, 2)],
 )
-def test_a_method_has_its_number_of_views(kind, num_views, expected):
-    model = make_model(kind)
+def test_a_method_has_its_number_of_views(segmentor, num_views, expected):
+    model = make_model(segmentor)
     with pytest.raises(UserError, match=rf'StrongViews\(num_views={expected}\)') as error:
         losses_of(model, prepared(model, num_views))
     assert error.value.problems[0].key == 'train_dataloader.dataset.unlabeled.pipeline'
 
 
-@pytest.mark.parametrize('kind', ['FixMatchSegmentor', 'CCTStrongSegmentor'])
-def test_only_methods_with_auxiliary_decoders_take_them(kind):
+@pytest.mark.parametrize('segmentor', ['FixMatchSegmentor', 'CCTStrongSegmentor'])
+def test_only_methods_with_auxiliary_decoders_take_them(segmentor):
     bank = tiny.model_config()['auxiliary_head']
     with pytest.raises(UserError) as error:
-        make_model(kind, auxiliary_head=[bank] if kind == 'FixMatchSegmentor' else [FCN])
+        make_model(segmentor, auxiliary_head=[bank] if segmentor == 'FixMatchSegmentor' else [FCN])
     assert error.value.problems[0].key == 'model.auxiliary_head'
 
 
 @pytest.mark.parametrize('taught', [False, True])
 @pytest.mark.parametrize(
-    ('kind', 'learns'),
+    ('segmentor', 'learns'),
     [
         ('CCTPlusSegmentor', True),
         ('CCTStrongSegmentor', False),
@@ -262,8 +262,8 @@ def test_only_methods_with_auxiliary_decoders_take_them(kind):
         ('UniMatchSegmentor', True),
     ],
 )
-def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(kind, learns, taught):
-    model = make_model(kind)
+def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(segmentor, learns, taught):
+    model = make_model(segmentor)
     if taught:
         tiny.with_teacher(model)
     data, extract, passes = prepared(model), model.extract_feat, []

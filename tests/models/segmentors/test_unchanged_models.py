@@ -46,12 +46,12 @@ each_head = pytest.mark.parametrize('head', MODELS_OF_MMSEG)
 each_z = pytest.mark.parametrize('fused', [False, True], ids=['stage', 'fused'])
 
 
-def build(head, kind, **kwargs):
+def build(head, segmentor, **kwargs):
     backbone, settings, *_ = copy.deepcopy(MODELS_OF_MMSEG[head])
     main = dict(settings, type=head)
     whole = dict(mode='whole')
     return MODELS.build(
-        dict(type=kind, backbone=backbone, decode_head=main, test_cfg=whole, **kwargs)
+        dict(type=segmentor, backbone=backbone, decode_head=main, test_cfg=whole, **kwargs)
     )
 
 
