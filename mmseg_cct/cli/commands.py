@@ -20,12 +20,10 @@ def summary(script: Path) -> str:
 
 
 def command_line(name: str, *arguments: str | Path) -> str:
-    """Returns the command line that runs a tool: its script in a checkout, else the package's."""
-    script = f'tools/{name}.py'
+    """Returns the command line that runs a tool."""
     # a script of an environment that is not activated is not found by its name
     package = ['mmseg-cct'] if shutil.which('mmseg-cct') else ['python', '-m', 'mmseg_cct']
-    tool = ['python', script] if Path(script).is_file() else [*package, name.replace('_', '-')]
-    return shlex.join([*tool, *map(str, arguments)])
+    return shlex.join([*package, name.replace('_', '-'), *map(str, arguments)])
 
 
 def next_commands(config_path: Path, method: str) -> tuple[str, ...]:

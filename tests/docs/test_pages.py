@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 import mmseg_cct
+from mmseg_cct.cli.commands import commands
 from mmseg_cct.config.load import load_config
 
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
@@ -43,6 +44,13 @@ def test_scripts_and_configs_that_are_named_exist(pages, project_root):
         and not re.fullmatch(r'configs/(\w+)/[\w-]+_\1[\w-]*\.py', name)  # by new_config.py
     }
     assert not missing
+
+
+def test_commands_that_are_named_exist(pages):
+    named = {name for text in pages.values() for name in re.findall(r'mmseg-cct ([a-z-]+)', text)}
+    assert len(named) > 10 and named <= set(commands())
+    others = [path.name for path, text in pages.items() if re.search(r' tools/\w+\.py', text)]
+    assert others == ['install.md']  # where the spellings are explained
 
 
 def test_what_readme_contributing_and_citation_name_exists(pages, project_root):

@@ -37,7 +37,7 @@ UNLABELED = 10582 - 1464  # of VOC, augmented
 def command_of(page, gpus):
     """The options of the command for so many GPUs, and its row of the table."""
     text = page.replace('\\\n', '')
-    start = {1: 'tools/train.py', 16: 'GPUS=16 .*'}.get(gpus, 'tools/dist_train.sh')
+    start = {1: '^mmseg-cct train', 16: 'GPUS=16 .*'}.get(gpus, 'tools/dist_train.sh')
     number = f' {gpus}' if start.endswith('dist_train.sh') else ''
     command = rf'{start} configs/cct/cct_r50_voc_1464\.py{number}( +--.*)?$'
     options = re.search(command, text, re.M)
