@@ -158,11 +158,8 @@ class WeakCrossEntropy(nn.Module):
     def term(self, targets: PixelTargets) -> PixelTerm:
         """States L_w of one iteration, without ω_w, as a sum over decoders and pixels."""
         if targets.labels is None:
-            raise UserError(
-                'model.auxiliary_head.loss_weak',
-                'no `pseudo_sem_seg` in the samples',
-                'pseudo labels, or loss_weak=None',
-            )
+            key, problem = 'model.auxiliary_head.loss_weak', 'no `pseudo_sem_seg` in the samples'
+            raise UserError(key, problem, 'pseudo labels, or loss_weak=None')
         valid = targets.labels != IGNORED
         return targets.term(
             label_cross_entropy,

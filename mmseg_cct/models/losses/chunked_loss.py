@@ -58,12 +58,9 @@ class _LossFromChunks(torch.autograd.Function):
                 num_valid = chunk.shape[-1]  # the padding of the last chunk has pixel weight 0
                 counts = []
                 for i, features in enumerate(chunk.split(group_size)):
+                    weights, biases = groups[i][:levels], groups[i][levels:]
                     (grad, *parameter_grads), values, count = plan.compute(
-                        fill_up(features, chunk_size),
-                        groups[i][:levels],
-                        groups[i][levels:],
-                        main_logits,
-                        terms,
+                        fill_up(features, chunk_size), weights, biases, main_logits, terms
                     )
                     features.copy_(grad[..., :num_valid])  # takes their place
                     addends = (*itertools.chain(*parameter_grads), *values)
@@ -141,13 +138,9 @@ def chunked_loss(
     step = ChunkStep(tuple(t.distance for t in terms), chain.final_activation, count_agreement)
     cut_targets = partial(_cut_targets, targets, terms, scale)
     plan = plan_chunks(step, projected, chain, terms, chunking, targets.stride, cut_targets)
+    chunks = cut_targets(plan.num_positions)
     loss, agreeing, *sums = _LossFromChunks.apply(
-        plan,
-        cut_targets(plan.num_positions),
-        scale.float(),
-        projected,
-        *chain.weights,
-        *chain.biases,
+        plan, chunks, scale.float(), projected, *chain.weights, *chain.biases
     )
     values = [value * term.scale.to(value) for value, term in zip(sums, terms)]
     return loss, values, None if agreeing is None else agreeing / len(projected)

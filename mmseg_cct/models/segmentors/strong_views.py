@@ -115,6 +115,6 @@ class StrongViewSegmentor(CCTSegmentor):
 
 def _split(z: Tensor | Sequence[Tensor], num_views: int) -> Sequence[Any]:
     """Splits a map by view, or MMSeg's pair of a map and a class token, which DPT takes."""
-    if isinstance(z, Tensor):
-        return z.chunk(num_views)
-    return [*zip(*(_split(tensor, num_views) for tensor in z))]
+    return (
+        z.chunk(num_views) if isinstance(z, Tensor) else [*zip(*(_split(t, num_views) for t in z))]
+    )
