@@ -54,9 +54,9 @@ def main() -> int:
 
         output_file(args.target, [args.source], overwrite=args.overwrite, option='OUT')
         done = convert_file(args.source, args.target)
-    for kind, names in (('missing', done.missing), ('unexpected', done.unexpected)):
+    for problem, names in (('missing', done.missing), ('unexpected', done.unexpected)):
         for name in names:
-            print(f'{kind}: {name}', file=sys.stderr)
+            print(f'{problem}: {name}', file=sys.stderr)
     wrong = len(done.missing) + len(done.unexpected)
     if wrong:
         print(

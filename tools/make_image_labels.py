@@ -75,12 +75,12 @@ def make_image_labels(args: argparse.Namespace) -> str:
     if names:
         check_names(names, '--classes')
     if args.dataset:
-        kind = DATASETS.get(args.dataset)
-        if kind is None or 'classes' not in getattr(kind, 'METAINFO', {}):
+        dataset = DATASETS.get(args.dataset)
+        if dataset is None or 'classes' not in getattr(dataset, 'METAINFO', {}):
             raise UserError(f'--dataset {args.dataset}', 'no data set of MMSeg with class names')
-        names = list(kind.METAINFO['classes'])
-        label_map = kind.get_label_map() if hasattr(kind, 'get_label_map') else None
-        reduces = _reduces_zero_label(kind)
+        names = list(dataset.METAINFO['classes'])
+        label_map = dataset.get_label_map() if hasattr(dataset, 'get_label_map') else None
+        reduces = _reduces_zero_label(dataset)
     for name in args.background:
         if name not in names:
             raise UserError(f'--background {name}', 'not a class', f'one of {", ".join(names)}')
@@ -114,10 +114,10 @@ def make_image_labels(args: argparse.Namespace) -> str:
     return summary
 
 
-def _reduces_zero_label(kind: type) -> bool:
+def _reduces_zero_label(dataset: type) -> bool:
     """Whether 0 is void in the masks, by a constructor of the data set or of its bases."""
-    for each in kind.__mro__:
-        argument = inspect.signature(each).parameters.get('reduce_zero_label')
+    for base in dataset.__mro__:
+        argument = inspect.signature(base).parameters.get('reduce_zero_label')
         if argument is not None:
             return argument.default is True
     return False
@@ -126,13 +126,13 @@ def _reduces_zero_label(kind: type) -> bool:
 def _listed(file: str, images: dict[str, str], folder: str) -> dict[str, str]:
     from mmseg_cct.datasets.files.image_files import find_listed, read_list
 
-    found = {}
+    listed = {}
     for line in read_list(file):
         name = find_listed(line, images)
         if name is None:
             raise UserError(file, f'no image {line} in {folder}', 'those of the folder')
-        found[name] = images[name]
-    return found
+        listed[name] = images[name]
+    return listed
 
 
 def main() -> None:

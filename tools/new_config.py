@@ -76,7 +76,7 @@ def parse_args() -> argparse.Namespace:
         'CCT whose auxiliary decoders see a strong view; cct: the same view as the main decoder, '
         f'in about the same time per step); any of {METHODS_HELP}',
     )
-    presets = [f'{name}, {each.title}' for name, each in PRESETS.items()]
+    presets = [f'{name}, {preset.title}' for name, preset in PRESETS.items()]
     parser.add_argument(
         '--preset',
         choices=PRESETS,
@@ -103,7 +103,7 @@ def parse_args() -> argparse.Namespace:
         type=integer_from(1),
         metavar='N',
         help='iterations (default: '
-        + ', '.join(f'{each.iters} of {name}' for name, each in PRESETS.items())
+        + ', '.join(f'{preset.iters} of {name}' for name, preset in PRESETS.items())
         + ')',
     )
     parser.add_argument(

@@ -53,7 +53,7 @@ def _shared_names() -> dict[str, str]:
         public, ours = f'main_decoder.upsample.{level + 1}.conv', f'decode_head.upsample.{level}.0'
         layers.append((public, ours, _CONV_BIAS))
     return {
-        f'{public}.{kind}': f'{ours}.{kind}' for public, ours, kinds in layers for kind in kinds
+        f'{public}.{name}': f'{ours}.{name}' for public, ours, names in layers for name in names
     }
 
 
@@ -61,9 +61,9 @@ SHARED_NAMES = _shared_names()
 
 # Of the auxiliary decoders: project name, and the end of the public name in each decoder
 _AUXILIARY = {'auxiliary_head.proj': '0.weight'} | {
-    f'auxiliary_head.up.{level}.{kind}': f'{level + 1}.conv.{kind}'
+    f'auxiliary_head.up.{level}.{name}': f'{level + 1}.conv.{name}'
     for level in range(_LEVELS)
-    for kind in _CONV_BIAS
+    for name in _CONV_BIAS
 }
 
 # MMSeg's name by name in the authors' ImageNet weights of the encoder's ResNet-50
@@ -127,8 +127,8 @@ def to_project(state: Mapping[str, Tensor]) -> Renamed:
     """
     source = weights(state)
     renamed, missing = _rename(source, SHARED_NAMES)
-    found = (re.match(r'aux_decoders\.(\d+)\.', name) for name in source)
-    num_decoders = 1 + max((int(match[1]) for match in found if match), default=-1)
+    matches = (re.match(r'aux_decoders\.(\d+)\.', name) for name in source)
+    num_decoders = 1 + max((int(match[1]) for match in matches if match), default=-1)
     expected = {*SHARED_NAMES}
     for ours, public in _AUXILIARY.items() if num_decoders else ():
         names = [f'aux_decoders.{index}.upsample.{public}' for index in range(num_decoders)]

@@ -113,8 +113,8 @@ def export_onnx(model: Any, file: str | Path, size: tuple[int, int] | None = Non
         sizes = [usual] if size else [usual, smaller]
         difference = _difference(graph, exported.SerializeToString(), sizes)
         if not difference <= TOLERANCE:
-            found = f'its logits differ from PyTorch by {difference:.0e} of the largest'
-            raise UserError('--onnx', found, '' if size else 'a fixed --size H W')
+            problem = f'its logits differ from PyTorch by {difference:.0e} of the largest'
+            raise UserError('--onnx', problem, '' if size else 'a fixed --size H W')
     notes = {'test_pipeline': model.cfg.get('test_pipeline'), **model.dataset_meta}
     notes = {key: json.dumps(value) for key, value in notes.items()}
     onnx.helper.set_model_props(exported, notes)

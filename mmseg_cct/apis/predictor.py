@@ -109,12 +109,12 @@ def _batches(
 ) -> Iterator[list[tuple[Segmented, dict[str, Any]]]]:
     """Groups neighbours whose inputs are of one size; an unreadable image stays alone."""
 
-    def place(numbered: tuple[int, tuple[Segmented, dict[str, Any]]]) -> Any:
+    def size_of(numbered: tuple[int, tuple[Segmented, dict[str, Any]]]) -> Any:
         number, (_, data) = numbered
         return tuple(data['inputs'].shape) if data and grouped else number
 
-    for shape, group in groupby(enumerate(loaded), place):
+    for shape, group in groupby(enumerate(loaded), size_of):
         pixels = shape[1] * shape[2] if isinstance(shape, tuple) else _PIXELS_AT_ONCE
-        same = (each for _, each in group)
-        while batch := list(islice(same, max(1, _PIXELS_AT_ONCE // pixels))):
+        images = (image for _, image in group)
+        while batch := list(islice(images, max(1, _PIXELS_AT_ONCE // pixels))):
             yield batch

@@ -39,9 +39,10 @@ def config_of_domain(config: Config, domain: str) -> Config:
     """
     config = copy.deepcopy(config)
     model = config.model
-    settings = model.pop('domains')[domain] or {}
+    changes = model.pop('domains')[domain] or {}
     model.pop('discriminator', None)
-    model.update(domain_settings(model, settings, domain))
+    for key, value in domain_settings(model, changes, domain).items():  # `update` would merge
+        model[key] = value
     # decoders on the features of an encoder, as a network of one data set has them
     model.type = 'EncoderDecoder' if find_bank(config) is None else 'CCTSegmentor'
     for split in ('train', 'val', 'test'):
@@ -53,8 +54,10 @@ def config_of_domain(config: Config, domain: str) -> Config:
     return config
 
 
-def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Merges settings of a domain's decoders, preprocessing and tests over the common ones.
+def domain_settings(
+    common: Mapping[str, Any], changes: Mapping[str, Any], name: str
+) -> dict[str, Any]:
+    """Merges a domain's changes of decoders, preprocessing and tests over the common settings.
 
     The result has `data_preprocessor`, `decode_head`, `auxiliary_head` and `test_cfg`; other keys
     of `common` are left out.
@@ -65,34 +68,34 @@ def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str
         auxiliary_head=common.get('auxiliary_head'),
         test_cfg=common.get('test_cfg') or {},
     )
-    if unknown := sorted(set(own) - set(shared)):
+    if unknown := sorted(set(changes) - set(shared)):
         raise UserError(
             f'model.domains.{name}.{unknown[0]}', 'not a setting of a domain', ', '.join(shared)
         )
     return {
-        key: merge_settings(value, own.get(key), f'model.domains.{name}.{key}')
+        key: merge_settings(value, changes.get(key), f'model.domains.{name}.{key}')
         for key, value in shared.items()
     }
 
 
-def merge_settings(common: Any, own: Any, key: str) -> Any:
-    """Merges a domain's own settings into those that all domains share.
+def merge_settings(common: Any, changes: Any, key: str) -> Any:
+    """Merges a domain's changes into the settings that all domains share.
 
-    `common` may be a list of settings; `own` must then be one of the same length. None in `common`
-    switches the component off, None in `own` changes nothing.
+    `common` may be a list of settings; `changes` must then be one of the same length. None in
+    `common` switches the component off, None in `changes` changes nothing.
     """
     if common is None:
         return None
     if not isinstance(common, (list, tuple)):
-        if isinstance(own, (list, tuple)):
+        if isinstance(changes, (list, tuple)):
             raise UserError(key, 'a list', 'the settings of one, as in the model')
-        return merged(common, own or {})
-    if own is None:
-        own = [{}] * len(common)
-    if not isinstance(own, (list, tuple)) or len(own) != len(common):
-        given = len(own) if isinstance(own, (list, tuple)) else 'no list'
-        raise UserError(key, given, f'a list of {len(common)}, one entry for each of the model')
+        return merged(common, changes or {})
+    if changes is None:
+        changes = [{}] * len(common)
+    if not isinstance(changes, (list, tuple)) or len(changes) != len(common):
+        length = len(changes) if isinstance(changes, (list, tuple)) else 'no list'
+        raise UserError(key, length, f'a list of {len(common)}, one entry for each of the model')
     return [
-        merge_settings(each, changes, f'{key}.{index}')
-        for index, (each, changes) in enumerate(zip(common, own))
+        merge_settings(settings, changed, f'{key}.{index}')
+        for index, (settings, changed) in enumerate(zip(common, changes))
     ]

@@ -37,11 +37,11 @@ READ_KEYS = {
 _ABSENT = object()
 
 
-def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
+def load_config(config_path: str, options: Mapping[str, Any]) -> Config:
     """Reads a config, and merges a method, a number of labels and options over it.
 
     Args:
-        config_file: The config, as a path or the short name of a shipped one.
+        config_path: The config, as a path or the short name of a shipped one.
         options: Settings to override, by dotted key. `method` names a method or is an overlay, and
             `labels` is the number of labelled images.
 
@@ -57,7 +57,7 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
         >>> config.train_cfg.max_iters, config.model.type
         (10, 'EncoderDecoder')
     """
-    file = find_config(config_file)
+    file = find_config(config_path)
     config = read_config(file)
     options = dict(options)
     method, labels = options.pop('method', None), options.pop('labels', None)
@@ -77,16 +77,16 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     return config
 
 
-def chosen_method(config_file: str, options: Mapping[str, Any]) -> str:
+def chosen_method(config_path: str, options: Mapping[str, Any]) -> str:
     """Names a run's method by the options, else by the name of the config's file, else `cct`."""
-    return options.get('method') or method_in_name(find_config(config_file)) or PLAIN
+    return options.get('method') or method_in_name(find_config(config_path)) or PLAIN
 
 
-def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:
+def read_config(config_path: str | Path, import_custom_modules: bool = True) -> Config:
     """Reads a config file, and imports its `custom_imports` if asked to."""
     register_packages()
     try:
-        config = Config.fromfile(config_file, import_custom_modules=import_custom_modules)
+        config = Config.fromfile(config_path, import_custom_modules=import_custom_modules)
         # yapf takes half a second to format a config, at each start and for each checkpoint;
         # `fromfile` has an argument to switch it off, but for one style of config only
         object.__setattr__(config, '_format_python_code', False)
@@ -98,11 +98,11 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
         cause: BaseException = error
         while isinstance(cause, ImportError) and cause.__context__ is not None:
             cause = cause.__context__
-        found = f'this config does not load: {error_line(cause)}'
+        problem = f'this config does not load: {error_line(cause)}'
         if isinstance(cause, ModuleNotFoundError):
             expected = f'{cause.name} installed, or its folder in PYTHONPATH, such as PYTHONPATH=.'
-            raise UserError(config_file, found, expected) from error
-        raise UserError(config_file, found) from error
+            raise UserError(config_path, problem, expected) from error
+        raise UserError(config_path, problem) from error
 
 
 def default_work_dir(config: Config) -> str:
@@ -134,8 +134,8 @@ def merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
     for key in options:
         section = key.split('.')[0]
         if section in config and section not in READ_KEYS:  # its value has been copied already
-            found = f'is a variable that {file} has used already: override the settings it fills'
-            raise UserError(f'--cfg-options {key}', found)
+            problem = f'is a variable that {file} has used already: override the settings it fills'
+            raise UserError(f'--cfg-options {key}', problem)
         # mmengine's word for replacing a dict
         if get_by_key(config, key, _ABSENT) is _ABSENT and not key.endswith('._delete_'):
             outer, _, name = key.rpartition('.')

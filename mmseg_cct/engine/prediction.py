@@ -13,7 +13,6 @@ from mmseg.structures import SegDataSample
 from torch import Tensor
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.data_preprocessors import domain_of
 
 _SIDE = 512  # of the piece of an image on which the two are compared
 
@@ -26,19 +25,16 @@ def predict_class_ids(model: Any, data: dict[str, Any]) -> list[Tensor]:
     are summed row by row. A model that predicts in a way of its own runs its `test_step`; the ids
     of others are uint8. The segmentor is in evaluation mode, and gradients are off.
     """
-    segmentor = model
-    if hasattr(model, 'domains'):
-        segmentor = model.domains[domain_of(data['data_samples'], model.domains)]
-    if not predicts_as_encoder_decoder(type(segmentor), 'predict', 'postprocess_result'):
+    if not predicts_as_encoder_decoder(type(model), 'predict', 'postprocess_result'):
         return [result.pred_sem_seg.data[0] for result in model.test_step(data)]
     pairs = [*zip(data['inputs'], data['data_samples'])]
-    divisor = _divisor(model.data_preprocessor, segmentor.test_cfg)
+    divisor = _divisor(model.data_preprocessor, model.test_cfg)
     if divisor and all(_keeps_size(*pair) for pair in pairs):
-        return [_of_windows(segmentor, divisor, *pair) for pair in pairs]
+        return [_of_windows(model, divisor, *pair) for pair in pairs]
     batch = model.data_preprocessor(data, False)
     metas = [sample.metainfo for sample in batch['data_samples']]
-    logits = segmentor.inference(batch['inputs'], metas)
-    return [_ids(segmentor, *pair) for pair in zip(logits, metas)]
+    logits = model.inference(batch['inputs'], metas)
+    return [_ids(model, *pair) for pair in zip(logits, metas)]
 
 
 def predicts_as_encoder_decoder(segmentor: Any, *methods: str) -> bool:
@@ -51,7 +47,7 @@ def predicts_as_encoder_decoder(segmentor: Any, *methods: str) -> bool:
 
 def _divisor(preprocessor: Any, test_cfg: Any) -> int:
     """Returns what a strip of windows is padded to, below and on the right as the image; or 0."""
-    padding = getattr(preprocessor, 'test_cfg', dict(size=None)) or {}  # domains have several
+    padding = getattr(preprocessor, 'test_cfg', dict(size=None)) or {}
     divisor = padding.get('size_divisor') or 1
     slides = test_cfg.get('mode') == 'slide' and 'size' not in padding
     return divisor if slides and not any(side % divisor for side in test_cfg.crop_size) else 0

@@ -69,15 +69,6 @@ def test_they_are_those_of_mmseg(settings, data):
         assert len(expected.unique()) > 1
 
 
-@pytest.mark.parametrize('test_cfg', [dict(mode='whole'), SLIDE])
-def test_a_domain_predicts_by_its_own_decoder_and_preprocessing(test_cfg):
-    model = MODELS.build(tiny.multi_domain_config(test_cfg=test_cfg)).eval()
-    for name in model.domains:
-        given = batch((32, 48), domain=name)
-        (found,) = predict_class_ids(model, given)
-        assert torch.equal(found.long(), model.test_step(given)[0].pred_sem_seg.data[0])
-
-
 class Normed(torch.nn.Module):
     """A convolution and a BatchNorm that run as they are listed, or the other way round."""
 

@@ -80,13 +80,13 @@ def evaluate(run: Run) -> Evaluation:
             # by image, not summed: the verdict asks what a single one changes
             counts = np.bincount(pairs, minlength=num_classes**2)
             confusions.append(counts.reshape(num_classes, num_classes).astype(np.int32))
-    found = Evaluation(np.stack(confusions))
-    if not found.shown.any():
+    evaluation = Evaluation(np.stack(confusions))
+    if not evaluation.shown.any():
         raise UserError(f'{run.name}: {key}', 'no pixel with a class', 'labelled images')
-    return found
+    return evaluation
 
 
-def predict_images(run: Run, indices: Sequence[int]) -> list[Picture]:
+def predict_test_images(run: Run, indices: Sequence[int]) -> list[Picture]:
     """Predicts chosen images of the test set, in the order of their indices."""
     loader = run.test_loader
     pictures = []

@@ -32,7 +32,7 @@ from mmseg_cct.utils.templates import Table, data_url, render
 from mmseg_cct.version import __version__
 
 from ..run import Run
-from .evaluation import Evaluation, Picture, evaluate, predict_images
+from .evaluation import Evaluation, Picture, evaluate, predict_test_images
 from .plots import plot_curves
 from .scores import ONE_RUN_EACH, Score, class_scores, mean_score, mean_verdict, score_table
 
@@ -90,7 +90,7 @@ def write_report(runs: Sequence[Run], out: str | Path, palette: str | None = Non
             print(f'evaluating {run.name} ({run.checkpoint})', flush=True)
             evaluations[run.name] = evaluate(run)
         hard = hardest(list(evaluations.values()), _PICTURES)
-        pictures = {run.name: predict_images(run, hard) for run in runs}
+        pictures = {run.name: predict_test_images(run, hard) for run in runs}
         named = [f'{run.name}={run.checkpoint}' for run in runs]
         options = (*runs[0].domain_option, *(('--palette', palette) if palette else ()))
         command = command_line('report', *named, '--out', out, *options)
@@ -123,16 +123,16 @@ def _compare(
     if index is None:
         verdict = mean_verdict(evaluations, scores)
     else:
-        scores = sorted(scores, key=lambda each: each.name != str(classes[index]))  # this first
-        found = (f'{run} {100 * each.iou[index]:.1f}' for run, each in evaluations.items())
-        verdict = f'IoU of {classes[index]} in %: {", ".join(found)}. {ONE_RUN_EACH}'
+        scores = sorted(scores, key=lambda score: score.name != str(classes[index]))  # this first
+        figures = ', '.join(f'{run} {100 * e.iou[index]:.1f}' for run, e in evaluations.items())
+        verdict = f'IoU of {classes[index]} in %: {figures}. {ONE_RUN_EACH}'
     settings = {run.name: _settings(run) for run in runs}
     if unequal := _unequal(list(settings.values())):
         figures = ', '.join(f'{run} {value:.1f} %' for run, value in zip(evaluations, mean.values))
         verdict = f'These runs cannot be compared: they differ in {unequal}. mIoU: {figures}.'
     first = next(iter(settings.values()))
     rows = [
-        [key, *('' if own[key] is None else str(own[key]) for own in settings.values())]
+        [key, *('' if values[key] is None else str(values[key]) for values in settings.values())]
         for key in first
         if key != 'labels'
     ]
@@ -180,15 +180,15 @@ def _settings(run: Run) -> dict[str, Any]:
 
 def _unequal(settings: Sequence[Mapping[str, Any]]) -> str:
     """Names the settings that make a comparison unfair, with their values."""
-    found = []
+    differences = []
     for key in _COMPARED:
-        values = list(dict.fromkeys(own[key] for own in settings if own[key] is not None))
+        values = list(dict.fromkeys(of_run[key] for of_run in settings if of_run[key] is not None))
         if len(values) > 1:
-            found.append(f'{key} ({", ".join(map(str, values))})')
-    lists = [own['labels'] for own in settings if own['labels']]
-    if len({len(each) for each in lists}) == 1 < len({*map(tuple, lists)}):
-        found.append('which images are labelled')
-    return ', '.join(found)
+            differences.append(f'{key} ({", ".join(map(str, values))})')
+    lists = [of_run['labels'] for of_run in settings if of_run['labels']]
+    if len({len(labels) for labels in lists}) == 1 < len({*map(tuple, lists)}):
+        differences.append('which images are labelled')
+    return ', '.join(differences)
 
 
 def data_set_name(config: Config) -> str:
@@ -214,7 +214,7 @@ def _notes(
     runs: Sequence[Run], evaluations: Mapping[str, Evaluation], classes: Sequence[str]
 ) -> list[str]:
     """Collects what a reader has to know, each note once, with the runs that it is about."""
-    found: dict[str, list[str]] = {}
+    runs_of: dict[str, list[str]] = {}
     for run in runs:
         shown = evaluations[run.name].shown
         absent = [str(name) for name, seen in zip(classes, shown) if not seen]
@@ -230,10 +230,10 @@ def _notes(
         if settings is not None:
             notes += validation_findings(_length(settings), is_test_set)
         for note in notes:
-            found.setdefault(note, []).append(run.name)
+            runs_of.setdefault(note, []).append(run.name)
     return [
         note if len(names) == len(runs) else f'{" and ".join(names)}: {note}'
-        for note, names in sorted(found.items(), key=lambda item: -len(item[1]))
+        for note, names in sorted(runs_of.items(), key=lambda item: -len(item[1]))
     ]
 
 

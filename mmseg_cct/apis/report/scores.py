@@ -38,7 +38,7 @@ def class_scores(evaluations: Mapping[str, Evaluation], classes: Sequence[str]) 
 
 def mean_score(evaluations: Mapping[str, Evaluation]) -> Score:
     """Returns mIoU, the mean over the classes that have an IoU."""
-    return _score('mean', [100 * np.nanmean(each.iou) for each in evaluations.values()])
+    return _score('mean', [100 * np.nanmean(e.iou) for e in evaluations.values()])
 
 
 def score_table(scores: Sequence[Score], runs: Sequence[str]) -> Table:
@@ -65,7 +65,7 @@ def score_table(scores: Sequence[Score], runs: Sequence[str]) -> Table:
 
 
 def _score(name: object, percents: Iterable[float]) -> Score:
-    values = [None if np.isnan(each) else round(float(each), 1) for each in percents]
+    values = [None if np.isnan(value) else round(float(value), 1) for value in percents]
     # the difference of what is shown
     before, after = values if len(values) == 2 else (None, None)
     points = None if before is None or after is None else round(after - before, 1)
@@ -80,8 +80,8 @@ def mean_verdict(evaluations: Mapping[str, Evaluation], scores: Sequence[Score])
     """
     mean = mean_score(evaluations)
     if len(evaluations) != 2:
-        each = ', '.join(f'{run} {value:.1f} %' for run, value in zip(evaluations, mean.values))
-        return f'mIoU on the test set: {each}.'
+        figures = ', '.join(f'{run} {value:.1f} %' for run, value in zip(evaluations, mean.values))
+        return f'mIoU on the test set: {figures}.'
     (first, second), (before, after) = evaluations, mean.values
     points, image = mean.difference or 0.0, _of_one_image(*evaluations.values())
     figures = f'{after:.1f} against {before:.1f} % mIoU'
@@ -102,9 +102,9 @@ def _of_one_image(before: Evaluation, after: Evaluation) -> float:
         return 100.0
     # A jackknife: test sets of ours are small, and one image may decide over a whole class.
     parts = []
-    for each in (before, after):
-        total = each.confusion.sum(0)
-        without = [np.nanmean(iou_of(total - image)) for image in each.confusion]
+    for evaluation in (before, after):
+        total = evaluation.confusion.sum(0)
+        without = [np.nanmean(iou_of(total - image)) for image in evaluation.confusion]
         parts.append(np.array(without) - np.nanmean(iou_of(total)))
     return float(100 * np.abs(parts[1] - parts[0]).max())
 
@@ -112,17 +112,17 @@ def _of_one_image(before: Evaluation, after: Evaluation) -> float:
 def _by_class(scores: Sequence[Score]) -> str:
     """Counts the classes that gain and lose, and names those that do most."""
     gains = {score.name: score.difference for score in scores if score.difference is not None}
-    found = {s.name: gains[s.name] for s in scores if s.name in gains and any(s.values)}
-    better = sum(gain > 0 for gain in found.values())
-    worse = sum(gain < 0 for gain in found.values())
-    text = f'It is better in {better} of {len(found)} classes'
+    known = {s.name: gains[s.name] for s in scores if s.name in gains and any(s.values)}
+    better = sum(gain > 0 for gain in known.values())
+    worse = sum(gain < 0 for gain in known.values())
+    text = f'It is better in {better} of {len(known)} classes'
     text += f', worse in {worse}'
-    if missed := len(gains) - len(found):
+    if missed := len(gains) - len(known):
         text += f'; {missed} found by neither'
     if better:
-        best = max(found, key=found.__getitem__)
-        text += f'; biggest gain: {best} ({signed(found[best])})'
+        best = max(known, key=known.__getitem__)
+        text += f'; biggest gain: {best} ({signed(known[best])})'
     if worse:
-        last = min(found, key=found.__getitem__)
-        text += f'; biggest loss: {last} ({signed(found[last])})'
+        last = min(known, key=known.__getitem__)
+        text += f'; biggest loss: {last} ({signed(known[last])})'
     return f'{text}.'

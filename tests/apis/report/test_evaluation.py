@@ -4,7 +4,7 @@ import pytest
 import world
 from mmengine.runner import Runner
 
-from mmseg_cct.apis.report.evaluation import Evaluation, evaluate, predict_images
+from mmseg_cct.apis.report.evaluation import Evaluation, evaluate, predict_test_images
 from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
 
@@ -25,7 +25,7 @@ def test_the_iou_of_an_image_is_that_of_its_picture(trained):
     run = Run.open(trained.work_dir, options=dict(test_dataloader=loader))
     evaluation = evaluate(run)
     assert len(evaluation.image_miou) == 3
-    for index, picture in zip((2, 0), predict_images(run, (2, 0))):
+    for index, picture in zip((2, 0), predict_test_images(run, (2, 0))):
         by_class = [
             ((picture.truth == c) & (picture.prediction == c)).sum()
             / ((picture.truth == c) | (picture.prediction == c)).sum()
