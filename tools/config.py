@@ -8,7 +8,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite, options_as, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite, tool_parser
 from mmseg_cct.cli.start import running
 
 _HEADER = '# A whole config, as tools/config.py writes it.\n'
@@ -36,7 +36,7 @@ def main() -> None:
         from mmseg_cct.utils.files import output_file, write_text
 
         config = load_config(args.config, args.options)
-        config = prepare(config, options_as(Request, args), LAUNCHER_STEPS)
+        config = prepare(config, Request(options=args.options), LAUNCHER_STEPS)
         if args.out is not None:
             inputs = [args.config, *data_folders(config)]
             output_file(args.out, inputs, overwrite=args.overwrite)

@@ -75,7 +75,7 @@ def prepare(config: Config, request: Request, steps: Sequence[Step]) -> Config:
     changes = {}
     for step in steps:
         before, config = config, step(config, request)
-        changes[step.__name__] = changed_settings(before, config)
+        changes[step.__name__] = changed_settings(before, config, 'unset')
     lines = {
         name: [f'{key}: {old} -> {new}' for key, old, new in settings]
         for name, settings in changes.items()

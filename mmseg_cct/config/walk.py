@@ -37,14 +37,14 @@ def as_list(part: Any) -> list[Any]:
     return [] if part is None else list(part) if isinstance(part, (list, tuple)) else [part]
 
 
-def changed_settings(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
+def changed_settings(before: Any, after: Any, missing: str = 'none') -> list[tuple[str, Any, Any]]:
     """Lists dotted key, old value and new value of each setting that differs, sorted by key.
 
-    A missing value is 'none'. A tuple equals a list of the same values.
+    A missing value is `missing`. A tuple equals a list of the same values.
     """
     old, new = dict(leaves(before)), dict(leaves(after))
     return [
-        (key, old.get(key, 'none'), new.get(key, 'none'))
+        (key, old.get(key, missing), new.get(key, missing))
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     ]

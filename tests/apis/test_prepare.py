@@ -31,7 +31,7 @@ def test_the_config_says_what_each_step_changed_and_nothing_of_an_earlier_run(cc
     prepared = prepare(config, Request(), (*LAUNCHER_STEPS, longer)).prepared
     assert prepared == dict(longer=['train_cfg.max_iters: 6 -> 9'])
     config.default_hooks = {}
-    assert 'default_hooks.preflight.type: none -> PreflightHook' in (
+    assert 'default_hooks.preflight.type: unset -> PreflightHook' in (
         prepare(config, Request(), LAUNCHER_STEPS).prepared.protections
     )
 
