@@ -33,9 +33,9 @@ def bases(*names: str) -> list[str]:
         spec = find_spec(package)  # without importing it
         if spec is None or not spec.submodule_search_locations:
             raise ImportError(f'{name}: no package {package}; expected mmseg_cct:: or mmseg::')
-        # where mmengine looks, too: links in a checkout, copies in an installation
+        # where mmengine looks, too
         folder = Path(spec.submodule_search_locations[0], '.mim', 'configs')
-        if not folder.is_dir():  # a checkout on a system without links
+        if not folder.is_dir():  # a checkout that is not installed
             folder = folder.parents[2] / 'configs'
         paths.append(str(folder / path))
     return paths
