@@ -11,6 +11,7 @@ case $PROCESSES in
         exit 2
         ;;
 esac
+export PYTHONSAFEPATH=1 # no module of the current folder
 TOOLS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 PYTHONPATH=$TOOLS/..${PYTHONPATH:+:$PYTHONPATH} exec python -m torch.distributed.run \

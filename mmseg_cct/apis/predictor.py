@@ -1,6 +1,7 @@
 """Segments images; loading runs ahead, and a GPU takes several images of one size at once."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from pathlib import Path
@@ -22,15 +23,23 @@ from mmseg_cct.preflight.components import is_a
 from mmseg_cct.utils.shares import ahead
 
 _PIXELS_AT_ONCE = 2**21  # in a batch on a GPU
+# of Python's, CUDA's and torch's own allocators
+_NO_MEMORY = re.compile("MemoryError|OutOfMemoryError|can't allocate memory")
+_SLIDING = (
+    'a window that slides over it: --cfg-options model.test_cfg.mode=slide '
+    'model.test_cfg.crop_size=512,512 model.test_cfg.stride=341,341'
+)
 
 
 class Segmented(NamedTuple):
-    """An image and its classes, or why it could not be read."""
+    """An image and its classes, or why it has none."""
 
     path: Path
     image: Any = None  # as the test pipeline reads it, `(H, W, C)`, BGR if C = 3
     labels: Any = None  # class ids, `(H, W)` uint8
-    error: Exception | None = None  # what reading it raised; then there is neither of these two
+    error: Exception | None = (
+        None  # of reading it, or of its size; then there is neither of these two
+    )
 
 
 class Predictor:
@@ -67,7 +76,17 @@ class Predictor:
                 yield batch[0][0]
                 continue
             data = {name: [inputs[name] for _, inputs in batch] for name in batch[0][1]}
-            for (loaded, _), labels in zip(batch, self.class_ids(data)):
+            try:
+                class_ids = self.class_ids(data)
+            except (MemoryError, RuntimeError) as error:
+                if not _NO_MEMORY.search(f'{type(error).__name__}: {error}'):
+                    raise
+                for loaded, _ in batch:
+                    height, width = loaded.image.shape[:2]
+                    problem = f'{width}×{height} pixels do not fit the memory', _SLIDING
+                    yield Segmented(loaded.path, error=UserError(loaded.path, *problem))
+                continue
+            for (loaded, _), labels in zip(batch, class_ids):
                 yield loaded._replace(labels=labels.to(torch.uint8).cpu().numpy())
 
     @torch.no_grad()

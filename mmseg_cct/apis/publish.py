@@ -49,13 +49,17 @@ def publish(run: Run, target: str, overwrite: bool = False, half: bool = False) 
         The published network.
 
     Raises:
-        UserError: The checkpoint is one of the public code, or the file exists with other contents.
+        UserError: The checkpoint is one of the public code or does not fit the config, or the file
+            exists with other contents.
     """
     if get_by_key(run.config, 'model.type') is None:
         raise UserError(run.config.filename, 'no model', 'the config of a training')
     if is_public(run.content['state_dict']):
         problem = "has the public code's names"
         raise UserError(run.checkpoint, problem, 'tools/convert_checkpoint.py to convert it first')
+    run.load_model(
+        'cpu'
+    )  # MMSegInferencer would predict with random weights where some are missing
     segmentor = _segmentor(run.config)
     state = {
         # A view would be saved with its whole storage, so weights are cloned.

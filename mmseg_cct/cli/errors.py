@@ -1,6 +1,7 @@
 """Ends a tool with one line or none on a user's mistake, Ctrl-C or a closed pipe."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from contextlib import contextmanager
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 from mmseg_cct.stack import StackError
 
+# torch's words for one that ended by itself, at whatever moment it noticed
+_KILLED_WORKER = re.compile(r'DataLoader worker \(pid.*(killed by signal|exited unexpectedly)')
 _PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
 
 
@@ -53,6 +56,11 @@ def _lines_of(error: Exception) -> str | None:
     if isinstance(error, (UserError, StackError)):
         # a DataLoader makes a worker's error anew from its traceback, which ends in the message
         return str(error).rpartition(f'{UserError.__name__}: ')[2].strip()
+    if isinstance(error, RuntimeError) and _KILLED_WORKER.search(str(error)):
+        return (
+            'a loading worker was killed, perhaps for memory; expected fewer workers '
+            '(num_workers of the data loaders), smaller images or a smaller batch_size'
+        )
     if isinstance(error, OSError) and error.errno is not None:
         return f'{error.filename or type(error).__name__}: {error.strerror}'
     return None

@@ -65,6 +65,8 @@ def _set_up_process() -> None:
     """
     # By default, waiting threads spin, which takes cores from data loaders and other programs.
     os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
+    # spawned loaders and launchers import nothing from the current folder (Python 3.11 or newer)
+    os.environ['PYTHONSAFEPATH'] = '1'
     # libtiff's lines about tags that OpenCV does not know, such as a georeference
     os.environ.setdefault('OPENCV_LOG_LEVEL', 'FATAL')
     for start in _WARNINGS:

@@ -4,6 +4,7 @@ import io
 import os
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,15 @@ def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> N
             wrong_type = f'its weight {name} is of type {type(value).__name__}'
             raise UserError(checkpoint, wrong_type, 'a tensor')
     require_finite_weights(state, checkpoint, training)
-    if not isinstance(content.get('meta') or {}, Mapping):
+    meta = content.get('meta') or {}
+    if not isinstance(meta, Mapping):
         raise UserError(checkpoint, 'its meta is none of a training')
+    if not has_names_and_colors(meta.get('dataset_meta') or {}):
+        raise UserError(
+            checkpoint,
+            'its meta.dataset_meta is none of a training',
+            'classes, a list of names, and palette, a list of [r, g, b] from 0 to 255',
+        )
     missing = [key for key in ('meta', 'optimizer', 'message_hub') if key not in content]
     if training and missing:
         raise UserError(
@@ -70,6 +78,24 @@ def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> N
             'a checkpoint that a training wrote to go on from (to start from weights alone: '
             f'--cfg-options load_from={checkpoint})',
         )
+
+
+def has_names_and_colors(dataset_meta: Any) -> bool:
+    """Tells whether classes, palette and those of all domains, where they are, can be shown."""
+    if not isinstance(dataset_meta, Mapping):
+        return False
+    lists = [dataset_meta.get(key) for key in ('classes', 'palette')]
+    names, colors = ([] if part is None else part for part in lists)
+    domains = dataset_meta.get('domains') or {}
+    return (
+        isinstance(names, (list, tuple))
+        and all(isinstance(name, str) and name.isprintable() for name in names)
+        and isinstance(colors, (list, tuple))
+        and all(isinstance(color, (list, tuple)) and len(color) == 3 for color in colors)
+        and all(isinstance(value, int) and 0 <= value < 256 for value in chain(*colors))
+        and isinstance(domains, Mapping)
+        and all(map(has_names_and_colors, domains.values()))
+    )
 
 
 def newest_checkpoint(work_dir: str, template: str | None = None) -> str | None:

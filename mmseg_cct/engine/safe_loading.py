@@ -8,8 +8,8 @@ loaders of all schemes are replaced through its own registry, so every way into 
 """
 
 import argparse
-import codecs
 import datetime
+import io
 import os
 import pathlib
 import pickle
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from pickle import UnpicklingError
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlparse
 from urllib.request import urlopen
 
@@ -42,6 +42,8 @@ from mmengine.utils import digit_version
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 
+from .pickle_work import require_little_work
+
 CONNECT_TIMEOUT = 20  # seconds
 _ZOOS = {
     'torchvision': get_torchvision_models,
@@ -56,6 +58,8 @@ _TORCH_TAKES_NAMES = digit_version(torch.__version__) >= digit_version('2.6')
 _REFUSED = re.compile(
     r'GLOBAL (\S+)|unrecognized function (.*?)(?: which|\.|$)|allowlisted via .* but got (.*)'
 )
+# In a file of torch before 1.6: magic number, version, system, the content and its storages' keys.
+_LEGACY_PICKLES = 5
 # What networks compute and count in; torch has operations for float8 and the like only on GPUs.
 _DTYPES = {
     *(torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64),
@@ -74,6 +78,7 @@ def load_data(file: str | os.PathLike, name: str, map_location: Any = 'cpu') -> 
     damage = find_damage(file)
     if damage is not None:
         raise UserError(name, f'cannot be read ({damage})', 'a whole file')
+    _require_little_work(file, name)
     try:
         if _TORCH_TAKES_NAMES:
             types = [(global_type, path) for path, global_type in _ALLOWED.items()]
@@ -110,21 +115,48 @@ def find_damage(file: str | os.PathLike) -> str | None:
             return f'begins with {start!r}, as no checkpoint does'
         try:
             with zipfile.ZipFile(opened) as archive:
+                for entry in archive.infolist():
+                    if entry.compress_type != zipfile.ZIP_STORED:  # it may grow a thousandfold
+                        return f'its entry {entry.filename!r} is compressed'
                 torn = archive.testzip()
         except Exception as error:  # also RuntimeError if a flipped bit says "encrypted"
             return f'damaged: {one_line(error)}'
     return None if torn is None else f'damaged: its entry {torn} does not have its checksum'
 
 
+def _require_little_work(file: str | os.PathLike, name: str) -> None:
+    with open(file, 'rb') as opened:
+        pickles: list[IO[bytes]] = [opened] * _LEGACY_PICKLES
+        if zipfile.is_zipfile(opened):
+            with zipfile.ZipFile(opened) as archive:
+                entries = [e for e in archive.infolist() if e.filename.lower().endswith('.pkl')]
+                pickles = [io.BytesIO(archive.read(entry)) for entry in entries]
+        else:
+            opened.seek(0)
+        for pickled in pickles:
+            try:
+                require_little_work(pickled, name)
+            except UserError:
+                raise
+            except (ValueError, LookupError, AttributeError) as error:
+                failure = f'cannot be read ({error_line(error, 120)})'
+                raise UserError(name, failure, 'a whole file of torch.save') from error
+
+
 def _require_dense_tensors(content: Any, checkpoint: str) -> None:
     """Checks that every tensor is dense, of a known type, and no larger than what is stored.
 
-    An expanded one of a few bytes could fill the memory; others have no values to train on.
+    An expanded one of a few bytes could fill the memory; others have no values to train on. None
+    has attributes, which could hide its methods, and names are fit for a terminal.
     """
     todo, seen = [('', content)], set()
     while todo:
         key, value = todo.pop()
+        if not key.isprintable():
+            raise UserError(checkpoint, f'{key!r} is not printable', 'names of letters')
         if isinstance(value, torch.Tensor):
+            if vars(value):
+                raise UserError(checkpoint, f'{key} has attributes: {[*vars(value)]}', 'tensors')
             is_dense = value.layout is torch.strided and not (value.is_meta or value.is_nested)
             if not is_dense or value.dtype not in _DTYPES:
                 tensor = f'{key} is a tensor of {value.layout}, {value.dtype}, on {value.device}'
@@ -231,6 +263,12 @@ def _saved_method(owner: Any, name: str) -> Any:
     return getattr(owner, name)
 
 
+def _latin1(text: str, encoding: str) -> bytes:
+    if encoding != 'latin1':
+        raise UnpicklingError(f'Unsupported global: GLOBAL _codecs.encode.{encoding!r}')
+    return text.encode(encoding)
+
+
 def _number(dtype: np.dtype, *data: Any) -> Any:
     if dtype.hasobject:
         raise UnpicklingError('Unsupported global: GLOBAL numpy.object_')
@@ -264,7 +302,7 @@ _ALLOWED: Mapping[str, Any] = {
     'builtins.slice': slice,
     'builtins.set': set,
     'builtins.getattr': _saved_method,
-    '_codecs.encode': codecs.encode,  # bytes, as pickles of numpy 1 have them
+    '_codecs.encode': _latin1,  # bytes, as pickles of numpy 1 have them
     # numpy 1 and 2 name their modules differently, and each reads the other's files
     **{
         f'{core}.multiarray.{name}': function

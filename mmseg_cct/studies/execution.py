@@ -21,7 +21,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.processes import end_session, locked_folder
+from mmseg_cct.utils.processes import end_session, ending_with_this, locked_folder
 from mmseg_cct.utils.text import counted
 
 _GRACE = 10.0  # seconds that processes get to end on SIGTERM
@@ -126,7 +126,7 @@ class Processes:
                     return
                 # In a session of its own, a process ends together with its data loaders.
                 process = subprocess.Popen(
-                    command,
+                    ending_with_this(command),
                     stdin=subprocess.DEVNULL,  # a tool that asks would wait unseen
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -173,8 +173,9 @@ def execute(
         finally:
             free.put(slot)
 
-    # `kill` is then as Ctrl-C, and the children do not outlive it
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # `kill` and a closed terminal are then as Ctrl-C, and the children do not outlive them
+    signals = [getattr(signal, name) for name in ('SIGTERM', 'SIGHUP') if hasattr(signal, name)]
+    handlers = {number: signal.signal(number, signal.default_int_handler) for number in signals}
     with ThreadPoolExecutor(len(slots)) as pool:
         try:
             futures = {pool.submit(work, run): run for run in waiting}
@@ -186,7 +187,8 @@ def execute(
             # leaving the pool waits for its threads, and those wait for the processes
             pool.shutdown(wait=False, cancel_futures=True)
             started.end()
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
     return failures
 
 

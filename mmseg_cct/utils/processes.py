@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -69,6 +70,15 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended just before
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ending_with_this(command: Sequence[Any]) -> list[Any]:
+    """Returns a command that Linux kills as soon as this process ends, even if it is killed."""
+    if sys.platform != 'linux':
+        return list(command)
+    start = 'import os, sys; from mmseg_cct.utils.processes import end_with_parent; '
+    start += 'end_with_parent(); os.execv(sys.argv[1], sys.argv[1:])'
+    return [sys.executable, '-c', start, *command]
 
 
 def usable_cores() -> int:

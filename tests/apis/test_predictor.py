@@ -2,6 +2,7 @@
 
 import cv2
 import numpy as np
+import pytest
 import torch
 from mmcv.transforms import LoadImageFromFile
 from mmengine.config import Config
@@ -37,6 +38,30 @@ def test_images_come_in_order_with_their_classes_and_unreadable_ones_between(tmp
     assert first.labels.dtype == np.uint8 and (first.labels == 3).all()
     assert first.image.shape == (4, 5, 3) and last.labels.shape == (2, 2)
     assert broken.error is not None and broken.labels is None
+
+
+@pytest.mark.parametrize(
+    'error',
+    [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory"), KeyError('other')],
+)
+def test_an_image_that_does_not_fit_the_memory_is_named_and_the_others_go_on(tmp_path, error):
+    paths = [tmp_path / 'large.png', tmp_path / 'small.png']
+    for path, size in zip(paths, ((9, 9), (2, 2))):
+        cv2.imwrite(str(path), np.full((*size, 3), 1, np.uint8))
+
+    class Small(Values):
+        def test_step(self, data):
+            if data['inputs'][0].shape[-1] > 5:
+                raise error
+            return super().test_step(data)
+
+    if isinstance(error, KeyError):
+        with pytest.raises(KeyError):
+            list(Predictor(Small())(paths))
+        return
+    large, small = Predictor(Small())(paths)
+    assert 'large.png: 9×9 pixels' in str(large.error) and 'test_cfg.mode=slide' in str(large.error)
+    assert large.labels is None and small.labels.shape == (2, 2)
 
 
 def test_images_are_read_as_by_the_test_pipeline(tmp_path):

@@ -1,6 +1,8 @@
 import collections
 import io
 import os
+import pickle
+import zipfile
 from argparse import Namespace
 from datetime import datetime
 from pathlib import PosixPath, PurePosixPath
@@ -106,6 +108,84 @@ def test_a_config_that_mmengine_would_run_is_left_out(save):
 def test_more_than_data_is_refused(save, payload):
     with pytest.raises(UserError, match=r'x.pth: refused: it names .*may run code; expected'):
         load_data(save(dict(good(), extra=[payload])), 'x.pth')
+
+
+def nested(levels):
+    value = (1, 2)
+    for _ in range(levels):
+        value = (value, value)
+    return value
+
+
+@pytest.fixture
+def save_pickle(tmp_path):
+    """Puts a pickle in a checkpoint's place, with no need to hash what it holds."""
+
+    def write(pickled):
+        path = tmp_path / 'x.pth'
+        torch.save(1, path)
+        with zipfile.ZipFile(path) as archive:
+            contents = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(path, 'w') as archive:
+            for name, data in contents.items():
+                archive.writestr(name, pickled if name.endswith('data.pkl') else data)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ('before', 'after'),
+    [(b'}', b'K\x01s'), (b'}(', b'K\x01u'), (b'c__builtin__\nset\n](', b'e\x85R')],
+    ids=['key', 'keys', 'set'],
+)
+def test_hashing_cannot_take_for_ever(save_pickle, before, after):
+    tuples = pickle.dumps(nested(60), protocol=2)[2:-1]
+    with pytest.raises(UserError, match=r'x\.pth: refused: '):
+        load_data(save_pickle(b'\x80\x02' + before + tuples + after + b'.'), 'x.pth')
+
+
+def test_a_long_tuple_that_is_no_key_is_data(save_pickle):
+    assert load_data(save_pickle(pickle.dumps(nested(3), protocol=2)), 'x.pth') == nested(3)
+
+
+def test_entries_are_stored_as_they_are(tmp_path, save_pickle):
+    stored = save_pickle(pickle.dumps(dict(a=1), protocol=2))
+    path = tmp_path / 'deflated.pth'
+    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as new, zipfile.ZipFile(stored) as old:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    with pytest.raises(UserError, match=r"data\.pkl' is compressed"):
+        load_data(path, 'x.pth')
+
+
+def test_tensors_have_no_attributes_and_names_are_printable(tmp_path):
+    hiding = nn.Parameter(torch.zeros(1))
+    hiding.numel = 5
+    for content, named in (
+        (dict(a=hiding), 'a has attributes'),
+        ({'a\x1b[2J': 1}, r"'a\\x1b\[2J'"),
+    ):
+        torch.save(content, tmp_path / 'x.pth')
+        with pytest.raises(UserError, match=named):
+            load_data(tmp_path / 'x.pth', 'x.pth')
+
+
+@pytest.mark.parametrize(
+    'meta',
+    [
+        1,
+        dict(classes='ab'),
+        dict(classes=['a\x1b']),
+        dict(palette=[[0, 0, 256]]),
+        dict(domains=[1]),
+    ],
+)
+def test_the_classes_of_a_checkpoint_are_names_and_colors(tmp_path, meta):
+    path = str(tmp_path / 'x.pth')
+    torch.save(dict(state_dict=dict(w=torch.ones(1)), meta=dict(dataset_meta=meta)), path)
+    with pytest.raises(UserError, match=r'x\.pth: its meta\.dataset_meta'):
+        read_checkpoint(path)
 
 
 def test_every_scheme_loads_data_alone(tmp_path, monkeypatch):

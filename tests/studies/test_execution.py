@@ -1,5 +1,6 @@
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -38,7 +39,7 @@ def interruptible():
 
 
 @pytest.mark.skipif(os.name == 'nt', reason='os.kill ends a process there, whatever the signal')
-@pytest.mark.parametrize('sent', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('sent', ['SIGINT', 'SIGTERM', 'SIGHUP'])
 @pytest.mark.parametrize('deaf', [False, True])
 @pytest.mark.usefixtures('interruptible')
 def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch, sent, deaf):
@@ -52,7 +53,7 @@ def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch,
         latest = stopped.folder / 'train' / 'last_checkpoint'
         while not (latest.is_file() and latest.read_text().endswith('iter_2.pth')):
             time.sleep(0.02)
-        os.kill(os.getpid(), sent)
+        os.kill(os.getpid(), getattr(signal, sent))
 
     killer = threading.Thread(target=stop)
     killer.start()
@@ -69,6 +70,25 @@ def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch,
     for run in (finished, stopped, later):
         assert iterations(run) == ['1', '2', '3']
         assert len(list(run.folder.glob('test/*'))) == 1
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='other systems cannot say so')
+def test_the_trainings_of_a_killed_study_end(fake_tools, make_run, monkeypatch):
+    run = make_run('a', stall_before=3)
+    monkeypatch.setenv('STALL', '1')
+    latest, process = run.folder / 'train' / 'last_checkpoint', os.fork()
+    if process == 0:
+        execute([run], fake_tools, [{}])
+        os._exit(0)
+    while not (latest.is_file() and latest.read_text().endswith('iter_2.pth')):
+        time.sleep(0.02)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    training, end = int((run.folder / 'train' / 'pid').read_text()), time.monotonic() + 30
+    with pytest.raises(ProcessLookupError):
+        while time.monotonic() < end:
+            os.kill(training, 0)
+            time.sleep(0.02)
 
 
 def test_after_the_training_only_the_test_is_left(fake_tools, make_run):
