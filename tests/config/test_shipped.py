@@ -12,7 +12,6 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, composed_name, find_config, next_round
 from mmseg_cct.errors import UserError
 
-
 needs_installation = pytest.mark.skipif(
     CONFIGS.parent.name != '.mim', reason='mmengine finds configs of installed packages alone'
 )
