@@ -24,17 +24,14 @@ ROOMS = {
     # Registers what a config can name; it loads no tool's code.
     'plugin': {'stack', 'config', 'datasets', 'engine', 'models', 'preflight'},
     'cli': {'errors', 'stack', 'version', 'utils', 'config', 'plugin'},
-    'writer': {
-        *('errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight', 'cli')
-    },
+    'writer': {*('errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight')},
     'apis': {
-        *('errors', 'version', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'),
-        'cli',
+        *('errors', 'version', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight')
     },
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine', 'preflight'},
     'studies': {
         *('errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'),
-        *('apis', 'cli', 'models'),
+        *('apis', 'models'),
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from mmseg_cct.cli.arguments import InputPath, tool_parser
-from mmseg_cct.cli.commands import command_line
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.command_line import command_line
 
 
 def _named_color(value: str) -> tuple[str, tuple[int, int, int]]:

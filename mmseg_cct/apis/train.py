@@ -6,12 +6,12 @@ from pathlib import Path
 from mmengine.config import Config
 from mmseg.models.segmentors.base import BaseSegmentor
 
-from mmseg_cct.cli.commands import commands_after_training
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_in_name
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
+from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.log import say
 from mmseg_cct.utils.processes import end_with_parent
 
@@ -60,3 +60,18 @@ def _next_commands(config: Config) -> tuple[str, ...]:
     domain = next(iter(config.model.get('domains') or ()), None)
     name = method_in_name(config.filename) or Path(config.work_dir).resolve().name
     return commands_after_training(Path(config.work_dir), name, domain)
+
+
+def commands_after_training(
+    work_dir: Path, name: str, domain: str | None = None
+) -> tuple[str, ...]:
+    """Commands that use and judge a trained model; of several domains, `domain` is one."""
+    if work_dir.is_relative_to(Path.cwd()):
+        work_dir = work_dir.relative_to(Path.cwd())
+    domain_option = () if domain is None else ('--domain', domain)
+    return (
+        command_line(
+            'predict', work_dir, 'IMAGES', *domain_option, '--out', work_dir / 'predictions'
+        ),
+        command_line('report', f'{name}={work_dir}', *domain_option, '--out', work_dir / 'report'),
+    )

@@ -24,7 +24,6 @@ from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, wri
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.apis.predictor import Predictor
 from mmseg_cct.apis.run import Run
-from mmseg_cct.cli.commands import command_line
 from mmseg_cct.config.shipped import next_round
 from mmseg_cct.datasets.files.images import as_rgb, write_png
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, is_background
@@ -32,6 +31,7 @@ from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.visualization.label_maps import full_palette
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder

@@ -11,7 +11,6 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.cli.commands import next_commands
 from mmseg_cct.config.load import load_config, protections
 from mmseg_cct.config.walk import as_list, get_by_key, leaf_sets
 from mmseg_cct.datasets.files.image_files import find_images
@@ -23,6 +22,7 @@ from .config_text import Code, assignment, installed_bases, write_config
 from .dry_run import Z, choose_z
 from .folder_classes import context_of_classes
 from .method_parts import method_parts
+from .next_commands import next_commands
 from .unlabeled_pipeline import pipeline_without_masks
 
 # CCTSegmentor and BranchPreprocessor do everything that these do.

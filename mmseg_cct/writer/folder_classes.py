@@ -6,9 +6,9 @@ from pathlib import Path
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, extended, read_table, write_table
 from mmseg_cct.annotations.readers import find_reader, plain_masks
 from mmseg_cct.annotations.source import Source
-from mmseg_cct.cli.commands import command_line
 from mmseg_cct.datasets.files.labels import check_classes, is_background, means_ignored
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.text import nearest
 
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from mmengine.registry import DefaultScope
 
-from mmseg_cct.cli.commands import next_commands
 from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, SCOPE
@@ -37,6 +36,7 @@ from .folder_classes import (
 )
 from .image_sizes import ImageSizes, choose_sizes
 from .method_parts import HOOKS, method_parts
+from .next_commands import next_commands
 from .pipeline_lines import pipeline_lines
 
 # A class with a smaller share of the labelled pixels is rare: cross-entropy may never find it.

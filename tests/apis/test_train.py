@@ -10,7 +10,7 @@ from mmseg.registry import MODELS
 
 from mmseg_cct.apis import train as train_module
 from mmseg_cct.apis.prepare import Request
-from mmseg_cct.apis.train import prepare_training, train
+from mmseg_cct.apis.train import commands_after_training, prepare_training, train
 from mmseg_cct.errors import UserError
 
 
@@ -90,3 +90,11 @@ def test_the_end_tells_the_next_commands_where_a_segmentor_may_be_tested(tmp_pat
     model = torch.nn.Linear(1, 1)  # such as a classifier
     train(config)
     assert len(lines) == 1
+
+
+def test_a_trained_model_is_used_and_judged_as_is_one_of_its_domains(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    predict, report = commands_after_training(tmp_path, 'cct')
+    assert ' predict . IMAGES' in predict and report.endswith(' report cct=. --out report')
+    for command in commands_after_training(tmp_path, 'cct', 'camvid'):
+        assert '--domain camvid' in command

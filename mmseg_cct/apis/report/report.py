@@ -14,7 +14,6 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.cli.commands import command_line
 from mmseg_cct.config.walk import get_by_key, leaf_sets
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.files.palette import chosen_colors
@@ -26,6 +25,7 @@ from mmseg_cct.engine.metrics.detection import foreground_of
 from mmseg_cct.engine.visualization.figures import png_bytes
 from mmseg_cct.engine.visualization.label_maps import paint
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import Table, data_url, render
