@@ -90,7 +90,7 @@ setup(
     license='Apache-2.0',
     url=REPOSITORY,
     project_urls={
-        'Documentation': f'{REPOSITORY}/tree/main/docs',
+        'Documentation': 'https://mmseg-cct.github.io/mmseg-cct/',
         'Source': REPOSITORY,
         'Issues': f'{REPOSITORY}/issues',
         'Changelog': f'{REPOSITORY}/blob/main/CHANGELOG.md',

@@ -4,7 +4,9 @@ The home page is the README. Each public class and function has a page of the AP
 code in other pages link to. mkdocs runs this file (`hooks:` in mkdocs.yml).
 """
 
+import json
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,6 +49,8 @@ FUNCTIONS = {
         'apis.prediction.export_predictions',
     ),
 }
+# A base without arguments of its own; its page names those of MMSegmentation's.
+DOCUMENTED_BY_MMSEG = 'mmseg_cct.models.segmentors.cct.CCTSegmentor'
 LINK = re.compile(r'\]\((?!https?:|#)([^)]+)\)')
 # A symbol of the paper, in text and between the tags of HTML.
 SYMBOL = re.compile(r'(?<![\w.])([Lλωθ])_(u|s|w|pw|f|adv|fg|bg)\b')
@@ -63,6 +67,7 @@ class Member(NamedTuple):
     path: str
     group: str
     summary: str
+    bases: tuple[str, ...]  # the paths of those classes that take its further arguments
 
 
 @cache
@@ -76,8 +81,19 @@ def members() -> dict[str, Member]:
     for group, path in wanted:
         member = package[path]
         summary = member.docstring.value.partition('\n\n')[0].replace('\n', ' ')
-        found[member.name] = Member(member.name, member.path, group, summary.rstrip(':'))
+        bases = tuple(_bases(member)) if member.is_class else ()
+        found[member.name] = Member(member.name, member.path, group, summary.rstrip(':'), bases)
     return found
+
+
+def _bases(cls: griffe.Class) -> Iterator[str]:
+    """Lists the package's classes that take what a class's constructor passes on."""
+    for base in (cls, *cls.mro()):
+        init = base.members.get('__init__')
+        if base is not cls and (init or base.path == DOCUMENTED_BY_MMSEG):
+            yield base.path
+        if init and all(each.kind != griffe.ParameterKind.var_keyword for each in init.parameters):
+            return
 
 
 def _defined(module: griffe.Module) -> list[griffe.Class]:
@@ -121,9 +137,18 @@ def on_files(files: Any, config: Any) -> None:
     for member in members().values():
         pages[f'api/{member.name}.md'] = (
             f'---\ntitle: {member.name}\nsearch:\n  exclude: true\n---\n\n::: {member.path}\n'
+            + ''.join(map(more_arguments, member.bases))
         )
     for uri, text in pages.items():
         files.append(File.generated(config, uri, content=text))
+
+
+def more_arguments(path: str) -> str:
+    """Makes the part of a class's page on a base: its arguments, or a link."""
+    if path == DOCUMENTED_BY_MMSEG:
+        return f'\nFurther arguments: those of `{path.rpartition(".")[2]}`.\n'
+    options = dict(members=False, heading_level=2, skip_local_inventory=True)
+    return f'\n::: {path}\n    options: {json.dumps(options)}\n'
 
 
 def home(repository: str) -> str:

@@ -1,7 +1,8 @@
 """A round of the labelling loop: train, choose the images to label, correct them, train again.
 
-An annotation tool corrects the predictions of `batch/coco.json` in between. Here the truth of the
-drawn scenes stands for the annotator: it replaces the predicted masks, which are then imported.
+An annotation tool corrects the predictions of `batch/coco.json` in between. Here the ground truth
+of the synthetic scenes stands for the annotator: it replaces the predicted masks, which are then
+imported.
 
 Usage: python examples/5_labelling_loop.py [ITERATIONS]
 """

@@ -17,6 +17,6 @@ model = dict(
     ),
 )
 train_dataloader = dict(dataset=dict(num_labeled=50))
-# 50 passes over the 317 unlabelled images, 31 iterations each
+# 50 epochs over the 317 unlabelled images, 31 iterations each
 train_cfg = dict(max_iters=1550, val_interval=155)
 param_scheduler = dict(end=1550)

@@ -10,6 +10,6 @@ model = dict(
     auxiliary_head=dict(num_classes=19, context_classes=_base_.context_classes),
 )
 train_dataloader = dict(dataset=dict(num_labeled=372))
-# 50 passes over the 2603 unlabelled images, 650 iterations each
+# 50 epochs over the 2603 unlabelled images, 650 iterations each
 train_cfg = dict(max_iters=32500, val_interval=3250)
 param_scheduler = dict(end=32500)

@@ -11,6 +11,6 @@ model = dict(
     auxiliary_head=dict(num_classes=21, context_classes=_base_.context_classes),
 )
 train_dataloader = dict(dataset=dict(num_labeled=500))
-# 50 passes over the 10082 unlabelled images, 1008 iterations each
+# 50 epochs over the 10082 unlabelled images, 1008 iterations each
 train_cfg = dict(max_iters=50400, val_interval=5040)
 param_scheduler = dict(end=50400)

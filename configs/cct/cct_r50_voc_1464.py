@@ -10,6 +10,6 @@ model = dict(
     auxiliary_head=dict(num_classes=21, context_classes=_base_.context_classes),
 )
 train_dataloader = dict(dataset=dict(num_labeled=1464))
-# 50 passes over the 9118 unlabelled images, 911 iterations each
+# 50 epochs over the 9118 unlabelled images, 911 iterations each
 train_cfg = dict(max_iters=45550, val_interval=4555)
 param_scheduler = dict(end=45550)

@@ -1,4 +1,4 @@
-# CCT on drawn scenes, from random weights, in minutes on two CPU cores: what tools/demo.sh trains.
+# CCT on synthetic scenes, from random weights, in minutes on two CPU cores, for tools/demo.sh.
 _base_ = [
     '../_base_/models/cct.py',
     '../_base_/datasets/shapes.py',

@@ -1,5 +1,5 @@
 # CCT whose auxiliary decoders see a strong view with CutMix, by the prediction of an EMA teacher;
-# the main decoder learns only from labels. The view is calm: no change of hue, no grey.
+# the main decoder learns only from labels. The view is mild: no change of hue, no grey.
 model = dict(type='CCTStrongSegmentor', cutmix=dict(type='CutMix'))
 train_dataloader = dict(
     dataset=dict(

@@ -14,7 +14,7 @@ model = dict(
 train_dataloader = dict(
     dataset=dict(domains=dict(cityscapes=dict(num_labeled=50), camvid=dict(num_labeled=50)))
 )
-# 50 passes over the 2925 unlabelled images of Cityscapes, 731 iterations each, and as many
+# 50 epochs over the 2925 unlabelled images of Cityscapes, 731 iterations each, and as many
 # iterations of CamVid
 train_cfg = dict(max_iters=73100, val_interval=7310)
 param_scheduler = dict(end=73100)

@@ -14,7 +14,7 @@ model = dict(
 train_dataloader = dict(
     dataset=dict(domains=dict(cityscapes=dict(num_labeled=1500), sun=dict(num_labeled=1500)))
 )
-# 100 passes, as in the paper (50 for all other data), over the 3785 unlabelled images of SUN RGB-D,
+# 100 epochs, as in the paper (50 for all other data), over the 3785 unlabelled images of SUN RGB-D,
 # 946 iterations each, and as many of Cityscapes
 train_cfg = dict(max_iters=189200, val_interval=9460)
 param_scheduler = dict(end=189200)

@@ -19,7 +19,7 @@ model = dict(
         ),
     ),
 )
-# 80 passes over the 9118 unlabelled images, the paper has 50; validated every 5
+# 80 epochs over the 9118 unlabelled images, the paper has 50; validated every 5
 train_cfg = dict(max_iters=72880, val_interval=4555)
 param_scheduler = dict(end=72880)
 default_hooks = dict(ramp_up=dict(schedule='gaussian'))

@@ -1,4 +1,4 @@
-"""A data set of procedurally drawn scenes, which needs no download and no file."""
+"""A data set of synthetic scenes, which needs no download and no file."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -85,7 +85,7 @@ class DrawShapesScene(BaseTransform):
         """Adds the image, and the mask if wanted, to a data info in place."""
         seed, number, size = results['scene']
         image, seg_map = draw_scene(seed, number, size)
-        # Copies, for later transforms write into them and the drawn scenes are kept.
+        # Copies, for later transforms write into them and the synthetic scenes are kept.
         results['img'] = image.copy()
         results['img_path'] = f'{_SCHEME}://{seed}/{size}/{number:06d}.png'
         results['img_shape'] = results['ori_shape'] = image.shape[:2]
@@ -110,4 +110,4 @@ class ShapesBackend(BaseStorageBackend):
 
     def get_text(self, filepath: str, encoding: str = 'utf-8') -> str:
         """Raises `NotImplementedError`: a scene is not text."""
-        raise NotImplementedError(f'{filepath}: a drawn scene is no text')
+        raise NotImplementedError(f'{filepath}: a synthetic scene is no text')

@@ -1,4 +1,4 @@
-"""Procedurally drawn scenes with their masks.
+"""Synthetic scenes with their masks.
 
 A scene shows a few objects on a cluttered ground. An object's class shows in three ways, each of
 them noisy: its outline (turned, stretched, overlapped, cut by the border), its texture (now and
@@ -28,7 +28,7 @@ GROUND_SATURATION, CLUTTER_SATURATION = 0.3, 0.5
 CLUTTER = 4
 # How far the light moves each colour channel.
 TINT = 0.1
-# Memory for drawn scenes of one size, in each process.
+# Memory for synthetic scenes of one size, in each process.
 _CACHE_BYTES = 2**26
 
 

@@ -1,5 +1,5 @@
-# Drawn scenes, nothing to download: 48×48, a ground and six kinds of objects. The parts are ranges
-# of scene numbers and so have no scene in common.
+# Synthetic scenes, nothing to download: 48×48, a ground and six kinds of objects. The parts are
+# ranges of scene numbers and so have no scene in common.
 size = 48
 crop_size = (size, size)
 n_labeled = 12

@@ -33,9 +33,10 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
     `decode_head` is the main decoder g, trained on labelled images only; `auxiliary_head` holds
     the K auxiliary decoders, trained on unlabelled images to agree with g. It may be a list that
     also holds auxiliary heads of MMSeg, which are trained on labelled images as in `EncoderDecoder`
-    and become `supervised_heads`. Arguments and inference are those of `EncoderDecoder`. With a
-    `TeacherHook`, an average of past weights predicts the target; it errs less and changes more
-    slowly than the model's own prediction.
+    and become `supervised_heads`. Inference and arguments are those of `EncoderDecoder`: configs of
+    `backbone`, `neck`, `decode_head`, `auxiliary_head`, `data_preprocessor`, `train_cfg`,
+    `test_cfg` and `init_cfg`. With a `TeacherHook`, an average of past weights predicts the target;
+    it errs less and changes more slowly than the model's own prediction.
 
     Paper: https://arxiv.org/abs/2003.09005. Besides the two heads a config needs nothing new::
 
