@@ -31,7 +31,7 @@ ROOMS = {
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine', 'preflight'},
     'studies': {
         *('errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'),
-        *('apis', 'models'),
+        'apis',
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},

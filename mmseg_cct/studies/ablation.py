@@ -20,7 +20,6 @@ from mmengine.config import Config
 from mmseg_cct.config.compose import find_bank, read_method, with_perturbations
 from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.perturbations import paper
 from mmseg_cct.utils.files import require_own_folder, write_atomic, write_text
 from mmseg_cct.utils.templates import render
 from mmseg_cct.utils.text import counted
@@ -39,7 +38,16 @@ from .study import Overlay
 
 BASELINE, ABCE_BASELINE = 'supervised', 'supervised-abce'
 FULL = {'full': 'CCT full', 'full_abce': 'CCT full + ab-CE'}
-TITLES = paper.TITLES | FULL
+PAPER_TITLES = dict(
+    vat='I-VAT',
+    dropout='DropOut',
+    guided_cutout='G-Cutout',
+    context_masking='Con-Msk',
+    object_masking='Obj-Msk',
+    feature_drop='F-Drop',
+    feature_noise='F-Noise',
+)
+TITLES = PAPER_TITLES | FULL
 
 
 def grid_methods(config: Config, num_decoders: Sequence[int]) -> dict[str, Overlay]:
@@ -234,5 +242,5 @@ def _groups(results: Sequence[Result]) -> list[str]:
     """Lists the groups of the grid: the paper's perturbations, custom ones, and full."""
     cells = (parse_grid_name(result.method) for result in results)
     groups = {group for group, _ in cells if group is not None}
-    order = [*paper.TITLES, *sorted(groups - TITLES.keys()), *FULL]
+    order = [*PAPER_TITLES, *sorted(groups - TITLES.keys()), *FULL]
     return [group for group in order if group in groups]

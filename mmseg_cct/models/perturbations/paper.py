@@ -1,15 +1,12 @@
 """The perturbations of "CCT" in the paper, by their names in configs."""
 
-# Class, and name in the paper's figures. In this order a bank has its decoders; each class has its
-# own default number of them.
-_PAPER = dict(
-    vat=('IntermediateVAT', 'I-VAT'),
-    dropout=('SpatialDropout', 'DropOut'),
-    guided_cutout=('GuidedCutout', 'G-Cutout'),
-    context_masking=('ContextMasking', 'Con-Msk'),
-    object_masking=('ObjectMasking', 'Obj-Msk'),
-    feature_drop=('FeatureDrop', 'F-Drop'),
-    feature_noise=('FeatureNoise', 'F-Noise'),
+# In this order a bank has its decoders; each class has its own default number of them.
+PERTURBATIONS = dict(
+    vat=dict(type='IntermediateVAT'),
+    dropout=dict(type='SpatialDropout'),
+    guided_cutout=dict(type='GuidedCutout'),
+    context_masking=dict(type='ContextMasking'),
+    object_masking=dict(type='ObjectMasking'),
+    feature_drop=dict(type='FeatureDrop'),
+    feature_noise=dict(type='FeatureNoise'),
 )
-PERTURBATIONS = {name: dict(type=class_name) for name, (class_name, _) in _PAPER.items()}
-TITLES = {name: title for name, (_, title) in _PAPER.items()}
