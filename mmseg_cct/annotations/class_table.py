@@ -14,7 +14,7 @@ from .shapes import Color
 
 TABLE = 'classes.json'
 _MOST = 255  # classes in 8 bits, of which id 255 is ignored
-_EXPECTED = 'the classes, as tools/import_masks.py writes them'
+_EXPECTED = 'the classes, as mmseg-cct import-masks writes them'
 
 
 class ClassTable(NamedTuple):

@@ -56,7 +56,7 @@ def publish(run: Run, target: str, overwrite: bool = False, half: bool = False) 
         raise UserError(run.config.filename, 'no model', 'the config of a training')
     if is_public(run.content['state_dict']):
         problem = "has the public code's names"
-        raise UserError(run.checkpoint, problem, 'tools/convert_checkpoint.py to convert it first')
+        raise UserError(run.checkpoint, problem, 'mmseg-cct convert-checkpoint to convert it first')
     run.load_model(
         'cpu'
     )  # MMSegInferencer would predict with random weights where some are missing

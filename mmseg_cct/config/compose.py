@@ -131,7 +131,7 @@ def _fit_to_domains(overlay: ConfigDict, config: Config) -> None:
 def _without_method(config: Config) -> Config:
     """Copies a config without what a method has added; its auxiliary decoders stay as set.
 
-    A config of `tools/new_config.py` holds a method. A method's own parts are those that no
+    A config of `mmseg-cct new-config` holds a method. A method's own parts are those that no
     config of CCT has: other segmentors, their arguments, and views of the images.
     """
     config = copy.deepcopy(config)
@@ -233,7 +233,7 @@ def with_labels(config: Config, labels: int) -> Config:
                 config.filename or 'the config',
                 'train_dataloader.dataset.split_dir: missing',
                 f'the folder of {labels}_labeled.txt and {labels}_unlabeled.txt '
-                '(tools/make_splits.py makes them)',
+                '(mmseg-cct make-splits makes them)',
             )
         dataset.num_labeled = labels
     return config

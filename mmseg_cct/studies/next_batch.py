@@ -50,7 +50,7 @@ LARGEST = 1280  # longer side of a picture in the page, in pixels
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """The options of `tools/next_batch.py`, which explains them."""
+    """The options of `mmseg-cct next-batch`, which explains them."""
 
     out: str
     images: str | None = None

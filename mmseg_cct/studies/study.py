@@ -181,7 +181,7 @@ def lists_of(
     ):
         file = Path(_folder_of(folders[domain], domain, seed), f'{n}_{branch}.txt')
         if not file.is_file():
-            expected = f'the {branch} images of n={n} (tools/make_splits.py makes them)'
+            expected = f'the {branch} images of n={n} (mmseg-cct make-splits makes them)'
             raise UserError(file, 'no such list', expected)
     return {str(n): functools.partial(_take_lists, n, folders) for n in numbers}
 

@@ -168,7 +168,7 @@ def _text(parts: Mapping[str, Any], settings: Config, name: str, base: Any) -> s
     written = 'model', 'train_dataloader'
     lines = [
         f'# CCT on {name}, whose data, schedule and evaluation stay.',
-        '# Written by tools/add_cct.py, yours to change.',
+        '# Written by mmseg-cct add-cct, yours to change.',
         assignment('_base_', base),
         *([assignment('work_dir', None)] if settings.get('work_dir') else []),  # that of the base
         assignment('custom_imports', dict(imports=imports, allow_failed_imports=False)),

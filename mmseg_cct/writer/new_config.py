@@ -127,7 +127,7 @@ def _look_at(data: str, choices: Choices) -> _Folder:
         raise UserError(
             f'{data}/images',
             'every image has a mask; add images without one, pass --method supervised, or leave '
-            'masks out by lists from tools/make_splits.py',
+            'masks out by lists from mmseg-cct make-splits',
         )
     return _Folder(data, classes, context, summary, left_out)
 
@@ -215,7 +215,7 @@ def _text(
     has_unlabeled = 'unlabeled' in parts['train_dataloader']['dataset']
     written = 'model', 'train_dataloader'
     lines = [
-        f'# {title} on {one_line(folder.data)}: written by tools/new_config.py, yours to change.',
+        f'# {title} on {one_line(folder.data)}: written by mmseg-cct new-config, yours to change.',
         assignment('_base_', installed_bases(*(f'{SCOPE}::_base_/{base}.py' for base in bases))),
         '',
         assignment('classes', folder.classes),

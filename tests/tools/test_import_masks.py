@@ -10,13 +10,13 @@ def test_an_export_becomes_a_setting(tmp_path, capsys):
     said = capsys.readouterr().out
     assert f'{out}: 2 new masks, 3 images linked' in said
     assert 'polyline, ignored within its extent: 2 in 2 images: a/1.jpg, b/1.jpg' in said
-    assert f'new_config.py {out}' in said
+    assert f'new-config {out}' in said
     run_tool('new_config', out, '--out', tmp_path / 'configs')
     said = capsys.readouterr().out
     assert '2 labelled and 1 unlabelled images' in said and '| road |' in said
     file = exports.coco(tmp_path / 'val')
     run_tool('import_masks', file, '--images', photos, '--out', out / 'val')
-    assert f'new_config.py {out}\n' in capsys.readouterr().out
+    assert f'new-config {out}\n' in capsys.readouterr().out
     (setting,) = (tmp_path / 'configs').glob('*.py')
     assert "context_classes=('background',)" in setting.read_text()
 

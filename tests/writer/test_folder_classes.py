@@ -22,8 +22,8 @@ def test_the_table_of_an_import_names_the_classes(tmp_path):
 
 def test_a_folder_that_is_an_export_is_told_the_way_in(tmp_path):
     folder = exports.segmentation_mask(tmp_path)
-    command = f'import_masks.* {folder} --out {folder}_masks --rest background'
-    with pytest.raises(UserError, match=f'not masks of ids; expected first: python .*{command}'):
+    command = f'import-masks {folder} --out {folder}_masks --rest background'
+    with pytest.raises(UserError, match=f'not masks of ids; expected first: .*{command}'):
         new_config(str(folder), str(tmp_path / 'configs'), Choices())
 
 
@@ -34,7 +34,7 @@ def test_masks_of_0_and_255_are_told_how_to_import_them_before_a_file_is_written
         new_config(str(data), str(tmp_path / 'configs'), Choices(['ground', 'crack']))
     colors = ('--colors', 'ground=0', 'crack=255')
     message = (
-        'import_masks.py',
+        'import-masks',
         f'{data}/masks',
         '--images',
         f'{data}/images',

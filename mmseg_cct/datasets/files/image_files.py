@@ -115,7 +115,7 @@ def read_list(path: str | os.PathLike) -> list[str]:
     """
     expected = 'a text file with one image name per line'
     if not os.path.exists(path):
-        raise UserError(path, 'no such file', f'{expected} (tools/make_splits.py makes such lists)')
+        raise UserError(path, 'no such file', f'{expected} (mmseg-cct make-splits makes it)')
     names = []
     # Not `splitlines`, which also breaks lines at other characters that a name may hold.
     for line in re.split(r'[\r\n]', read_utf8(path, expected)):

@@ -114,7 +114,7 @@ def require_plain(image: ImageFormat) -> None:
     if not image.is_plain:
         raise UnsuitableImage(
             f'{image.describe()}, which LoadImageFromFile would change; expected 8-bit RGB or grey,'
-            ' or LoadChannels in its place, as tools/new_config.py writes it for such images'
+            ' or LoadChannels in its place, as mmseg-cct new-config writes it for such images'
         )
 
 

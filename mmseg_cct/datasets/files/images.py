@@ -172,7 +172,7 @@ def read_mask(
     if ids.ndim != 2 or ids.dtype.kind not in 'uib':
         expected = 'one channel of integer class ids (a grey or palette PNG)'
         if mode in ('RGB', 'RGBA'):
-            expected += ': tools/import_masks.py turns colours into ids'
+            expected += ': mmseg-cct import-masks turns colours into ids'
         raise UserError(path, f'a mask of Pillow mode {mode}', expected)
     if file_format in ('JPEG', 'MPO'):
         raise UserError(path, 'a JPEG, which does not keep class ids', 'a PNG')

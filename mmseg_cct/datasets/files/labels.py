@@ -1,7 +1,6 @@
 """Labels of pixels: background and ignored ones, names and ids, and the ids of masks."""
 
 import os
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 
 from mmseg_cct.datasets.files.image_files import find_files
 from mmseg_cct.errors import UserError, printable
+from mmseg_cct.utils.command_line import command_line
 
 BACKGROUND = 'background'
 
@@ -149,7 +149,7 @@ def judge_labels(
         if len(classes) == 2:
             colors = (f'{classes[0]}=0', f'{classes[1]}=255')
             options = ('--images', f'{data}/images', '--out', f'{data}_ids', '--colors', *colors)
-            command = shlex.join(['tools/import_masks.py', f'{data}/masks', *options])
+            command = command_line('import_masks', f'{data}/masks', *options)
             raise UserError(f'{line}{classes[1]} never occurs. If 255 is {classes[1]}: {command}')
         yield (
             f'{line}{classes[0]} alone occurs; expected ids from 0 to {len(classes) - 1} (replace '

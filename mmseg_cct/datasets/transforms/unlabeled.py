@@ -75,7 +75,7 @@ class LoadPseudoLabels(BaseTransform):
     Args:
         image_dir: Folder of the images.
         label_dir: Folder with ``a/b.png`` for the image ``{image_dir}/a/b.jpg``: one channel of
-            label ids, 255 where a pixel has none. ``tools/make_pseudo_labels.py`` writes them.
+            label ids, 255 where a pixel has none. ``mmseg-cct make-pseudo-labels`` writes them.
     """
 
     def __init__(self, image_dir: str, label_dir: str) -> None:
@@ -108,7 +108,7 @@ class LoadPseudoLabels(BaseTransform):
             raise UserError(
                 path,
                 'no such file',
-                'the pseudo labels of an unlabelled image (tools/make_pseudo_labels.py writes '
+                'the pseudo labels of an unlabelled image (mmseg-cct make-pseudo-labels writes '
                 'them)',
             )
         labels = read_mask(path)

@@ -15,7 +15,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 class ProgressBarHook(Hook):
     """Shows iterations, speed, remaining time and loss below the lines of the log.
 
-    The log file does not change. `tools/train.py` adds it if its output is a terminal.
+    The log file does not change. `mmseg-cct train` adds it if its output is a terminal.
     """
 
     priority = 'VERY_LOW'

@@ -33,7 +33,7 @@ class TestReadMask:
             (lambda path: None, 'no such file'),
             (lambda path: path.write_text('text'), r'cannot be read \('),
             (image_of('F', format='TIFF'), 'a mask of Pillow mode F;'),
-            (image_of('RGB', (7, 7, 8)), 'mode RGB; .* tools/import_masks.py turns'),
+            (image_of('RGB', (7, 7, 8)), 'mode RGB; .* mmseg-cct import-masks turns'),
             # it does not keep ids, whatever its name is
             (image_of('L', 1, format='JPEG'), 'a JPEG'),
             (image_of('L', 1, exif=_exif(3)), 'EXIF orientation 3'),
