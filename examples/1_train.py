@@ -1,9 +1,9 @@
 """Trains CCT and its supervised baseline from Python and compares their mIoU.
 
 On the command line:
-    python tools/train.py configs/demo/cct_shapes.py
-    python tools/train.py configs/demo/cct_shapes.py --method supervised
-    python tools/test.py work_dirs/cct_shapes
+    mmseg-cct train configs/demo/cct_shapes.py
+    mmseg-cct train configs/demo/cct_shapes.py --method supervised
+    mmseg-cct test work_dirs/cct_shapes
 
 Usage: python examples/1_train.py [ITERATIONS]
 """

@@ -1,7 +1,7 @@
 """Segments a folder of photos and writes the share of each class in each photo as a table.
 
 On the command line, for masks and overlays:
-    python tools/predict.py WORK_DIR photos --out predictions
+    mmseg-cct predict WORK_DIR photos --out predictions
 
 Usage: python examples/2_predict_folder.py [WORK_DIR PHOTOS]
     Without arguments it takes the CCT of examples/1_train.py and draws the photos.

@@ -1,7 +1,7 @@
 """Trains CCT on a data set class of your own, with labelled and unlabelled images.
 
 A class is needed only where images and masks do not lie in two folders; for those there is
-`python tools/new_config.py FOLDER`. This one keeps both in one file per image, `NAME.npz`.
+`mmseg-cct new-config FOLDER`. This one keeps both in one file per image, `NAME.npz`.
 
 Usage: python examples/3_own_data_set.py [ITERATIONS]
 """

@@ -3,7 +3,7 @@
 The graph normalises and pads by itself; what else the test pipeline does is repeated here.
 
 Usage: python examples/6_onnx.py NETWORK.onnx PHOTOS MASKS
-    (python tools/publish_model.py WORK_DIR OUT.pth --onnx writes the network)
+    (mmseg-cct publish-model WORK_DIR OUT.pth --onnx writes the network)
 """
 
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Draws walls with thin cracks as a folder that tools/new_config.py takes.
+"""Draws walls with thin cracks as a folder that mmseg-cct new-config takes.
 
 About 0.9 % of the pixels are crack; a quarter of the images have none. Joints, stains and pale
 scratches look similar. docs/rare_classes.md has the study.

@@ -6,14 +6,14 @@ interval and verdict. Run it again to resume: finished runs are skipped, stopped
 their checkpoints. --grid is the paper's ablation.
 
 Examples:
-    python tools/ablation.py CONFIG -n 20 50 100 --seeds 0 1 2 --gpus 0,1 --out work_dirs/pays
-    python tools/ablation.py CONFIG -n 20 50 100 --seeds 0 1 2 --slurm gpu --time 240 \\
+    mmseg-cct ablation CONFIG -n 20 50 100 --seeds 0 1 2 --gpus 0,1 --out work_dirs/pays
+    mmseg-cct ablation CONFIG -n 20 50 100 --seeds 0 1 2 --slurm gpu --time 240 \\
         --sbatch account=me cpus-per-task=8 --out work_dirs/pays
-    python tools/ablation.py configs/cct/cct_r50_camvid-whole_50.py --grid -n 20 50 100 \\
+    mmseg-cct ablation configs/cct/cct_r50_camvid-whole_50.py --grid -n 20 50 100 \\
         --seeds 0 1 2 --gpus 0,1,2 --out work_dirs/ablation_camvid
-    python tools/ablation.py configs/cct/cct_mbv2_camvid_50.py --out work_dirs/distances \\
+    mmseg-cct ablation configs/cct/cct_mbv2_camvid_50.py --out work_dirs/distances \\
         --methods supervised cct kl js confidence pairwise --seeds 0 1
-    python tools/ablation.py configs/multi_domain/cct_r50_cityscapes-camvid_50.py -n 50 100 \\
+    mmseg-cct ablation configs/multi_domain/cct_r50_cityscapes-camvid_50.py -n 50 100 \\
         --methods supervised cct cct-adv --seeds 0 1 2 --out work_dirs/domains
 """
 

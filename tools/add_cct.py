@@ -5,9 +5,9 @@ Your data, model, schedule and evaluation stay. The new config adds the unlabell
 auxiliary decoders, which fit the features that a dry run of the model measures.
 
 Examples:
-    python tools/add_cct.py configs/mine/deeplabv3plus.py --unlabeled data/more/images \\
+    mmseg-cct add-cct configs/mine/deeplabv3plus.py --unlabeled data/more/images \\
         --out configs/mine/cct_deeplabv3plus.py
-    python tools/add_cct.py segformer_mit-b0_8xb1-160k_cityscapes-1024x1024 \\
+    mmseg-cct add-cct segformer_mit-b0_8xb1-160k_cityscapes-1024x1024 \\
         --unlabeled data/cityscapes/leftImg8bit/train_extra --context road sky building \\
         --out configs/mine/cct_segformer.py
 """
@@ -41,8 +41,8 @@ def parse_args() -> argparse.Namespace:
         type=method,
         default='cct-strong',
         metavar='NAME',
-        help='what the config trains unless tools/train.py names another (default: cct-strong, CCT '
-        f'whose auxiliary decoders see a strong view); any of {METHODS_HELP}',
+        help='what the config trains unless mmseg-cct train names another (default: cct-strong, '
+        f'CCT whose auxiliary decoders see a strong view); any of {METHODS_HELP}',
     )
     parser.add_argument('--force', action='store_true', help='overwrite an existing config')
     return parser.parse_args()

@@ -2,7 +2,7 @@
 """Writes the whole config of a run, to launch it with MMSegmentation's own tools.
 
 Examples:
-    python tools/config.py configs/cct/cct_r50_voc_1464.py --method unimatch --labels 183 \\
+    mmseg-cct config configs/cct/cct_r50_voc_1464.py --method unimatch --labels 183 \\
         --out unimatch_r50_voc_183.py
 """
 
@@ -11,7 +11,7 @@ import argparse
 from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite, tool_parser
 from mmseg_cct.cli.start import running
 
-_HEADER = '# A whole config, as tools/config.py writes it.\n'
+_HEADER = '# A whole config, as mmseg-cct config writes it.\n'
 
 
 def parse_args() -> argparse.Namespace:

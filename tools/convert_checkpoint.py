@@ -5,9 +5,9 @@ Also converts their ImageNet weights, which configs/public starts from. If names
 unexpected, they are listed, and nothing is written.
 
 Examples:
-    python tools/convert_checkpoint.py best_model.pth cct_voc_1464.pth
-    python tools/convert_checkpoint.py 3x3resnet50-imagenet.pth data/3x3resnet50-imagenet_mmseg.pth
-    python tools/predict.py configs/public/cct_r50_voc_1464.py cct_voc_1464.pth photos --out DIR
+    mmseg-cct convert-checkpoint best_model.pth cct_voc_1464.pth
+    mmseg-cct convert-checkpoint 3x3resnet50-imagenet.pth data/3x3resnet50-imagenet_mmseg.pth
+    mmseg-cct predict configs/public/cct_r50_voc_1464.py cct_voc_1464.pth photos --out DIR
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Images and labels are those of github.com/ankurhanda/sunrgbd-meta-data. Put the 
 ROOT/images/train and the test images into ROOT/images/test; the masks go to ROOT/masks.
 
 Example:
-    python tools/convert_sun_rgbd.py sunrgbd_labels data/sun_rgbd
+    mmseg-cct convert-sun-rgbd sunrgbd_labels data/sun_rgbd
 """
 
 from mmseg_cct.cli.arguments import tool_parser

@@ -3,16 +3,16 @@
 
 The format is detected from the content: COCO, CVAT for images 1.1, CVAT's segmentation masks, Label
 Studio, labelme, or masks of colours. OUT gets images, masks and classes.json, which
-tools/new_config.py reads. Images without annotation get no mask: they are unlabelled.
+mmseg-cct new-config reads. Images without annotation get no mask: they are unlabelled.
 
 Examples:
-    python tools/import_masks.py annotations.json --images photos --rest background --out data/mine
-    python tools/import_masks.py corrected.zip --out data/mine --overwrite
-    python tools/import_masks.py annotations.json --images photos --rest background \\
+    mmseg-cct import-masks annotations.json --images photos --rest background --out data/mine
+    mmseg-cct import-masks corrected.zip --out data/mine --overwrite
+    mmseg-cct import-masks annotations.json --images photos --rest background \\
         --out data/mine --rename car=vehicle truck=vehicle glare=
-    python tools/import_masks.py coloured --images photos --out data/mine \\
+    mmseg-cct import-masks coloured --images photos --out data/mine \\
         --colors background=0,0,0 crack=255,0,0
-    python tools/import_masks.py black_and_white --images photos --out data/mine \\
+    mmseg-cct import-masks black_and_white --images photos --out data/mine \\
         --colors background=0 crack=255
 """
 

@@ -2,12 +2,12 @@
 """Writes image-level labels from a CSV file or from masks.
 
 The annotation file has the format of mmpretrain's MultiLabelDataset, which the classifiers of
-configs/weak and tools/make_pseudo_labels.py read.
+configs/weak and mmseg-cct make-pseudo-labels read.
 
 Examples:
-    python tools/make_image_labels.py --csv labels.csv --images data/mine/images \\
+    mmseg-cct make-image-labels --csv labels.csv --images data/mine/images \\
         --classes background crack rust --background background --out data/mine/labels.json
-    python tools/make_image_labels.py --masks data/camvid/masks/train \\
+    mmseg-cct make-image-labels --masks data/camvid/masks/train \\
         --images data/camvid/images/train --dataset CamVidDataset --min-pixels 500 \\
         --out work_dirs/weak_labels/train.json
 """

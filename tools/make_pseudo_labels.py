@@ -9,7 +9,7 @@ Several processes share the images with --launcher: pytorch under torchrun, slur
 again to finish what a stopped run left.
 
 Example:
-    python tools/make_pseudo_labels.py configs/weak/cam_r50_voc.py CHECKPOINT --out work_dirs/pseudo
+    mmseg-cct make-pseudo-labels configs/weak/cam_r50_voc.py CHECKPOINT --out work_dirs/pseudo
 """
 
 import argparse

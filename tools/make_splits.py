@@ -2,15 +2,15 @@
 """Writes seeded lists of images, {n}_labeled.txt and {n}_unlabeled.txt.
 
 Examples:
-    python tools/make_splits.py --voc-root data/VOCdevkit/VOC2012 --out data/splits/voc
-    python tools/make_splits.py --list data/camvid/train.txt -n 5 20 50 100 --out lists/camvid
-    python tools/make_splits.py --images data/mine/images --masks data/mine/masks -n 100 \\
+    mmseg-cct make-splits --voc-root data/VOCdevkit/VOC2012 --out data/splits/voc
+    mmseg-cct make-splits --list data/camvid/train.txt -n 5 20 50 100 --out lists/camvid
+    mmseg-cct make-splits --images data/mine/images --masks data/mine/masks -n 100 \\
         --out data/splits/mine
-    python tools/make_splits.py --images data/cityscapes/leftImg8bit/train \\
+    mmseg-cct make-splits --images data/cityscapes/leftImg8bit/train \\
         --suffix _leftImg8bit.png -n 100 372 744 --out data/splits/cityscapes
-    python tools/make_splits.py --from-public CCT/dataloaders/voc_splits \\
+    mmseg-cct make-splits --from-public CCT/dataloaders/voc_splits \\
         --out data/splits/voc_public
-    python tools/make_splits.py --from-unimatch UniMatch/splits/pascal --out data/splits/voc_field
+    mmseg-cct make-splits --from-unimatch UniMatch/splits/pascal --out data/splits/voc
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ It counts and checks what is in DATA/images, DATA/masks (masks of some of the im
 names: one channel of class ids, 255 = ignore) and DATA/val (the same, for validation).
 
 Examples:
-    python tools/new_config.py data/mine --classes background crack rust
-    python tools/new_config.py data/mine --classes background crack rust \\
+    mmseg-cct new-config data/mine --classes background crack rust
+    mmseg-cct new-config data/mine --classes background crack rust \\
         --preset quick --out configs/quick
 """
 
@@ -72,7 +72,7 @@ def parse_args() -> argparse.Namespace:
         choices=_METHODS,
         default='cct-strong',
         metavar='NAME',
-        help='what the config trains unless tools/train.py names another (default: cct-strong, '
+        help='what the config trains unless mmseg-cct train names another (default: cct-strong, '
         'CCT whose auxiliary decoders see a strong view; cct: the same view as the main decoder, '
         f'in about the same time per step); any of {METHODS_HELP}',
     )

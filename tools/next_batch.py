@@ -11,8 +11,8 @@ Several processes share the images with --launcher: pytorch under torchrun, slur
 again to finish what a stopped run left.
 
 Examples:
-    python tools/next_batch.py WORK_DIR -n 10 --format cvat --out batch1
-    python tools/next_batch.py WORK_DIR --images photos -n 40 --out batch1
+    mmseg-cct next-batch WORK_DIR -n 10 --format cvat --out batch1
+    mmseg-cct next-batch WORK_DIR --images photos -n 40 --out batch1
 """
 
 import argparse

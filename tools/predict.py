@@ -14,9 +14,9 @@ Several processes share the images with --launcher: pytorch under torchrun, slur
 again to finish what a stopped run left.
 
 Examples:
-    python tools/predict.py WORK_DIR photos --out predictions
-    python tools/predict.py CONFIG CHECKPOINT photos --out predictions --format cvat
-    python tools/predict.py WORK_DIR photos --out predictions --domain camvid
+    mmseg-cct predict WORK_DIR photos --out predictions
+    mmseg-cct predict CONFIG CHECKPOINT photos --out predictions --format cvat
+    mmseg-cct predict WORK_DIR photos --out predictions --domain camvid
 """
 
 import argparse

@@ -9,8 +9,8 @@ An exported graph maps decoded float32 images (N, 3, H, W), RGB in [0, 255], to 
 (N, classes, H, W). It includes normalisation and padding; N, H and W are free.
 
 Examples:
-    python tools/publish_model.py work_dirs/cct_r50_voc_1464 cct_r50_voc_1464.pth --onnx
-    python tools/publish_model.py CONFIG CHECKPOINT cct_r50_voc_1464.pth
+    mmseg-cct publish-model work_dirs/cct_r50_voc_1464 cct_r50_voc_1464.pth --onnx
+    mmseg-cct publish-model CONFIG CHECKPOINT cct_r50_voc_1464.pth
 """
 
 import argparse

@@ -4,7 +4,7 @@
 DIR/report.json holds the same without the pictures.
 
 Examples:
-    python tools/report.py supervised=work_dirs/supervised_mbv2_camvid_50 \\
+    mmseg-cct report supervised=work_dirs/supervised_mbv2_camvid_50 \\
         CCT=work_dirs/cct_mbv2_camvid_50 --out work_dirs/report
 """
 

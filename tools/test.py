@@ -2,9 +2,9 @@
 """Evaluates a trained network on the test set of its config.
 
 Examples:
-    python tools/test.py WORK_DIR
-    python tools/test.py CONFIG CHECKPOINT --tta
-    python tools/test.py WORK_DIR --out predictions
+    mmseg-cct test WORK_DIR
+    mmseg-cct test CONFIG CHECKPOINT --tta
+    mmseg-cct test WORK_DIR --out predictions
 """
 
 import argparse
@@ -27,7 +27,7 @@ def parse_args() -> argparse.Namespace:
         '--out',
         metavar='DIR',
         help='write the predictions as PNGs of class ids, named after the images without their '
-        'folders; tools/predict.py keeps the folders',
+        'folders; mmseg-cct predict keeps the folders',
     )
     parser.add_argument(
         '--tta',

@@ -2,9 +2,9 @@
 """Trains a config: cross-consistency training, a supervised baseline or any other MMSeg config.
 
 Examples:
-    python tools/train.py configs/cct/cct_mbv2_camvid_50.py
-    python tools/train.py configs/cct/cct_mbv2_camvid_50.py --resume
-    python tools/train.py CONFIG --amp --cfg-options train_cfg.max_iters=2000
+    mmseg-cct train configs/cct/cct_mbv2_camvid_50.py
+    mmseg-cct train configs/cct/cct_mbv2_camvid_50.py --resume
+    mmseg-cct train CONFIG --amp --cfg-options train_cfg.max_iters=2000
 """
 
 import argparse

@@ -1,5 +1,5 @@
 # The network and the training of the authors' public code (configs/config.json), also for its
-# checkpoints that tools/convert_checkpoint.py has converted.
+# checkpoints that mmseg-cct convert-checkpoint has converted.
 _base_ = '../cct/cct_r50_voc_1464.py'
 model = dict(
     # a stem of 64, 64 and 128 channels; MMSeg's has 32, 32 and 64, so no weights of the model zoo

@@ -1,5 +1,5 @@
 # The classifier for PASCAL VOC 2012: image-level labels from its XML files, for the 1464 images
-# with masks and the 9118 without. The lists are those of tools/make_splits.py. Paths are relative
+# with masks and the 9118 without. The lists are those of mmseg-cct make-splits. Paths are relative
 # to the project root.
 
 _base_ = '../_base_/classifier.py'

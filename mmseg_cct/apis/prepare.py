@@ -201,7 +201,7 @@ def device(config: Config, request: Request) -> Config:
     return fit_to_device(config, request.launcher)
 
 
-# What a config needs wherever it is launched: `tools/config.py` writes it for MMSeg's own tools.
+# What a config needs wherever it is launched: `mmseg-cct config` writes it for MMSeg's own tools.
 LAUNCHER_STEPS: tuple[Step, ...] = (protections,)
 TRAINING_STEPS: tuple[Step, ...] = (
     *LAUNCHER_STEPS,

@@ -211,9 +211,8 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
             config['ann_file'] = resolve_list(config['ann_file'])
     try:
         if isinstance(config, dict) and str(config.get('ann_file')).endswith('.txt'):
-            file = os.path.join(config.get('data_root') or '', config['ann_file'])
-            if os.path.isfile(file):
-                read_list(file)  # rejects an image that is named twice, which MMSeg would not
+            # rejects a list that is not there or names an image twice, which MMSeg would not
+            read_list(os.path.join(config.get('data_root') or '', config['ann_file']))
         dataset = DATASETS.build(config) if isinstance(config, dict) else config
         dataset.full_init()
         empty = len(dataset) == 0

@@ -167,7 +167,7 @@ class TestErrors:
         [
             ('labeled', dict(metainfo=None), r'\.metainfo: no class names; expected'),
             ('labeled', dict(ann_file='twice.txt'), r': .*twice\.txt: l1 is listed twice'),
-            ('unlabeled', dict(ann_file='gone.txt', metainfo=None), r': .*gone\.txt'),
+            ('unlabeled', dict(ann_file='gone.txt', metainfo=None), r': .*gone\.txt: no such file'),
             ('labeled', dict(pipeline=LABELED_PIPELINE[:-1]), r'\.pipeline: .* expected PackS'),
             ('labeled', dict(pipeline=UNLABELED_PIPELINE), r'\.pipeline: gives no ground truth'),
         ],

@@ -1,6 +1,6 @@
 # Cityscapes at 512×1024, trained on crops of that size of images scaled by 0.5 to 2, tested on
 # whole images. Paths are relative to the project root. The lists (lines such as
-# `aachen/aachen_000000_000019`) are written by tools/make_splits.py.
+# `aachen/aachen_000000_000019`) are written by mmseg-cct make-splits.
 _base_ = './pairs.py'
 cityscapes_root = 'data/cityscapes'
 # what is not an object

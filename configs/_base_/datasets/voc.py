@@ -1,7 +1,7 @@
 # PASCAL VOC 2012, with SBD's images unlabelled: the longer side to 400 × (0.5 to 2.0), a 320×320
 # crop, a flip; tested at full size. Paths are relative to the project root. The lists are written
-# by tools/make_splits.py; `--from-unimatch` writes those that the field uses, for
-#   --cfg-options train_dataloader.dataset.split_dir=data/splits/voc_field
+# by mmseg-cct make-splits; `--from-unimatch` writes those that the field uses, to
+# the same folder
 _base_ = './pairs.py'
 voc_root = 'data/VOCdevkit/VOC2012'
 context_classes = ('background',)  # what is not an object

@@ -1,5 +1,5 @@
 # Cityscapes at 512×1024 without augmentation, as one of several domains. A config names its lists
-# (lines such as `aachen/aachen_000000_000019`), which tools/make_splits.py writes to `split_dir`.
+# (lines such as `aachen/aachen_000000_000019`), which mmseg-cct make-splits writes to `split_dir`.
 __height, __width = 512, 1024
 __root = 'data/cityscapes'
 __load, __load_masks = [dict(type='LoadImageFromFile')], [dict(type='LoadAnnotations')]

@@ -1,5 +1,5 @@
 # SUN RGB-D, 13 classes, at 480×640 without augmentation, as one of several domains. The masks are
-# from tools/convert_sun_rgbd.py, the lists from tools/make_splits.py, in `split_dir`. The paper
+# from mmseg-cct convert-sun-rgbd, the lists from mmseg-cct make-splits, in `split_dir`. The paper
 # evaluates on the 5050 test images, at the training size.
 __height, __width = 480, 640
 __load = [dict(type='LoadImageFromFile')]

@@ -115,7 +115,8 @@ def read_list(path: str | os.PathLike) -> list[str]:
     """
     expected = 'a text file with one image name per line'
     if not os.path.exists(path):
-        raise UserError(path, 'no such file', f'{expected} (mmseg-cct make-splits makes it)')
+        source = 'mmseg-cct make-splits; --from-unimatch for standard ones of VOC and Cityscapes'
+        raise UserError(path, 'no such file', f'{expected} ({source})')
     names = []
     # Not `splitlines`, which also breaks lines at other characters that a name may hold.
     for line in re.split(r'[\r\n]', read_utf8(path, expected)):
