@@ -50,9 +50,7 @@ def read_table(data: str | Path) -> ClassTable | None:
         return None
     try:
         content = json.loads(read_utf8(path, _EXPECTED))
-        entries = [
-            item if isinstance(item, dict) else {'name': item} for item in content['classes']
-        ]
+        entries = [e if isinstance(e, dict) else {'name': e} for e in content['classes']]
         if any(entry.get('id', index) != index for index, entry in enumerate(entries)):
             raise ValueError('ids out of order')
         names = [class_name(entry['name']) for entry in entries]
@@ -92,10 +90,8 @@ def extended(
 
 def write_table(data: str | Path, table: ClassTable) -> None:
     """Writes the table of a data folder."""
-    classes = [
-        dict(id=index, name=name, color=list(color))
-        for index, (name, color) in enumerate(table.colors.items())
-    ]
+    colors = enumerate(table.colors.items())
+    classes = [dict(id=index, name=name, color=list(color)) for index, (name, color) in colors]
     # A class in each line, for people who look at it or edit it
     lines = ',\n'.join(f'  {json.dumps(entry, ensure_ascii=False)}' for entry in classes)
     settings: dict[str, object] = {'ignored': 255, 'rest': table.undrawn}

@@ -95,8 +95,7 @@ class Drawer(NamedTuple):
 
     def _read(self, annotated: AnnotatedImage) -> list[Shape]:
         """Reads what is drawn, within the memory of an image, and decides on boxes and crowds."""
-        parts: list[Shape] = []
-        renamed = self.table.renamed
+        parts, renamed = list[Shape](), self.table.renamed
         num_pixels = num_crowds = 0
         for part in annotated.parts:
             if isinstance(part, Note):
@@ -111,10 +110,9 @@ class Drawer(NamedTuple):
             parts.append(part)
             num_pixels += 0 if part.mask is None else part.mask.size
             if num_pixels > _MOST:
-                problem = f'{num_pixels} pixels and more'
-                raise UserError('masks', problem, f'at most {_MOST} an image')
-        hint = '--crowds draw draws them'
-        self._note(f'regions with iscrowd, ignored; {hint}', annotated, num_crowds)
+                raise UserError('masks', f'{num_pixels} pixels', f'at most {_MOST} an image')
+        text = 'regions with iscrowd, ignored; --crowds draw draws them'
+        self._note(text, annotated, num_crowds)
         if self.boxes is None:
             # Files of instances have a box around each region; it must not become one itself.
             drawn = [part for part in parts if part.label and not part.left_out]

@@ -69,8 +69,8 @@ class Imported:
         """Raises an error that lists what could not be imported, and masks that were kept."""
         problems: list[Problem | UserError] = [UserError(line) for line in self.failed]
         if self.changed and not overwrite:
-            problem = f'{self.changed} masks of earlier imports differ and were kept'
-            problems.append(Problem(f'{problem}; --overwrite replaces them'))
+            kept = f'{self.changed} masks of earlier imports differ and were kept'
+            problems.append(Problem(f'{kept}; --overwrite replaces them'))
         raise_problems(problems)
 
 
@@ -202,8 +202,7 @@ def _note_missing(imported: Imported, export: Source, pool: ImagePool, by_color:
     """Notes annotated images without a file; without any mask, that is what failed."""
     for name in imported.missing:
         imported.notes['annotated images without a file'][name] += 1
-    if not imported.masks and imported.missing:
-        missing = imported.missing
+    if not imported.masks and (missing := imported.missing):
         problem = f'none of the {len(missing)} annotated ones, such as {missing[0]}'
         expected = '--images with them' + (', or --mask-suffix' if by_color else '')
         imported.failed.insert(0, str(Problem(pool.origin, problem, expected)))
@@ -282,12 +281,10 @@ def _with_classes(
         if table.renamed.get(name, '') == new_name:
             continue
         if name not in classes:
-            expected = f'a class of the export: {", ".join(classes)}'
-            raise UserError('--rename', repr(name), expected)
+            raise UserError('--rename', repr(name), f'a class of the export: {", ".join(classes)}')
         # Those masks hold its old id
         if table.renamed.get(name, name) in table.colors:
-            problem = f'{name!r} has masks of earlier imports; choose another --out'
-            raise UserError('--rename', problem)
+            raise UserError('--rename', f'{name!r} has masks of earlier imports', 'another --out')
     renamed = {**table.renamed, **rename}
     decided = {*renamed, *table.colors}
     if void := [name for name in classes if means_ignored(name) and name not in decided]:
@@ -297,7 +294,6 @@ def _with_classes(
         raise UserError(f'class {void[0]}', 'named like pixels without a label', expected)
     new_classes: dict[str, Color | None] = {}
     for name, color in classes.items():
-        new_name = renamed.get(name, name)
-        if new_name is not None:  # several may get the same name
+        if (new_name := renamed.get(name, name)) is not None:  # several may get the same name
             new_classes.setdefault(new_name, color)
     return extended(table, new_classes, undrawn, renamed)

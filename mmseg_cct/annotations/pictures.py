@@ -27,9 +27,8 @@ def open_picture(data: bytes) -> Image.Image:
     except (UnidentifiedImageError, Image.DecompressionBombError) as error:
         raise UserError('picture', f'no image ({one_line(error, 80)})') from None
     # Pillow's own limit is a warning, and in a process that has set it another
-    if image.width * image.height > MAX_PIXELS:
-        size = f'{image.width}×{image.height} pixels'
-        raise UserError('picture', size, f'at most {MAX_PIXELS}')
+    if (num_pixels := image.width * image.height) > MAX_PIXELS:
+        raise UserError('picture', f'{num_pixels} pixels', f'at most {MAX_PIXELS}')
     try:
         image.load()
     except MemoryError:

@@ -52,9 +52,7 @@ def _shared_names() -> dict[str, str]:
     for level in range(_LEVELS):
         public, ours = f'main_decoder.upsample.{level + 1}.conv', f'decode_head.upsample.{level}.0'
         layers.append((public, ours, _CONV_BIAS))
-    return {
-        f'{public}.{name}': f'{ours}.{name}' for public, ours, names in layers for name in names
-    }
+    return {f'{public}.{n}': f'{ours}.{n}' for public, ours, names in layers for n in names}
 
 
 SHARED_NAMES = _shared_names()
@@ -178,7 +176,5 @@ def _rename(
 ) -> tuple[dict[str, Tensor], list[str]]:
     renamed = {new: source[old] for old, new in names.items() if old in source}
     # Old versions of PyTorch did not count batches, and nothing depends on the count.
-    missing = [
-        old for old in names if old not in source and not old.endswith('num_batches_tracked')
-    ]
+    missing = [n for n in names if n not in source and not n.endswith('num_batches_tracked')]
     return renamed, missing

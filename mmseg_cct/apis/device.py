@@ -137,10 +137,8 @@ def fit_workers(config: Config, chosen: Collection[str] = (), trains: bool = Tru
             continue
         if loader.get('num_workers', 0) > most:
             if split == 'train' and trains:
-                say(
-                    f'{key} reduced from {loader.num_workers} to {most} ({cores} usable cores); '
-                    'results do not change'
-                )
+                reduced = f'{key} reduced from {loader.num_workers} to {most}'
+                say(f'{reduced} ({cores} usable cores); results do not change')
             loader.num_workers = most
     return config
 

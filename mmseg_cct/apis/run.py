@@ -139,8 +139,7 @@ class Run:
         load_state_dict(model, weights(content))
 
         if model.num_classes > 256:
-            problem = f'{model.num_classes} classes; a palette PNG holds at most 256'
-            raise UserError(self.checkpoint, problem)
+            raise UserError(self.checkpoint, f'{model.num_classes} classes', '256, as PNGs hold')
         meta = dict((content.get('meta') or {}).get('dataset_meta') or {})
         # defaults for names and colours that are missing or do not match the number of classes
         if len(meta.get('classes') or ()) != model.num_classes:

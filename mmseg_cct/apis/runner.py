@@ -58,11 +58,8 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
     """
     dump = _dump(config)
     if dump.exists() and os.path.exists(config.filename) and dump.samefile(config.filename):
-        raise UserError(
-            dump.parent,
-            f'holds {config.filename}, which the run would overwrite with all settings written out',
-            'another folder as the work directory',
-        )
+        problem = f'holds {config.filename}, which the run would overwrite by its full settings'
+        raise UserError(dump.parent, problem, 'another folder as the work directory')
     written = (glob.escape(dump.name), *written)
     require_own_folder(dump.parent, _OF_A_RUN, '--work-dir', written)
 

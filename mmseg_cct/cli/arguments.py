@@ -96,9 +96,7 @@ def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) 
 
 def add_domain(parser: argparse.ArgumentParser) -> None:
     """Adds the option that `Run.of_domain` takes."""
-    parser.add_argument(
-        '--domain', metavar='NAME', help='which domain, of a network trained on several'
-    )
+    parser.add_argument('--domain', metavar='NAME', help='which domain, of a network of several')
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:

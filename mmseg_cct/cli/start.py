@@ -95,8 +95,7 @@ def _read_settings(texts: list[str]) -> dict[str, Any]:
         try:
             DictAction([], 'settings')(argparse.ArgumentParser(), parsed, [text])
         except (ValueError, IndexError, AssertionError, RecursionError):
-            raise UserError(
-                f'--cfg-options {text}', '', 'a value or a list; a dict key by key'
-            ) from None
+            expected = 'a value or a list; a dict key by key'
+            raise UserError(f'--cfg-options {text}', '', expected) from None
         settings |= parsed.settings
     return settings

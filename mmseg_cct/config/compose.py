@@ -229,11 +229,8 @@ def with_labels(config: Config, labels: int) -> Config:
     config = copy.deepcopy(config)
     for dataset in training_sets(config):
         if not dataset.get('split_dir'):
-            raise UserError(
-                config.filename or 'the config',
-                'train_dataloader.dataset.split_dir: missing',
-                f'the folder of {labels}_labeled.txt and {labels}_unlabeled.txt '
-                '(mmseg-cct make-splits makes them)',
-            )
+            lists = f'{labels}_labeled.txt and {labels}_unlabeled.txt'
+            expected = f'the folder of {lists} (mmseg-cct make-splits makes them)'
+            raise UserError('train_dataloader.dataset.split_dir', 'missing', expected)
         dataset.num_labeled = labels
     return config

@@ -68,14 +68,10 @@ def domain_settings(
         auxiliary_head=common.get('auxiliary_head'),
         test_cfg=common.get('test_cfg') or {},
     )
+    key = f'model.domains.{name}'
     if unknown := sorted(set(changes) - set(shared)):
-        raise UserError(
-            f'model.domains.{name}.{unknown[0]}', 'not a setting of a domain', ', '.join(shared)
-        )
-    return {
-        key: merge_settings(value, changes.get(key), f'model.domains.{name}.{key}')
-        for key, value in shared.items()
-    }
+        raise UserError(f'{key}.{unknown[0]}', 'not a setting of a domain', ', '.join(shared))
+    return {k: merge_settings(value, changes.get(k), f'{key}.{k}') for k, value in shared.items()}
 
 
 def merge_settings(common: Any, changes: Any, key: str) -> Any:

@@ -95,11 +95,9 @@ class FolderDataset(BaseSegDataset):
         reduced = int(kwargs.get('reduce_zero_label', False))
         loaded = ignore_index % 256 - reduced
         if 0 <= loaded < len(classes):
-            raise UserError(
-                f'FolderDataset.ignore_index={ignore_index}',
-                f'class {classes[loaded]} would never be learned, as masks are loaded in 8 bits',
-                'a label that no class has',
-            )
+            key = f'FolderDataset.ignore_index={ignore_index}'
+            problem = f'class {classes[loaded]} is never learned, as masks are loaded in 8 bits'
+            raise UserError(key, problem, 'a label that no class has')
         both = dict.fromkeys((ignore_index - reduced, loaded), IGNORE_INDEX)
         self.ignored_labels = None if ignore_index == IGNORE_INDEX else both
         self.subset = subset
@@ -137,12 +135,9 @@ class FolderDataset(BaseSegDataset):
             names = [name for name in names if name not in excluded]
         if not names:
             expected = 'images with a mask' if self.subset == 'labeled' else 'images without'
-            raise UserError(
-                self.data_prefix['img_path'],
-                f"no image belongs to subset '{self.subset}'",
-                f'{expected} (masks are looked for in {self.data_prefix.get("seg_map_path")} as '
-                f'NAME{self.seg_map_suffix})',
-            )
+            masks_path = f'{self.data_prefix.get("seg_map_path")}/NAME{self.seg_map_suffix}'
+            problem = f"no image belongs to subset '{self.subset}'"
+            raise UserError(self.data_prefix['img_path'], problem, f'{expected} ({masks_path})')
         # A mask's path goes along only where its subset may read it.
         infos = []
         for name in names:
@@ -168,37 +163,30 @@ class FolderDataset(BaseSegDataset):
         if masks is not None:
             inner, around = Path(os.path.abspath(masks)), Path(os.path.abspath(root))
             if inner == around or (not self.ann_file and around in inner.parents):
-                raise UserError(
-                    'FolderDataset.mask_dir',
-                    f'{masks} is or lies in image_dir {root}, so that masks would count as images',
-                    'a folder beside it',
-                )
+                problem = f'{masks} is or lies in image_dir {root}: masks would count as images'
+                raise UserError('FolderDataset.mask_dir', problem, 'a folder beside it')
         return find_images(root)
 
     def _find_masks(self, images: dict[str, str]) -> dict[str, str]:
-        root = self.data_prefix.get('seg_map_path')
+        root, image_dir = self.data_prefix.get('seg_map_path'), self.data_prefix['img_path']
         if root is None or (self.subset == 'unlabeled' and self.ann_file):
             return {}
         masks = find_masks(root, self.seg_map_suffix)
         require_one_suffix(root, self.seg_map_suffix, masks, images)
         strays = sorted(set(masks) - set(images))
         if len(strays) == len(masks) and (end := suffix_of_masks(masks, images)):
-            problem = f'no mask has an image in {self.data_prefix["img_path"]}'
-            raise UserError(
-                root, problem, f'FolderDataset.mask_suffix={end + self.seg_map_suffix!r}'
-            )
+            problem = f'no mask has an image in {image_dir}'
+            expected = f'FolderDataset.mask_suffix={end + self.seg_map_suffix!r}'
+            raise UserError(root, problem, expected)
         if strays:
-            warn(
-                f'{masks[strays[0]]}: a mask without an image in {self.data_prefix["img_path"]} '
-                f'({len(strays)} in all); left out'
-            )
+            first = f'{masks[strays[0]]}: a mask without an image in {image_dir}'
+            warn(f'{first} ({len(strays)} in all); left out')
         return masks
 
     def _listed_names(self, file: str, images: dict[str, str]) -> list[str]:
         names = []
         for line in read_list(file):
-            name = find_listed(line, images)
-            if name is None:
+            if (name := find_listed(line, images)) is None:
                 problem = f'no image {line} in {self.data_prefix["img_path"]}'
                 raise UserError(file, problem, f'one ({", ".join(IMAGE_SUFFIXES)})')
             names.append(name)

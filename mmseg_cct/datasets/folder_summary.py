@@ -124,15 +124,12 @@ def _masks_by_name(images: Mapping[str, str], folder: Path, suffix: str) -> dict
     masks = find_masks(folder / 'masks', suffix)
     require_one_suffix(folder / 'masks', suffix, masks, images)
     if not masks:
-        expected = f'files of class ids, NAME{suffix}'
-        raise UserError(folder / 'masks', 'no mask in this folder', expected)
+        raise UserError(folder / 'masks', 'no mask in this folder', f'class ids, NAME{suffix}')
     if strays := sorted(masks.keys() - images.keys()):
         end = suffix_of_masks(masks, images)
-        raise UserError(
-            masks[strays[0]],
-            f'a mask without an image in {folder / "images"} ({len(strays)} in all)',
-            f'--mask-suffix {end}{suffix}' if end else 'an image of the same name',
-        )
+        problem = f'a mask without an image in {folder / "images"} ({len(strays)} in all)'
+        expected = f'--mask-suffix {end}{suffix}' if end else 'an image of the same name'
+        raise UserError(masks[strays[0]], problem, expected)
     return masks
 
 

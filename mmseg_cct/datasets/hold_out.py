@@ -39,9 +39,7 @@ def hold_out(labels: Mapping[str, frozenset[int]]) -> list[str]:
     for length in lengths:
         held = _choose(_blocks(labels, max(length, 1)), labels, num_held)
         trained = labels.keys() - set(held)
-        unseen, untrained = one_sided(
-            *([labels[name] for name in names] for names in (trained, held))
-        )
+        unseen, untrained = one_sided(*([labels[n] for n in names] for names in (trained, held)))
         cost = _UNSEEN * len(unseen) + _UNTRAINED * len(untrained)
         if cost < lowest_cost:
             best, lowest_cost = held, cost

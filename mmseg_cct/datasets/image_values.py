@@ -42,26 +42,24 @@ def measure_images(
         with named_if_unreadable(path, 'image'), open(path, 'rb') as file:
             formats[path] = image_format(file)
     first_path, first = next(iter(formats.items()))
+    shown = first.describe()
     if channels is None and bits is None and all(f.is_plain for f in formats.values()):
         return None
     # One loader reads all images, so they are of one kind.
     for path, image in formats.items():
         if image[:3] != first[:3]:  # channels, bits and values
-            problem = f'{image.describe()}, while {Path(first_path).name} has {first.describe()}'
+            problem = f'{image.describe()}, while {Path(first_path).name} has {shown}'
             raise UserError(path, problem, 'images of one kind')
     if first.values != 'integers':
         expected = 'whole numbers from 0, such as reflectances times 10000 as uint16'
-        raise UserError(first_path, first.describe(), expected)
+        raise UserError(first_path, shown, expected)
     # Grey gives three channels, as pretrained networks expect; opacity tells them nothing.
     num_channels = first.channels - first.has_opacity
     default = (0, 0, 0) if num_channels == 1 else tuple(range(num_channels))
     chosen = default if channels is None else tuple(channels)
     if max(chosen) >= first.channels:
-        raise UserError(
-            f'--channels {",".join(map(str, chosen))}',
-            f'{first_path} has {first.describe()}',
-            f'numbers from 0 to {first.channels - 1}',
-        )
+        key, problem = f'--channels {",".join(map(str, chosen))}', f'{first_path} has {shown}'
+        raise UserError(key, problem, f'numbers from 0 to {first.channels - 1}')
     # The statistics are those of the values that the network gets: after the stretching.
     sampled = [_pixels_of(path, chosen, image.no_data) for path, image in formats.items()]
     values = np.concatenate(sampled).astype(np.float64)
@@ -76,7 +74,7 @@ def measure_images(
     is_all = sorted(chosen) == list(range(first.channels))
     loaded = 'all' if is_all else ', '.join(map(str, chosen))
     return ImageValues(
-        f'{first.describe()}, of which {loaded} are loaded{scaled}',
+        f'{shown}, of which {loaded} are loaded{scaled}',
         loader if limits is None else dict(**loader, value_range=limits),
         values.mean(0).round(3).tolist(),
         [spread or 1.0 for spread in values.std(0).round(3).tolist()],

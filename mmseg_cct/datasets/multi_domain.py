@@ -32,17 +32,12 @@ class MultiDomainDataset(Dataset):
 
     def __init__(self, domains: Mapping[str, dict | SemiSegDataset]) -> None:
         if not domains:
-            raise UserError(
-                'train_dataloader.dataset.domains', 'empty', 'a SemiSegDataset for each domain'
-            )
+            raise UserError('MultiDomainDataset.domains', 'empty', 'a SemiSegDataset for each')
         self.domains = {name: _build_pairs(name, config) for name, config in domains.items()}
         missing = [name for name, pairs in self.domains.items() if pairs.unlabeled is None]
         if 0 < len(missing) < len(self.domains):
-            raise UserError(
-                f'train_dataloader.dataset.domains.{missing[0]}.unlabeled',
-                'missing',
-                'one, as in the other domains, or none in any',
-            )
+            key = f'train_dataloader.dataset.domains.{missing[0]}.unlabeled'
+            raise UserError(key, 'missing', 'one, as in the other domains, or none in any')
         self._set_domain = {name: SetDomain(name) for name in self.domains}
         # classes and palette of each domain; MMSeg's tools know them by the second name
         metas = {name: part.metainfo for name, part in self.domains.items()}
@@ -88,9 +83,7 @@ class MultiDomainConcatDataset(ConcatDataset):
             raise UserError('MultiDomainConcatDataset.domains', 'empty', 'a set for each domain')
         if pipeline is not None:
             if missing := domains.keys() - pipeline.keys():
-                raise UserError(
-                    'tta_pipeline', f'none for the domain {min(missing)}', 'one by its name'
-                )
+                raise UserError(f'tta_pipeline.{min(missing)}', 'missing', 'one for each domain')
             domains = {name: {**part, 'pipeline': pipeline[name]} for name, part in domains.items()}
         sets = [DATASETS.build(c) if isinstance(c, dict) else c for c in domains.values()]
         # Domains differ in their classes and palettes, so no key has to be equal.

@@ -84,11 +84,8 @@ class SemiSegDataset(Dataset):
     ) -> None:
         if num_labeled is not None:
             if split_dir is None:
-                raise UserError(
-                    f'num_labeled={num_labeled}',
-                    'no split_dir',
-                    f'the folder of {num_labeled}_labeled.txt and {num_labeled}_unlabeled.txt',
-                )
+                expected = f'of {num_labeled}_labeled.txt and {num_labeled}_unlabeled.txt'
+                raise UserError(f'num_labeled={num_labeled}', 'no split_dir', f'the one {expected}')
             lists = dict(split_dir=split_dir, num_labeled=num_labeled)
             labeled = branch_settings(dict(labeled=labeled, **lists), 'labeled')
             unlabeled = branch_settings(dict(unlabeled=unlabeled, **lists), 'unlabeled')
@@ -138,10 +135,8 @@ class SemiSegDataset(Dataset):
         pair = {'labeled': labeled}
         if draw.unlabeled is not None:
             pair |= self._views(draw.unlabeled, draw.unlabeled_seed)
-        return {
-            key: {name: view[key] for name, view in pair.items()}
-            for key in ('inputs', 'data_samples')
-        }
+        keys = 'inputs', 'data_samples'
+        return {key: {name: view[key] for name, view in pair.items()} for key in keys}
 
     def __getitems__(self, draws: Sequence[PairDraw]) -> list[dict]:
         """Loads a batch for a data loader; None stands for unlabelled images that a draw lacks."""
@@ -163,11 +158,11 @@ class SemiSegDataset(Dataset):
         if 'gt_sem_seg' in weak['data_samples']:
             expected = 'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels'
             raise UserError('unlabeled.pipeline', 'gives a ground truth', expected)
-        strong = {
-            f'unlabeled_strong_{number}': dict(inputs=view, data_samples=weak['data_samples'].new())
-            for number, view in enumerate(weak.get('strong_views', ()))
-        }
-        return {'unlabeled': weak, **strong}
+        views = {'unlabeled': weak}
+        for number, view in enumerate(weak.get('strong_views', ())):
+            sample = weak['data_samples'].new()
+            views[f'unlabeled_strong_{number}'] = dict(inputs=view, data_samples=sample)
+        return views
 
     def _load(self, branch: str, index: int, seed: int) -> dict:
         dataset = getattr(self, branch)
@@ -185,11 +180,9 @@ class SemiSegDataset(Dataset):
             with library_errors_as_one_line(image, problem, 'steps that do'):
                 raise
         if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
-            raise UserError(
-                f'{branch}.pipeline', 'gives no inputs and data_samples', 'PackSegInputs at its end'
-            )
-        sample = item['data_samples']
-        sample.set_metainfo({'classes': self.classes})
+            problem = 'gives no inputs and data_samples'
+            raise UserError(f'{branch}.pipeline', problem, 'PackSegInputs at its end')
+        item['data_samples'].set_metainfo({'classes': self.classes})
         return item
 
 

@@ -55,9 +55,8 @@ class ShapesDataset(BaseSegDataset):
         lazy_init: bool = False,
     ) -> None:
         self.start, self.count, self.seed, self.size = start, count, seed, size
-        super().__init__(
-            pipeline=list(pipeline), indices=indices, test_mode=test_mode, lazy_init=lazy_init
-        )
+        options = dict(indices=indices, test_mode=test_mode, lazy_init=lazy_init)
+        super().__init__(pipeline=list(pipeline), **options)
 
     def load_data_list(self) -> list[dict]:
         """Lists the scenes; their data infos name no file."""

@@ -72,12 +72,9 @@ def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> N
         )
     missing = [key for key in ('meta', 'optimizer', 'message_hub') if key not in content]
     if training and missing:
-        raise UserError(
-            '--resume',
-            f'{checkpoint} has no {", ".join(missing)}',
-            'a checkpoint that a training wrote to go on from (to start from weights alone: '
-            f'--cfg-options load_from={checkpoint})',
-        )
+        alone = f'to start from weights alone: --cfg-options load_from={checkpoint}'
+        expected = f'a checkpoint that a training wrote to go on from ({alone})'
+        raise UserError('--resume', f'{checkpoint} has no {", ".join(missing)}', expected)
 
 
 def has_names_and_colors(dataset_meta: Any) -> bool:
@@ -144,8 +141,7 @@ def find_resumable(work_dir: str, template: str | None = None) -> str | None:
     Starts with the one that `last_checkpoint` names. `template` is the hook's `filename_tmpl`.
     """
     for checkpoint in newest_first(work_dir, template):
-        damage = find_damage(checkpoint)
-        if damage is None:
+        if (damage := find_damage(checkpoint)) is None:
             return checkpoint
         warn(f'{checkpoint}: {damage}; trying the checkpoint before it')
     return None

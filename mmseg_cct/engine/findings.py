@@ -26,10 +26,8 @@ def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
     # of the best so far: the last validation alone is noisy
     rise = max(curve[last_third:]) - max(curve[:last_third])
     if rise >= _RISE:
-        yield (
-            f'mIoU rose by {rise:.1f} points in the last third of the training; a longer one may '
-            'give more (train_cfg.max_iters)'
-        )
+        rose = f'mIoU rose by {rise:.1f} points in the last third of the training'
+        yield f'{rose}; a longer one may give more (train_cfg.max_iters)'
     best = max(curve)
     if best - curve[-1] >= _FALL:
         yield (
@@ -42,10 +40,7 @@ def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
 def validation_findings(num_images: int, is_test_set: bool) -> Iterator[str]:
     """Puts into words what to know about a validation set, one line for each finding."""
     if num_images < FEW_IMAGES:
-        yield (
-            f'only {num_images} validation images: mIoU is unreliable ({FEW_IMAGES} or more '
-            'recommended)'
-        )
+        yield f'only {num_images} validation images: mIoU is unreliable below {FEW_IMAGES}'
     if is_test_set:
         yield (
             'the validation images are the test set too: the best checkpoint is picked on them, so '

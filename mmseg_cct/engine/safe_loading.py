@@ -75,8 +75,7 @@ def load_data(file: str | os.PathLike, name: str, map_location: Any = 'cpu') -> 
     if not os.path.isfile(file):
         raise UserError(name, 'no such checkpoint file')
     # torch does not compare checksums: a flipped bit would be a weight like any other
-    damage = find_damage(file)
-    if damage is not None:
+    if (damage := find_damage(file)) is not None:
         raise UserError(name, f'cannot be read ({damage})', 'a whole file')
     _require_little_work(file, name)
     try:
@@ -90,12 +89,9 @@ def load_data(file: str | os.PathLike, name: str, map_location: Any = 'cpu') -> 
         refused = _REFUSED.search(one_line(error))
         if isinstance(error, UnpicklingError) and refused:
             global_name = next(filter(None, refused.groups()))
-            raise UserError(
-                name,
-                f'refused: it names {global_name}, which may run code',
-                'a checkpoint of tensors, numbers and text (of a file that you trust, save its '
-                'state_dict alone)',
-            ) from None
+            problem = f'refused: it names {global_name}, which may run code'
+            expected = 'tensors, numbers and text (of a file that you trust, save its state_dict)'
+            raise UserError(name, problem, expected) from None
         failure = f'cannot be read ({error_line(error, 120)})'
         raise UserError(name, failure, 'a whole file of torch.save') from error
     meta = content.get('meta') if isinstance(content, dict) else None
@@ -193,10 +189,9 @@ def address_of(checkpoint: str, prefix: str = '') -> str | None:
     addresses = _ZOOS[scheme]()
     name = get_deprecated_model_names().get(name, name)
     if name not in addresses:
-        raise UserError(
-            f'{prefix}{checkpoint} is not in the model zoo of the installed mmengine; expected a '
-            'name that is, an https address or a local file'
-        )
+        problem = 'not in the model zoo of the installed mmengine'
+        expected = 'a name that is, an https address or a local file'
+        raise UserError(f'{prefix}{checkpoint}', problem, expected)
     return addresses[name]
 
 
@@ -211,11 +206,9 @@ def download(url: str, key: str, otherwise: str = '') -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         torch.hub.download_url_to_file(url, str(target))
     except OSError as error:
-        raise UserError(
-            key,
-            f'could not be downloaded ({one_line(error)}); fetch {url} elsewhere and put it '
-            f'at {target}{otherwise}',
-        ) from error
+        problem = f'could not be downloaded ({one_line(error)})'
+        remedy = f'fetch {url} elsewhere and put it at {target}{otherwise}'
+        raise UserError(key, f'{problem}; {remedy}') from error
     return target
 
 

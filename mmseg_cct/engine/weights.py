@@ -74,11 +74,8 @@ def require_matching_weights(
     if wrong:
         meta = (content.get('meta') or {}).get('dataset_meta') or {}
         hint = f' (trained on {len(meta["classes"])} classes)' if meta.get('classes') else ''
-        raise UserError(
-            checkpoint,
-            f'does not fit the config in {len(wrong)} of {len(expected)} entries, the first: '
-            f'{wrong[0]}{hint}',
-        )
+        problem = f'does not fit the config in {len(wrong)} of {len(expected)} entries'
+        raise UserError(checkpoint, f'{problem}, the first: {wrong[0]}{hint}')
 
 
 def require_initial_weights(
@@ -132,10 +129,9 @@ def require_fitting_weights(
         if forms.get(name, form) != form and 'position' not in name and 'pos_embed' not in name
     )
     if other_shape:
-        raise UserError(
-            f'{file} has {len(other_shape)} weights in another shape than {module["type"]}, '
-            f'the first is {other_shape[0]}; expected weights of the same network'
-        )
+        problem = f'{len(other_shape)} weights in another shape than {module["type"]}'
+        first = f'the first is {other_shape[0]}'
+        raise UserError(file, f'{problem}, {first}', 'weights of the same network')
     hint = f"; set {key}.init_cfg.prefix='{missing}', as in the file" if missing else ''
     _require_half(saved, expected, file, module['type'], hint)
     return prefix
@@ -170,10 +166,8 @@ def _require_half(
     expected = _forms({n: value for n, value in needed.items() if value.is_floating_point()})
     fitting = sum(saved.get(name) == shape for name, shape in expected.items())
     if 2 * fitting < len(expected):
-        raise UserError(
-            f'{file} has {fitting} of the {len(expected)} weights of {network} in its shape; '
-            f'expected at least half{hint}'
-        )
+        problem = f'{fitting} of the {len(expected)} weights of {network} in its shape'
+        raise UserError(f'{file} has {problem}; expected at least half{hint}')
 
 
 def _forms(state: Mapping[str, Tensor]) -> dict[str, str]:

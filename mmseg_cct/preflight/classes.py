@@ -64,10 +64,9 @@ def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
         padded: Any = getattr(preprocessor, 'seg_pad_val', None)
         # a label that is no class is an error of the loss
         if None not in (ignored, padded) and padded != ignored and 0 <= padded < len(classes):
-            warn(
-                f'model{subkey}.data_preprocessor.seg_pad_val={padded}: padding counts as class '
-                f'{classes[padded]}; expected {ignored}, the ignored label'
-            )
+            key = f'model{subkey}.data_preprocessor.seg_pad_val={padded}'
+            mistake = f'padding counts as class {classes[padded]}'
+            warn(f'{key}: {mistake}; expected {ignored}, the ignored label')
 
 
 def warn_of_losses_that_count_ignored_pixels(model: Any) -> None:
@@ -110,10 +109,8 @@ def ignore_problems(part: Any, key: str) -> Iterator[Problem]:
     ignored = getattr(part, 'ignore_index', None)
     if ignored not in (None, IGNORE_INDEX):
         # a head would never learn an ignored class; a metric would count no false positive on it
-        expected = (
-            f'{IGNORE_INDEX}; another label in masks is FolderDataset.ignore_index, the IoU of one '
-            'class is the metric IoU.NAME'
-        )
+        masks = 'another label in masks is FolderDataset.ignore_index'
+        expected = f'{IGNORE_INDEX}; {masks}, the IoU of one class is the metric IoU.NAME'
         yield Problem(f'{key}.ignore_index={ignored}', '', expected)
 
 

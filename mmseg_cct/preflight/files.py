@@ -151,8 +151,7 @@ def _check_labeled_image(
     """Checks a pair, returns the labels in its mask, and notes the image if loading turns it."""
     image, mask = info['img_path'], info.get('seg_map_path')
     if mask is None:
-        mistake = 'no mask is named for this labelled image'
-        raise UserError(image, mistake, 'a data set with data_prefix.seg_map_path')
+        raise UserError(image, 'no mask is named for it', 'data_prefix.seg_map_path')
     backend_args = getattr(dataset, 'backend_args', None)
     size = image_size(image, backend_args, True, image_loader(dataset))
     if '://' not in mask and not fileio.exists(mask, backend_args):
@@ -189,8 +188,6 @@ def _check_unlabeled_image(info: Mapping[str, Any], dataset: Any, num_classes: i
 
 def _warn_of_turned(turned: list[str], key: str) -> None:
     if turned:
-        warn(
-            f'{key}: {len(turned)} images are turned by their EXIF tags, and their sizes do not '
-            f'tell whether their masks are; the first is {min(turned)}; expected masks of the '
-            'turned images'
-        )
+        images = f'{len(turned)} images are turned by their EXIF tags, first {min(turned)}'
+        unknown = 'their sizes do not tell whether their masks are'
+        warn(f'{key}: {images}, and {unknown}; expected masks of the turned images')

@@ -27,10 +27,7 @@ def keep_labeled_images(runner: Runner) -> None:
             write_labels(runner.work_dir, labels)
     elif below_folder(recorded.labeled) != below_folder(labeled):
         began = f'{len(recorded.labeled)} were when the training began'
-        raise UserError(
-            '--resume',
-            f'{len(labeled)} images are labelled, {began} ({runner.work_dir}/{LABELS})',
-            'the same, or a new training with another --work-dir',
-        )
+        problem = f'{len(labeled)} images are labelled, {began} ({runner.work_dir}/{LABELS})'
+        raise UserError('--resume', problem, 'the same, or another --work-dir')
     elif below_folder(recorded.validated) != below_folder(validated):
         warn('--resume: other images validate than when the training began; scores do not compare')

@@ -56,16 +56,14 @@ def mask_loading_problems(dataset: Any) -> Iterator[Problem]:
         moving = None
         for transform in transforms_of(leaf):
             if isinstance(transform, _LOADING_MASKS) and moving:
-                mistake = (
-                    f'{moving} before {type(transform).__name__} moves the image and not its mask'
-                )
-                yield Problem('labeled.pipeline', mistake, f'{type(transform).__name__} before it')
+                name = type(transform).__name__
+                mistake = f'{moving} before {name} moves the image and not its mask'
+                yield Problem('labeled.pipeline', mistake, f'{name} before it')
             if isinstance(transform, mmseg_transforms.RandomRotFlip):  # rotates masks as images
                 mistake = 'RandomRotFlip mixes the ids of a mask and fills it with class 0'
                 yield Problem('labeled.pipeline', mistake, 'RandomRotate and RandomFlip')
-            moving = moving or (
-                type(transform).__name__ if isinstance(transform, _MOVING) else None
-            )
+            if isinstance(transform, _MOVING):
+                moving = moving or type(transform).__name__
 
 
 def warn_of_filled_masks(dataset: Any) -> None:

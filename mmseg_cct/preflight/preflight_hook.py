@@ -82,12 +82,8 @@ class PreflightHook(Hook):
         """Checks model, metrics and images."""
         dataset, key = runner.test_dataloader.dataset, 'test_dataloader.dataset'
         metrics = iou_metrics(getattr(runner.test_evaluator, 'metrics', ()))
-        raise_problems(
-            chain(
-                output_problems(_model(runner), _meta(dataset), key),
-                *(ignore_problems(metric, 'test_evaluator') for metric in metrics),
-            )
-        )
+        ignored = (ignore_problems(metric, 'test_evaluator') for metric in metrics)
+        raise_problems(chain(output_problems(_model(runner), _meta(dataset), key), *ignored))
         if self.files:
             on_first_process(lambda: look_at_evaluation_data(dataset, key))
 
@@ -162,9 +158,8 @@ def _file_problems(runner: Runner, absent: list[str]) -> Problems:
     dataset = None if runner.val_loop is None else runner.val_dataloader.dataset
     on_first_process(lambda: _warn_of_leaks(trained, dataset))
     if dataset is not None:
-        absent += on_first_process(
-            lambda: look_at_evaluation_data(dataset, 'val_dataloader.dataset')
-        )
+        key = 'val_dataloader.dataset'
+        absent += on_first_process(lambda: look_at_evaluation_data(dataset, key))
         if absent and is_main_process():
             warn(absent_from('validation', absent))
 
@@ -174,11 +169,8 @@ def _warn_of_leaks(trained: Any, validated: Any) -> None:
     parts = list(getattr(trained, 'domains', {None: trained}).values())
     labeled = [getattr(part, 'labeled', part) for part in parts]
     unlabeled = [part.unlabeled for part in parts if getattr(part, 'unlabeled', None) is not None]
-    sets = {
-        'labelled': labeled,
-        'validated on': [] if validated is None else [validated],
-        'unlabelled': unlabeled,
-    }
+    val = [] if validated is None else [validated]
+    sets = {'labelled': labeled, 'validated on': val, 'unlabelled': unlabeled}
     paths = {use: chain.from_iterable(map(image_paths, parts)) for use, parts in sets.items()}
     for line in describe_leaks(paths):
         warn(line)

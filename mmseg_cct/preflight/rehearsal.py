@@ -20,9 +20,7 @@ from mmseg_cct.errors import Problem, raise_problems
 from mmseg_cct.utils.library_errors import library_errors_as_one_line
 from mmseg_cct.utils.log import only_warnings
 
-_FITS = (
-    'a pipeline that loads masks after any Resize, and a model, metrics and visualizer that fit it'
-)
+_FITS = 'a pipeline that loads masks after any Resize, and a model and metrics that fit it'
 
 
 def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
@@ -35,11 +33,8 @@ def rehearse_validation(runner: Runner, absent: Sequence[str] = ()) -> None:
     """
     loader = runner.val_dataloader
     metrics = list(getattr(getattr(runner.val_loop, 'evaluator', None), 'metrics', ()))
-    known = []
-    for metric in metrics:
-        parts = iou_metrics([metric])
-        if parts and not any(part.format_only for part in parts):
-            known.append(metric)
+    parts = [(metric, iou_metrics([metric])) for metric in metrics]
+    known = [metric for metric, ious in parts if ious and not any(i.format_only for i in ious)]
     names: list[str] = []
     with eval_sandbox(unwrap_model(runner.model), seed=0):
         for key, images in _first_batches(loader.dataset, loader.batch_size or 1):

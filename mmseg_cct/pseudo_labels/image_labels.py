@@ -96,11 +96,7 @@ def write_annotations(
     classes: Sequence[str],
 ) -> None:
     """Writes the JSON of mmpretrain's `MultiLabelDataset`, whose ``data_prefix`` is `image_dir`."""
-    annotations = dict(
-        metainfo=dict(classes=list(classes)),
-        data_list=[
-            dict(img_path=Path(images[name]).relative_to(image_dir).as_posix(), gt_label=ids)
-            for name, ids in labels.items()
-        ],
-    )
+    paths = {name: Path(images[name]).relative_to(image_dir).as_posix() for name in labels}
+    data_list = [dict(img_path=paths[name], gt_label=ids) for name, ids in labels.items()]
+    annotations = dict(metainfo=dict(classes=list(classes)), data_list=data_list)
     write_text(path, json.dumps(annotations, indent=1) + '\n')

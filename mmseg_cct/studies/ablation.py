@@ -58,9 +58,8 @@ def grid_methods(config: Config, num_decoders: Sequence[int]) -> dict[str, Overl
     """
     bank = find_bank(config)
     if bank is None:
-        raise UserError(
-            config.filename, 'model.auxiliary_head has no PerturbedDecoderBank', 'a config of CCT'
-        )
+        problem = 'model.auxiliary_head has no PerturbedDecoderBank'
+        raise UserError(config.filename, problem, 'a config of CCT')
     names = list(with_perturbations(bank)['perturbations'])
     methods: dict[str, Overlay] = {name: read_method(name) for name in (BASELINE, ABCE_BASELINE)}
     abce = read_method('cct-abce')
@@ -175,9 +174,7 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
     panels = label_sets(results)
     figure = Figure(figsize=(1.1 * len(groups) + 1.5, 2.6 * len(panels)), layout='constrained')
     for axes, labels in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels):
-        bars = {
-            f'K={k}': [select(results, f'{group}_k{k}', labels) for group in groups] for k in ks
-        }
+        bars = {f'K={k}': [select(results, f'{g}_k{k}', labels) for g in groups] for k in ks}
         titles = [TITLES.get(group, group) for group in groups]
         _plot_bars(axes, titles, bars, select(results, BASELINE, labels))
         axes.set_title(title_of_labels(labels), fontsize=9)

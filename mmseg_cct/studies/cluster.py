@@ -47,9 +47,8 @@ def execute_on_slurm(
     try:
         import submitit
     except ImportError:
-        raise UserError(
-            'submitit is not installed, which --slurm needs; run', "pip install -e '.[cluster]'"
-        ) from None
+        remedy = "pip install -e '.[cluster]'"
+        raise UserError('--slurm', 'submitit is not installed', remedy) from None
     waiting = unfinished(runs)
     queued = _queue()
     new = [run for run in waiting if _job_of(run) not in queued]

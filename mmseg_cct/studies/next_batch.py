@@ -111,8 +111,7 @@ def next_batch(run: Run, request: BatchRequest) -> Batch:
         note = f'{len(batch)} of {note}' + (f'; left out: {", ".join(names)}' if names else '')
         if batch:  # the page is what tells a finished batch
             table = _write_annotations(request, batch, model.dataset_meta)
-            text = review_page(batch, note, model.dataset_meta)
-            write_text(out / REVIEW, text)
+            write_text(out / REVIEW, review_page(batch, note, model.dataset_meta))
             return Batch(batch, note, ranking.failed, _following(request, run, table))
     return Batch([], note, ranking.failed, [])
 
@@ -140,18 +139,13 @@ def _candidates(run: Run, request: BatchRequest, labeled: Listed) -> tuple[Liste
     candidates = {name: info for name, info in listed.items() if name not in known}
     if not candidates:
         raise UserError(request.images or run.name, 'no candidates left')
-    if any(
-        info.get('reduce_zero_label', False)
-        or any(
-            label not in (raw, IGNORE_INDEX) for raw, label in (info.get('label_map') or {}).items()
-        )
-        for info in labeled.values()
-    ):
-        warn(
-            f'{run.name}: reduce_zero_label or label_map moves the ids in the masks of its '
-            'labelled set; the masks of the batch hold class ids from 0, to be moved back before '
-            'they join that set'
-        )
+    maps = [info.get('label_map') or {} for info in labeled.values()]
+    pairs = [pair for label_map in maps for pair in label_map.items()]
+    reduces = any(info.get('reduce_zero_label') for info in labeled.values())
+    if reduces or any(label not in (raw, IGNORE_INDEX) for raw, label in pairs):
+        moved = 'reduce_zero_label or label_map moves the ids in the masks of its labelled set'
+        batch = 'the masks of the batch hold class ids from 0'
+        warn(f'{run.name}: {moved}; {batch}, to be moved back before they join that set')
     return candidates, {reason: len(names) for reason, names in left_out.items()}
 
 
@@ -223,12 +217,9 @@ def _write_annotations(
 def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
     """Returns the commands that bring the corrected batch into the training."""
     labeled, out = run.config.train_dataloader.dataset.labeled, Path(request.out)
-    folders = {
-        name: Path(
-            labeled.get('data_root') or '', labeled.get(f'{name[:-1]}_dir') or f'DATA/{name}'
-        )
-        for name in ('masks', 'images')
-    }
+    root, folders = labeled.get('data_root') or '', {}
+    for name in ('masks', 'images'):
+        folders[name] = Path(root, labeled.get(f'{name[:-1]}_dir') or f'DATA/{name}')
     # the importer writes to `masks` of a data folder
     data = folders['masks'].parent if folders['masks'].name == 'masks' else Path('DATA')
     if request.format == 'masks':
@@ -242,14 +233,9 @@ def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
         options = (*images, *(('--rest', str(table.undrawn)) if is_undecided else ()))
         lines.append(command_line('import_masks', 'CORRECTED', *options, '--out', data))
     following = next_round(run.folder)
-    return [
-        *lines,
-        command_line('train', run.config.filename, '--work-dir', following),
-        command_line(
-            *('report', f'before={run.folder}', f'after={following}', *run.domain_option),
-            *('--out', following / 'report'),
-        ),
-    ]
+    runs = f'before={run.folder}', f'after={following}', *run.domain_option
+    report = command_line('report', *runs, '--out', following / 'report')
+    return [*lines, command_line('train', run.config.filename, '--work-dir', following), report]
 
 
 def _csv(ranked: Sequence[ScoredImage], chosen: Sequence[ScoredImage]) -> str:

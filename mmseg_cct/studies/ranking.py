@@ -145,18 +145,14 @@ def load_training_model(run: Run, device: str | None = None) -> Any:
         UserError: If checkpoint or config has no auxiliary decoders, or they do not fit each other.
     """
     if find_bank(run.config) is None:
-        raise UserError(
-            run.name, 'has no auxiliary decoders', 'a run of cct, cct-strong or another CCT method'
-        )
+        raise UserError(run.name, 'has no auxiliary decoders', 'a run of cct or cct-strong')
     model = run.load_model(device)
     # `load_model` is lenient about the decoders.
     saved_shapes = {name: tuple(value.shape) for name, value in weights(run.content).items()}
     for name, value in model.auxiliary_head.state_dict().items():
         shape = saved_shapes.get(f'auxiliary_head.{name}')
         if shape is None:
-            raise UserError(
-                run.checkpoint, 'has no auxiliary decoders', 'the checkpoint of the training'
-            )
+            raise UserError(run.checkpoint, 'has no auxiliary decoders', "the training's")
         if shape != value.shape:
             mistake = f'auxiliary_head.{name} is {shape}'
             raise UserError(run.checkpoint, mistake, f'{tuple(value.shape)} by its config')

@@ -60,11 +60,9 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
         and not evaluator.get('format_only')
         for evaluator in as_list(config.test_evaluator)
     ):
-        raise UserError(
-            base,
-            'test_evaluator: gives no mIoU, which a study collects',
-            "an IoUMetric with 'mIoU' among its iou_metrics, without prefix and format_only",
-        )
+        problem = 'test_evaluator: gives no mIoU, which a study collects'
+        expected = "an IoUMetric with 'mIoU' among its iou_metrics, without prefix and format_only"
+        raise UserError(base, problem, expected)
     return config
 
 
@@ -126,10 +124,8 @@ def _write_configs(planned: Mapping[StudyRun, Config]) -> None:
         written = read_config(run.config).to_dict()
         if changed := changed_settings(written, planned[run].to_dict()):
             key, before, now = changed[0]
-            raise UserError(
-                run.config,
-                f'{key} is {before!r} there, {now!r} here; delete the folder, or name another',
-            )
+            problem = f'{key} is {before!r} there, {now!r} here'
+            raise UserError(run.config, f'{problem}; delete the folder, or name another')
     for run in new:
         run.folder.mkdir(parents=True, exist_ok=True)
         # a config that a kill cut short would be another study's
@@ -176,9 +172,8 @@ def lists_of(
         raise UserError(f'--lists {folder}', 'one folder for all domains', "'{domain}' in it")
 
     # all of them now: the list of the last seed may be read tomorrow
-    for n, branch, domain, seed in itertools.product(
-        numbers, ('labeled', 'unlabeled'), folders, seeds
-    ):
+    branches = 'labeled', 'unlabeled'
+    for n, branch, domain, seed in itertools.product(numbers, branches, folders, seeds):
         file = Path(_folder_of(folders[domain], domain, seed), f'{n}_{branch}.txt')
         if not file.is_file():
             expected = f'the {branch} images of n={n} (mmseg-cct make-splits makes them)'

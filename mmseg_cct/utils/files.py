@@ -71,12 +71,8 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
     except OSError as error:
         raise UserError(file, f'cannot be read ({error.strerror})', expected) from None
     except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise UserError(
-            file,
-            f'cannot be read (byte {byte:#04x} at {error.start} is not UTF-8)',
-            f'{expected}, saved as UTF-8',
-        ) from None
+        byte = f'byte {error.object[error.start]:#04x} at {error.start} is not UTF-8'
+        raise UserError(file, f'cannot be read ({byte})', f'{expected}, as UTF-8') from None
 
 
 def read_record(file: str | Path, record_type: Callable[..., T], expected: str) -> T:
@@ -136,11 +132,8 @@ def require_own_folder(
     foreign = [name for name in names if name not in _UNSEEN and not fnmatch(name, PART)]
     # The record is looked for last: another process may have written it since.
     if foreign and not any(path.glob(record)):
-        raise UserError(
-            option,
-            f'{folder} holds {foreign[0]}, which this tool did not write: there is no {record}',
-            'a new or empty folder',
-        )
+        problem = f'{folder} holds {foreign[0]} and no {record}: this tool did not write it'
+        raise UserError(option, problem, 'a new or empty folder')
 
 
 def output_file(

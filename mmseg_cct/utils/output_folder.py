@@ -94,11 +94,8 @@ class OutputFolder:
         for key in {**current, **recorded}:
             before, now = recorded.get(key), current.get(key)
             if now != before:
-                raise UserError(
-                    '--out',
-                    f'{self.path} was made with {key}={before}, now it is {now}',
-                    'the same, or another folder',
-                )
+                problem = f'{self.path} was made with {key}={before}, now it is {now}'
+                raise UserError('--out', problem, 'the same, or another folder')
 
 
 def file_stamp(path: str | os.PathLike) -> list[int] | None:

@@ -59,10 +59,8 @@ def gather(value: T) -> list[T]:
     try:
         return all_gather_object(value)
     except RuntimeError:
-        raise UserError(
-            'another process ended before its share was done; run the same command again',
-            'finished images are kept',
-        ) from None
+        problem = 'another process ended before its share was done; run the same command again'
+        raise UserError(problem, 'finished images are kept') from None
 
 
 def progress_bar(number: int, done: int) -> tqdm:
@@ -91,10 +89,8 @@ class ImageCounts:
 
     def describe(self, out: str) -> str:
         """Gives the counts in one line; `out` is the output folder."""
-        return (
-            f'{self.written} written to {out}, {self.skipped} there already, '
-            f'{len(self.failed)} unreadable'
-        )
+        written = f'{self.written} written to {out}, {self.skipped} there already'
+        return f'{written}, {len(self.failed)} unreadable'
 
 
 class SharedImages(Generic[T]):

@@ -93,10 +93,8 @@ def add_cct(
         f'unlabelled: {len(images)} images of {unlabeled}, augmented as the labelled ones{without}',
     ]
     if rules:
-        choices.append(
-            'learning rates: auxiliary_head names the auxiliary decoders now; your heads keep its '
-            f'rules, as {", ".join(rules)}'
-        )
+        kept = f'your heads keep its rules, as {", ".join(rules)}'
+        choices.append(f'learning rates: auxiliary_head is the auxiliary decoders now; {kept}')
     return AddedCCT(target, tuple(choices), next_commands(target, method))
 
 

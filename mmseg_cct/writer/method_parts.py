@@ -7,12 +7,8 @@ from typing import Any
 from mmseg_cct.config.compose import read_method, with_perturbations
 
 # CCT's ramp of λ_u, and an EMA teacher for its targets: the student's own would mislead it.
-_RAMP = dict(
-    type='RampUpHook',
-    attribute='auxiliary_head.loss_consistency.loss_weight',
-    schedule='exp',
-    fraction=0.1,
-)
+_WEIGHT = 'auxiliary_head.loss_consistency.loss_weight'
+_RAMP = dict(type='RampUpHook', attribute=_WEIGHT, schedule='exp', fraction=0.1)
 HOOKS = dict(ramp_up=_RAMP, teacher=dict(type='TeacherHook', decay=0.99))
 
 
@@ -26,9 +22,8 @@ def method_parts(
     by name: `model`, `train_dataloader` with its `dataset`, `default_hooks` and perhaps others. A
     part that the method removes is missing.
     """
-    setting = dict(
-        model=dict(model), train_dataloader=dict(dataset=dict(dataset)), default_hooks=HOOKS
-    )
+    loader = dict(dataset=dict(dataset))
+    setting = dict(model=dict(model), train_dataloader=loader, default_hooks=HOOKS)
     overlay = read_method(method)
     overlay_model = dict(overlay.get('model') or {})
     if (overlay_model.get('decode_head') or {}).get('type', head) != head:

@@ -124,11 +124,8 @@ def _look_at(data: str, choices: Choices) -> _Folder:
     options = choices.mask_suffix, choices.channels, choices.bits
     summary = summarize_folder(data, classes, images, *options)
     if choices.method != 'supervised' and not summary.unlabeled:
-        raise UserError(
-            f'{data}/images',
-            'every image has a mask; add images without one, pass --method supervised, or leave '
-            'masks out by lists from mmseg-cct make-splits',
-        )
+        remedy = 'images without one, --method supervised, or lists of mmseg-cct make-splits'
+        raise UserError(f'{data}/images', 'every image has a mask', remedy)
     return _Folder(data, classes, context, summary, left_out)
 
 

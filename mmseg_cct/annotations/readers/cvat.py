@@ -62,9 +62,7 @@ def _part(element: Element) -> Shape:
     tag, attributes = element.tag, element.attrib
     label, z = class_name(attributes['label']), int(attributes.get('z_order', 0))
     if tag == 'mask':
-        left, top, width, height = (
-            int(attributes[key]) for key in ('left', 'top', 'width', 'height')
-        )
+        left, top, width, height = (int(attributes[k]) for k in ('left', 'top', 'width', 'height'))
         counts = [int(number) for number in attributes['rle'].split(',')]
         mask = mask_of_runs(counts, (width, height), 'C')
         return Shape(label, mask=mask, offset=(left, top), z=z)

@@ -63,11 +63,8 @@ def _image(task: dict, location: str) -> AnnotatedImage:
     """Reads a task: of its annotations the ground truth or else the latest one counts."""
     *earlier, last = _annotations(task)
     results = last['result']
-    sizes = {
-        (result['original_width'], result['original_height'])
-        for result in results
-        if result['type'] not in _NOT_DRAWN
-    }
+    drawn = [result for result in results if result['type'] not in _NOT_DRAWN]
+    sizes = {(result['original_width'], result['original_height']) for result in drawn}
     # Results of several images, of which one mask can hold only one
     if len(sizes) > 1:
         raise UserError('original_width, original_height', f'{sizes}', 'one size')
@@ -131,9 +128,8 @@ def _part(shape_type: str, value: dict, size: tuple[int, int], labels: list[str]
     elif shape_type in ('ellipse', 'rectangle'):
         corner, degrees = np.array([value['x'], value['y']]) * size / 100, value.get('rotation', 0)
         if shape_type == 'ellipse':  # its x and y are the centre
-            ring = ellipse(
-                corner, np.array([value['radiusX'], value['radiusY']]) * size / 100, degrees
-            )
+            radii = np.array([value['radiusX'], value['radiusY']]) * size / 100
+            ring = ellipse(corner, radii, degrees)
         else:
             sides = np.array([value['width'], value['height']]) * size / 100
             ring = box(corner, corner + sides, degrees, about=corner)

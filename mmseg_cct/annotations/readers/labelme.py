@@ -35,8 +35,7 @@ def read(source: Source) -> Annotations:
         labels = dict.fromkeys(filter(None, map(str.strip, lines)))
     else:  # one file at a time, because each may hold an image
         labels = class_names(
-            names,
-            lambda name: [class_name(shape['label']) for shape in source.json(name)['shapes']],
+            names, lambda name: [class_name(s['label']) for s in source.json(name)['shapes']]
         )
     labels.pop(_IGNORED, None)
     images = (attempt(source.location(name), _image, source, name) for name in names)

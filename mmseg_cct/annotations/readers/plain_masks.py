@@ -36,9 +36,8 @@ def ask_for_names(source: Source) -> NoReturn:
     listed = ', '.join(f'{color} ({share:.1%})' for color, share in shares.items())
     more = ', ...' if len(counts) > _SHOWN else ''
     names = ' '.join(f'NAME={color}' for color in shares)
-    raise UserError(
-        str(source.path), f'masks of the colours {listed}{more}; name them: --colors {names}'
-    )
+    problem = f'masks of the colours {listed}{more}'
+    raise UserError(str(source.path), f'{problem}; name them: --colors {names}')
 
 
 def _count(source: Source, names: list[str]) -> Counter[int]:
@@ -60,9 +59,7 @@ def read_colors(
     Other colours are an error if `is_strict`, else not drawn.
     """
     require_distinct(colors)
-    names = [
-        name for name in source.ending(*IMAGE_SUFFIXES) if name.lower().endswith(suffix.lower())
-    ]
+    names = [n for n in source.ending(*IMAGE_SUFFIXES) if n.lower().endswith(suffix.lower())]
     if not names:
         raise UserError(str(source.path), 'no mask of that name', f'NAME{suffix}')
     source.masks |= set(names)

@@ -26,9 +26,7 @@ def plot_curves(runs: Sequence[Run]) -> Figure:
     for axes, (title, start) in zip(figure.subplots(1, len(_PANELS)).flat, _PANELS.items()):
         for index, run in enumerate(runs):
             # the main decoder may log several losses: L_s is their sum
-            terms = [
-                (v['step'], [v[key] for key in v if key.startswith(start)]) for v in run.scalars
-            ]
+            terms = [(v['step'], [v[k] for k in v if k.startswith(start)]) for v in run.scalars]
             points = [(step, sum(values)) for step, values in terms if values]
             if points:
                 look = dict(marker='.') if len(points) < 20 else {}

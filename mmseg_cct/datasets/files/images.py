@@ -97,10 +97,8 @@ def _decode_tiff(data: bytes) -> np.ndarray:
 def require_channels(pixels: np.ndarray, channels: Sequence[int]) -> None:
     """Raises `UnsuitableImage` if an image `(H, W, K)` lacks one of the channels."""
     if max(channels) >= pixels.shape[2]:
-        raise UnsuitableImage(
-            f'{pixels.shape[2]} channels; expected {max(channels) + 1} or more, for '
-            f'LoadChannels.channels is {tuple(channels)}'
-        )
+        expected = f'{max(channels) + 1} or more, for LoadChannels.channels is {tuple(channels)}'
+        raise UnsuitableImage(f'{pixels.shape[2]} channels; expected {expected}')
 
 
 def select_channels(
@@ -118,21 +116,16 @@ def select_channels(
     """
     require_channels(pixels, channels)
     if value_range is None and pixels.dtype != np.uint8:
-        raise UnsuitableImage(
-            f'values of type {pixels.dtype}; expected 8 bits, or a LoadChannels.value_range'
-        )
+        expected = 'expected 8 bits, or a LoadChannels.value_range'
+        raise UnsuitableImage(f'values of type {pixels.dtype}; {expected}')
     if value_range is not None and pixels.dtype == np.uint8 and value_range[1] > 255:
-        raise UnsuitableImage(
-            f'values of 8 bits; expected more, for LoadChannels.value_range is {value_range}'
-        )
-    order = list(channels)[::-1] if len(channels) == 3 else list(channels)
-    chosen = pixels[..., order]
+        expected = f'expected more, for LoadChannels.value_range is {value_range}'
+        raise UnsuitableImage(f'values of 8 bits; {expected}')
+    chosen = pixels[..., list(channels)[::-1] if len(channels) == 3 else list(channels)]
     if chosen.dtype.kind == 'f' and not (finite := np.isfinite(chosen)).all():
         # to fill them would let the network see a made-up value, and a mean of NaN reaches all
-        raise UnsuitableImage(
-            f'{(~finite).any(-1).sum()} pixels are NaN or infinite; expected a finite value there, '
-            'and 255 in the mask'
-        )
+        problem = f'{(~finite).any(-1).sum()} pixels are NaN or infinite'
+        raise UnsuitableImage(f'{problem}; expected a finite value there, and 255 in the mask')
     if value_range is not None:
         low, high = value_range
         chosen = (chosen.astype(np.float32).clip(low, high) - low) * (255 / (high - low))

@@ -50,10 +50,8 @@ class MultiDomainSampler(EndlessSampler):
         seed: int | None = None,
     ) -> None:
         if not hasattr(dataset, 'domains'):
-            raise UserError(
-                'train_dataloader',
-                f'MultiDomainSampler draws from a MultiDomainDataset, got {type(dataset).__name__}',
-            )
+            problem = f'MultiDomainSampler with a {type(dataset).__name__}'
+            raise UserError('train_dataloader', problem, 'a MultiDomainDataset')
         super().__init__(dataset, seed)
         self.batch_size = batch_size
         self.cycle = domain_cycle(tuple(dataset.domains), weights or {})

@@ -56,10 +56,8 @@ class PairSampler(EndlessSampler):
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None) -> None:
         if not (hasattr(dataset, 'labeled') and hasattr(dataset, 'unlabeled')):
-            raise UserError(
-                'train_dataloader',
-                f'PairSampler draws from a SemiSegDataset, got {type(dataset).__name__}',
-            )
+            problem = f'PairSampler with a {type(dataset).__name__}'
+            raise UserError('train_dataloader', problem, 'a SemiSegDataset')
         super().__init__(dataset, seed)
         self.shuffle = shuffle
 

@@ -43,9 +43,8 @@ class LoadChannels(LoadImageFromFile):
         if not channels or not all(type(c) is int and c >= 0 for c in channels):
             raise UserError(f'LoadChannels.channels={channels!r}', '', 'whole numbers from 0')
         if value_range is not None and (len(value_range) != 2 or value_range[0] >= value_range[1]):
-            raise UserError(
-                f'LoadChannels.value_range={value_range!r}', '', 'two numbers, the lower first'
-            )
+            expected = 'two numbers, the lower first'
+            raise UserError(f'LoadChannels.value_range={value_range!r}', '', expected)
         self.channels = tuple(channels)
         self.value_range = value_range
 

@@ -28,9 +28,7 @@ class ScoreAtSize(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         """Resizes `gt_seg_map`, if loaded, to `(H, W)` by nearest neighbour; sets `ori_shape`."""
-        if results.get('gt_seg_map') is not None:
-            results['gt_seg_map'] = mmcv.imresize(
-                results['gt_seg_map'], self.size[::-1], interpolation='nearest'
-            )
+        if (seg_map := results.get('gt_seg_map')) is not None:
+            results['gt_seg_map'] = mmcv.imresize(seg_map, self.size[::-1], interpolation='nearest')
             results['ori_shape'] = self.size
         return results

@@ -90,11 +90,9 @@ class LoadPseudoLabels(BaseTransform):
         """
         name = os.path.relpath(img_path, self.image_dir)
         if name.startswith(os.pardir):
-            raise UserError(
-                'LoadPseudoLabels.image_dir',
-                f'{self.image_dir} does not hold {img_path}',
-                'the folder of the unlabelled images',
-            )
+            problem = f'{self.image_dir} does not hold {img_path}'
+            expected = 'the folder of the unlabelled images'
+            raise UserError('LoadPseudoLabels.image_dir', problem, expected)
         return str(Path(self.label_dir, name).with_suffix('.png'))
 
     def read(self, results: dict) -> np.ndarray:
@@ -105,23 +103,16 @@ class LoadPseudoLabels(BaseTransform):
         """
         path = self.path_of(results['img_path'])
         if not os.path.isfile(path):
-            raise UserError(
-                path,
-                'no such file',
-                'the pseudo labels of an unlabelled image (mmseg-cct make-pseudo-labels writes '
-                'them)',
-            )
+            expected = 'pseudo labels of an unlabelled image (mmseg-cct make-pseudo-labels)'
+            raise UserError(path, 'no such file', expected)
         labels = read_mask(path)
         if labels.dtype != np.uint8:
             raise UserError(path, f'label ids of type {labels.dtype}', 'bytes (uint8)')
         size = tuple(results.get('ori_shape', labels.shape)[:2])
         if labels.shape != size:
-            raise UserError(
-                path,
-                f'{labels.shape[1]}×{labels.shape[0]} pixels',
-                f'{size[1]}×{size[0]}, the size of {results["img_path"]} (LoadPseudoLabels comes '
-                'before any resize)',
-            )
+            expected = f'{size[1]}×{size[0]}, the size of {results["img_path"]}'
+            expected += ' (LoadPseudoLabels comes before any resize)'
+            raise UserError(path, f'{labels.shape[1]}×{labels.shape[0]} pixels', expected)
         return labels
 
     def transform(self, results: dict) -> dict:

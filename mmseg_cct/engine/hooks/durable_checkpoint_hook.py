@@ -50,10 +50,8 @@ class DurableCheckpointHook(CheckpointHook):
     def __init__(self, interval: int | None = None, **kwargs: Any) -> None:
         require_arguments_of(CheckpointHook, kwargs, type(self).__name__)
         if kwargs.get('out_dir') is not None:
-            raise UserError(
-                f'{type(self).__name__}.out_dir={kwargs["out_dir"]!r}: checkpoints are written to '
-                'the work directory; set --work-dir'
-            )
+            key = f'{type(self).__name__}.out_dir={kwargs["out_dir"]!r}'
+            raise UserError(key, 'checkpoints lie in the work directory', '--work-dir')
         kwargs['backend_args'] = kwargs.get('backend_args') or dict(backend='atomic_local')
         super().__init__(**kwargs)
         self.interval = interval

@@ -50,11 +50,8 @@ class FindingsHook(Hook):
         scalars = runner.message_hub.log_scalars
         curve = scalars['val/mIoU'].data[0].tolist() if 'val/mIoU' in scalars else []
         start = 'val/IoU.'  # as `ClassIoUMetric` names them
-        iou = {
-            name.removeprefix(start): float(values.current())
-            for name, values in scalars.items()
-            if name.startswith(start)
-        }
+        names = [name for name in scalars if name.startswith(start)]
+        iou = {n.removeprefix(start): float(scalars[n].current()) for n in names}
         for line in findings(curve, iou):
             say(f'Note: {line}')
 

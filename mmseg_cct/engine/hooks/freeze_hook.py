@@ -34,11 +34,8 @@ class FreezeHook(Hook):
             return
         for scheduler in runner.param_schedulers or ():
             if getattr(scheduler, 'eta_min', 0):
-                raise UserError(
-                    f'param_scheduler.eta_min={scheduler.eta_min}',
-                    f'would lift the learning rate of {len(frozen)} weights that lr_mult=0 freezes',
-                    '0',
-                )
+                problem = f'would train {len(frozen)} weights that lr_mult=0 freezes'
+                raise UserError(f'param_scheduler.eta_min={scheduler.eta_min}', problem, '0')
         if is_model_wrapper(runner.model):
             return
         for parameter in frozen:

@@ -89,23 +89,17 @@ class NonFiniteLossHook(Hook):
         by_rank = all_gather_object(terms_and_files if bad_on_rank else None)
         # The weights are equal on all ranks, and from before the step.
         file = f'nonfinite_iter_{iteration}.pth'
-        runner.save_checkpoint(
-            runner.work_dir,
-            file,
-            by_epoch=False,
-            meta=dict(epoch=runner.epoch, iter=iteration),
-            backend_args=dict(backend='atomic_local'),
-        )
+        meta, backend = dict(epoch=runner.epoch, iter=iteration), dict(backend='atomic_local')
+        options = dict(by_epoch=False, meta=meta, backend_args=backend)
+        runner.save_checkpoint(runner.work_dir, file, **options)
         barrier()  # otherwise the launcher could end rank 0 while it writes
         ranks = [rank for rank, line in enumerate(by_rank) if line is not None]
         of_ranks = f' (rank {", ".join(map(str, ranks))})' if is_distributed() else ''
-        raise UserError(
-            f'iteration {iteration}{of_ranks}',
-            '; '.join(filter(None, by_rank)),
-            f'finite losses. {os.path.join(runner.work_dir, file)} is the state before this step; '
-            '--resume reproduces it. Often a lower optim_wrapper.optimizer.lr or '
-            'optim_wrapper.clip_grad=dict(max_norm=...) helps',
-        )
+        state = f'{os.path.join(runner.work_dir, file)} is the state before this step'
+        remedy = 'optim_wrapper.optimizer.lr or optim_wrapper.clip_grad=dict(max_norm=...) helps'
+        expected = f'finite losses. {state}; --resume reproduces it. Often a lower {remedy}'
+        problem = '; '.join(filter(None, by_rank))
+        raise UserError(f'iteration {iteration}{of_ranks}', problem, expected)
 
 
 class _Terms:

@@ -45,14 +45,9 @@ class TeacherHook(EMAHook):
     def __init__(
         self, decay: float = 0.999, evaluate: str = 'student', batch_statistics: bool = False
     ) -> None:
-        # its momentum is max(1 - α, gamma / (gamma + t))
-        super().__init__(
-            MultiTensorEMA,
-            # when resuming other weights, the teacher becomes a copy of the student
-            strict_load=False,
-            momentum=1 - decay,
-            gamma=1,
-        )
+        # its momentum is max(1 - α, gamma / (gamma + t)); when resuming other weights, the teacher
+        # becomes a copy of the student
+        super().__init__(MultiTensorEMA, strict_load=False, momentum=1 - decay, gamma=1)
         self.evaluate = evaluate
         self.batch_statistics = batch_statistics
 
@@ -60,11 +55,8 @@ class TeacherHook(EMAHook):
         """Gives the model, which must take one, its teacher: at first a copy of the student."""
         super().before_train(runner)
         if not hasattr(self.src_model, 'set_teacher'):
-            raise UserError(
-                'custom_hooks',
-                f'TeacherHook with a {type(self.src_model).__name__}',
-                'a segmentor that takes a teacher, such as CCTSegmentor or MeanTeacherSegmentor',
-            )
+            problem = f'TeacherHook with a {type(self.src_model).__name__}'
+            raise UserError('custom_hooks', problem, 'a segmentor with one, such as CCTSegmentor')
         # The targets come from it in eval mode, whatever the student's mode.
         teacher = self.ema_model.module
         if self.ema_model.steps == 0:
@@ -105,9 +97,8 @@ class TeacherHook(EMAHook):
             elif runner._resume:
                 warn('--resume: no teacher_state_dict in it; the teacher starts as the student')
         except RuntimeError as error:
-            misfit = f'its teacher does not fit the model ({one_line(error, 200)})'
-            expected = 'a checkpoint of the same model'
-            raise UserError(runner._load_from, misfit, expected) from error
+            problem = f'its teacher does not fit ({one_line(error, 200)})'
+            raise UserError(runner._load_from, problem, 'one of the same model') from error
 
     def _swap_ema_parameters(self) -> None:
         """Lets the teacher replace the student during evaluation, if it is to be evaluated."""
@@ -144,9 +135,6 @@ class MultiTensorEMA(MomentumAnnealingEMA):
         else:
             floats = [(a, value) for a, value in self._pairs if a.is_floating_point()]
             momentum = max(self.momentum, self.gamma / (self.gamma + steps))
-            get_ema_multi_avg_fn(1 - momentum)(
-                [average for average, _ in floats],
-                [value.to(average.device) for average, value in floats],
-                steps,
-            )
+            averages, values = zip(*((a, value.to(a.device)) for a, value in floats))
+            get_ema_multi_avg_fn(1 - momentum)(averages, values, steps)
         self.steps += 1

@@ -53,11 +53,8 @@ class MultiDomainIoUMetric(BaseMetric):
     @dataset_meta.setter
     def dataset_meta(self, dataset_meta: dict | None) -> None:
         if not dataset_meta or 'domains' not in dataset_meta:
-            raise UserError(
-                'MultiDomainIoUMetric',
-                'the data set has one domain',
-                'a MultiDomainConcatDataset in val_dataloader and test_dataloader',
-            )
+            expected = 'a MultiDomainConcatDataset in val_dataloader and test_dataloader'
+            raise UserError('MultiDomainIoUMetric', 'the data set has one domain', expected)
         self._dataset_meta = dataset_meta
         self.metrics = {}
         for name, meta in dataset_meta['domains'].items():

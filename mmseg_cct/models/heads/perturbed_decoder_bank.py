@@ -227,9 +227,8 @@ class PerturbedDecoderBank(BaseModule):
             projected = self._project_all(context)
 
         # what the K predictions are compared with, and by which losses
-        losses = dict(
-            consistency=self.loss_consistency, weak_ce=self.loss_weak, pairwise=self.loss_pairwise
-        )
+        losses = dict(consistency=self.loss_consistency, weak_ce=self.loss_weak)
+        losses['pairwise'] = self.loss_pairwise
         size = seg_logits.shape[-2:]
         targets = PixelTargets(
             seg_logits,

@@ -83,13 +83,9 @@ class ConsistencyLoss(nn.Module):
         `(N, 1, H, W)` bool, False at padding.
         """
         # log-probabilities are logits
-        targets = PixelTargets(
-            probabilities.log(), labels=None, num_decoders=1, stride=1, valid=valid
-        )
-        term = self.term(targets)
-        distance = term.distance(
-            seg_logits.float().transpose(0, 1).unsqueeze(0), probabilities.transpose(0, 1)
-        )
+        term = self.term(PixelTargets(probabilities.log(), None, 1, stride=1, valid=valid))
+        logits = seg_logits.float().transpose(0, 1).unsqueeze(0)
+        distance = term.distance(logits, probabilities.transpose(0, 1))
         return (term.scale * (term.pixel_weight.squeeze(1) * distance).sum()).to(distance.dtype)
 
     def term(self, targets: PixelTargets) -> PixelTerm:
@@ -97,20 +93,14 @@ class ConsistencyLoss(nn.Module):
         pixel_weight = targets.valid_pixels
         if self.confidence_threshold is not None:
             # image by image: no second copy of all predictions
-            confidence = [
-                image.to(pixel_weight.dtype).softmax(0).amax(0, keepdim=True)
-                for image in targets.seg_logits
-            ]
+            images = (image.to(pixel_weight.dtype) for image in targets.seg_logits)
+            confidence = [image.softmax(0).amax(0, keepdim=True) for image in images]
             confident = torch.stack(confidence) > self.confidence_threshold
             pixel_weight = pixel_weight * confident
         # fewer classes than ω_u was chosen for: the mean over them is larger
-        num_classes = targets.seg_logits.shape[1]
-        return targets.term(
-            type(self).distance,
-            pixel_weight,
-            targets.num_decoders * max((self.reference_classes or 0) / num_classes, 1),
-            self.loss_weight,
-        )
+        ratio = max((self.reference_classes or 0) / targets.seg_logits.shape[1], 1)
+        values = targets.num_decoders * ratio
+        return targets.term(type(self).distance, pixel_weight, values, self.loss_weight)
 
 
 @MODELS.register_module()

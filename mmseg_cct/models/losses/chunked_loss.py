@@ -84,16 +84,12 @@ class _LossFromChunks(torch.autograd.Function):
     def backward(ctx: Any, grad_total: Tensor, *_: Tensor) -> tuple:
         """Scales the gradients of the forward pass in place."""
         if torch.is_grad_enabled():
-            raise RuntimeError(
-                'the loss of the auxiliary decoders cannot be differentiated twice; '
-                'call backward() without create_graph=True'
-            )
+            remedy = 'call backward() without create_graph=True'
+            raise RuntimeError(f'the auxiliary loss cannot be differentiated twice; {remedy}')
         if ctx.gradients is None:
             # handed over, not kept: they are the largest tensors of the branch
-            raise RuntimeError(
-                'backward() was called a second time on the loss of the auxiliary decoders; '
-                'compute the loss again'
-            )
+            problem = 'backward() was called a second time on the auxiliary loss'
+            raise RuntimeError(f'{problem}; compute the loss again')
         factor = grad_total * ctx.scale
         projected, *parameters = ctx.gradients
         ctx.gradients = None

@@ -69,10 +69,8 @@ class FixMatchSegmentor(StrongViewSegmentor):
         Each view has the neck's outputs and the boxes by which it is mixed. The log gets the
         unweighted mean and the share of real pixels that count.
         """
-        by_view = [
-            self.loss_of(self.decode_head.forward(z), pseudo.mix(mixed))
-            for z, mixed in zip(features, boxes)
-        ]
+        views = zip(map(self.decode_head.forward, features), map(pseudo.mix, boxes))
+        by_view = [self.loss_of(seg_logits, targets) for seg_logits, targets in views]
         mean = sum(by_view) / len(by_view)
         strong = dict(
             loss=self.loss_strong.loss_weight * mean,

@@ -147,9 +147,8 @@ class InputVATSegmentor(InputConsistencySegmentor):
             with torch.no_grad(), frozen_running_statistics(self.decode_head):
                 probabilities = self._forward(images).softmax(1)
             with frozen_running_statistics(self):
-                noise = adversarial_noise(
-                    self._forward, images, probabilities, self.epsilon, self.xi
-                )
+                lengths = self.epsilon, self.xi
+                noise = adversarial_noise(self._forward, images, probabilities, *lengths)
         with frozen_running_statistics(self):
             return self._forward(images + noise), probabilities
 

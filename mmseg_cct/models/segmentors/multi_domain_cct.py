@@ -77,7 +77,7 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
             if 'loss' in name:  # mmengine sums every logged value whose name contains it
                 raise UserError('model.domains', f'a domain named {name!r}', 'no "loss" in a name')
         # a domain's own settings over the common ones
-        common = dict(
+        common: dict[str, Any] = dict(
             data_preprocessor=data_preprocessor,
             decode_head=decode_head,
             auxiliary_head=auxiliary_head,
@@ -85,25 +85,17 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
         )
         settings = {name: domain_settings(common, cfg, name) for name, cfg in domains.items()}
 
-        super().__init__(
-            MultiDomainPreprocessor(
-                {name: cfg.pop('data_preprocessor') for name, cfg in settings.items()}
-            ),
-            init_cfg,
-        )
+        preprocessors = {name: cfg.pop('data_preprocessor') for name, cfg in settings.items()}
+        super().__init__(MultiDomainPreprocessor(preprocessors), init_cfg)
         self.backbone = MODELS.build(backbone)
         self.neck = MODELS.build(neck) if neck else None
         stages = (self.backbone,) if self.neck is None else (self.backbone, self.neck)
-        encoder = dict(type=_SharedEncoder, stages=stages)
-        self.domains = ModuleDict(
-            {
-                name: _DomainSegmentor(encoder, train_cfg=train_cfg, **cfg)
-                for name, cfg in settings.items()
-            }
-        )
-        self.discriminator = (
-            MODELS.build(dict(discriminator, num_domains=len(domains))) if discriminator else None
-        )
+        shared = dict(backbone=dict(type=_SharedEncoder, stages=stages), train_cfg=train_cfg)
+        parts = {name: _DomainSegmentor(**shared, **cfg) for name, cfg in settings.items()}
+        self.domains = ModuleDict(parts)
+        self.discriminator = None
+        if discriminator:
+            self.discriminator = MODELS.build(dict(discriminator, num_domains=len(domains)))
 
     def set_teacher(self, teacher: BaseModel) -> None:
         """Sets the network that predicts the targets; each domain gets its own part of it.
@@ -147,9 +139,8 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
 
         # which domain is it? the encoder learns to hide it: L_adv
         if self.discriminator is not None:
-            adversarial = self.discriminator.loss(
-                list(features.values()), list(self.domains).index(name)
-            )
+            index = list(self.domains).index(name)
+            adversarial = self.discriminator.loss(list(features.values()), index)
             losses.update(add_prefix(adversarial, 'adversarial'))
         return add_prefix(losses, name)
 
@@ -205,9 +196,6 @@ class _DomainSegmentor(CCTSegmentor):
         if not self.with_auxiliary_head:
             return self.supervised_loss(features['labeled'], data_samples['labeled'])
         if 'unlabeled' not in features:
-            raise UserError(
-                'train_dataloader.dataset.domains',
-                'the auxiliary decoders need unlabelled images',
-                'a SemiSegDataset with both, or model.auxiliary_head=None',
-            )
+            key, problem = 'train_dataloader.dataset.domains', 'has no unlabelled images'
+            raise UserError(key, problem, 'some in each, or model.auxiliary_head=None')
         return super().loss_by_feat(inputs, features, data_samples, target, objects)

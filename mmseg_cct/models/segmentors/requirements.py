@@ -21,17 +21,13 @@ def last_stage(seg_logits: Tensor | Sequence[Tensor]) -> Tensor:
         UserError: For a tuple, whose parts are of several branches, as in DAHead.
     """
     if isinstance(seg_logits, tuple):
-        raise UserError(
-            'model.decode_head',
-            f'returns a tuple of {len(seg_logits)} predictions',
-            'one map of seg_logits, or a list of them with one for each stage',
-        )
+        problem = f'returns a tuple of {len(seg_logits)} predictions'
+        expected = 'one map of seg_logits, or a list of them with one for each stage'
+        raise UserError('model.decode_head', problem, expected)
     return seg_logits if isinstance(seg_logits, Tensor) else seg_logits[-1]
 
 
 def require_one_output_per_class(decode_head: nn.Module) -> None:
     """Rejects a main decoder with one output for two classes, as its softmax is 1 everywhere."""
     if getattr(decode_head, 'out_channels', None) == 1:
-        raise UserError(
-            'model.decode_head.out_channels=1', '', 'one output for each class, out_channels=2'
-        )
+        raise UserError('model.decode_head.out_channels=1', '', '2, one output for each class')

@@ -89,12 +89,10 @@ class StrongViewSegmentor(CCTSegmentor):
         """
         names = sorted(name for name in inputs if name.startswith('unlabeled_strong_'))
         if not names or self.num_views not in (None, len(names)):
-            raise UserError(
-                'train_dataloader.dataset.unlabeled.pipeline',
-                f'{len(names)} strong views',
-                f'StrongViews(num_views={self.num_views or 1}) at its end, which '
-                f'{type(self).__name__} needs',
-            )
+            key = 'train_dataloader.dataset.unlabeled.pipeline'
+            expected = f'StrongViews(num_views={self.num_views or 1}) at its end'
+            needed = f'{expected}, which {type(self).__name__} needs'
+            raise UserError(key, f'{len(names)} strong views', needed)
         boxes = [self.cutmix(inputs[name]) if self.cutmix else None for name in names]
         return [paste(inputs[name], mask) for name, mask in zip(names, boxes)], boxes
 
@@ -115,6 +113,6 @@ class StrongViewSegmentor(CCTSegmentor):
 
 def _split(z: Tensor | Sequence[Tensor], num_views: int) -> Sequence[Any]:
     """Splits a map by view, or MMSeg's pair of a map and a class token, which DPT takes."""
-    return (
-        z.chunk(num_views) if isinstance(z, Tensor) else [*zip(*(_split(t, num_views) for t in z))]
-    )
+    if isinstance(z, Tensor):
+        return z.chunk(num_views)
+    return [*zip(*(_split(part, num_views) for part in z))]
