@@ -99,9 +99,7 @@ def _fill(
 
     # Turn each edge to run from left to right, and find the columns that it crosses
     start, end = np.where(start[:, :1] <= end[:, :1], [start, end], [end, start])
-    first, last = (
-        np.clip(np.ceil(x - 0.5), left, right).astype(int) for x in (start[:, 0], end[:, 0])
-    )
+    first, last = (np.clip(np.ceil(p[:, 0] - 0.5), left, right).astype(int) for p in (start, end))
     edge = np.repeat(np.arange(len(start)), last - first)
     nth = np.arange(len(edge)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
     column = first[edge] + nth

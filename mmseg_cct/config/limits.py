@@ -9,15 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from mmseg_cct.errors import Problem
-from mmseg_cct.utils.ranges import (
-    Range,
-    at_least,
-    in_unit,
-    number,
-    open_unit,
-    optional,
-    positive,
-)
+from mmseg_cct.utils.ranges import Range, at_least, in_unit, number, open_unit, optional, positive
 
 from .walk import get_by_key, settings_of
 

@@ -32,7 +32,7 @@ class MultiDomainDataset(Dataset):
 
     def __init__(self, domains: Mapping[str, dict | SemiSegDataset]) -> None:
         if not domains:
-            raise UserError('MultiDomainDataset.domains', 'empty', 'a SemiSegDataset for each')
+            raise UserError('train_dataloader.dataset.domains', 'empty', 'a SemiSegDataset each')
         self.domains = {name: _build_pairs(name, config) for name, config in domains.items()}
         missing = [name for name, pairs in self.domains.items() if pairs.unlabeled is None]
         if 0 < len(missing) < len(self.domains):
@@ -83,7 +83,7 @@ class MultiDomainConcatDataset(ConcatDataset):
             raise UserError('MultiDomainConcatDataset.domains', 'empty', 'a set for each domain')
         if pipeline is not None:
             if missing := domains.keys() - pipeline.keys():
-                raise UserError(f'tta_pipeline.{min(missing)}', 'missing', 'one for each domain')
+                raise UserError('tta_pipeline', f'none for domain {min(missing)}', 'one for each')
             domains = {name: {**part, 'pipeline': pipeline[name]} for name, part in domains.items()}
         sets = [DATASETS.build(c) if isinstance(c, dict) else c for c in domains.values()]
         # Domains differ in their classes and palettes, so no key has to be equal.

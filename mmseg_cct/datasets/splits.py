@@ -52,9 +52,7 @@ def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
         UserError: If a list is missing.
     """
     lists = Path(voc_root, 'ImageSets', 'Segmentation')
-    train, val, trainaug = (
-        read_list(lists / f'{name}.txt') for name in ('train', 'val', 'trainaug')
-    )
+    train, val, trainaug = (read_list(lists / f'{n}.txt') for n in ('train', 'val', 'trainaug'))
     held = set(val)
     return train, [name for name in dict.fromkeys([*train, *trainaug]) if name not in held]
 
@@ -75,9 +73,7 @@ def read_public_splits(folder: str | os.PathLike) -> dict[int, Split]:
         expected = '{n}_train_supervised.txt and {n}_train_unsupervised.txt'
         raise UserError(folder, 'no list of the public code', expected)
     parts = 'supervised', 'unsupervised'
-    return {
-        n: Split(*(read_list(root / f'{n}_train_{part}.txt') for part in parts)) for n in numbers
-    }
+    return {n: Split(*(read_list(root / f'{n}_train_{p}.txt') for p in parts)) for n in numbers}
 
 
 def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:

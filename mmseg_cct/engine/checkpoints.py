@@ -105,9 +105,7 @@ def newest_checkpoint(work_dir: str, template: str | None = None) -> str | None:
 
 
 def find_trained(
-    run: str | Path,
-    checkpoint: str | Path | None = None,
-    options: Mapping[str, Any] | None = None,
+    run: str | Path, checkpoint: str | Path | None = None, options: Mapping[str, Any] | None = None
 ) -> tuple[Config, str]:
     """Finds a trained network: the config of a training and one of its checkpoints.
 

@@ -10,9 +10,7 @@ from typing import IO, Any
 
 from mmseg_cct.errors import UserError
 
-_TEXT_OR_NUMBER = {
-    *('int', 'bool', 'int_or_bool', 'float', 'str', 'bytes', 'bytes_or_str', 'None'),
-}
+_TEXT_OR_NUMBER = {*('int', 'bool', 'int_or_bool', 'float', 'str', 'bytes', 'bytes_or_str', 'None')}
 _CALLS = {'REDUCE', 'BUILD', 'OBJ', 'INST', 'NEWOBJ', 'NEWOBJ_EX'}
 _GROWING = {'SETITEM', 'SETITEMS', 'APPEND', 'APPENDS', 'ADDITEMS', 'BUILD'}  # the object below
 _MOST = 10**9

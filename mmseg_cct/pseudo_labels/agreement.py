@@ -21,11 +21,9 @@ def agreement_table(settings: PseudoLabelSettings, out: str, folders: Sequence[s
 
     An ignored pixel counts as missed in the IoU, and not at all in the precision.
     """
-    truths = {
-        os.path.abspath(info['img_path']): info
-        for info in infos_of(settings.segmentation)
-        if os.path.isfile(info.get('seg_map_path', ''))
-    }
+    infos = infos_of(settings.segmentation)
+    masked = [info for info in infos if os.path.isfile(info.get('seg_map_path', ''))]
+    truths = {os.path.abspath(info['img_path']): info for info in masked}
     if not truths:
         return 'no masks to compare the labels with'
     table = PrettyTable()

@@ -100,8 +100,7 @@ def read_settings(config: Config) -> PseudoLabelSettings:
 
 def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage, ...], list[str]]:
     registry = mmpretrain_registry()
-    scope = config.get('default_scope') or 'mmpretrain'
-    with DefaultScope.overwrite_default_scope(scope):
+    with DefaultScope.overwrite_default_scope(config.get('default_scope') or 'mmpretrain'):
         dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = Path(os.path.abspath(dataset.img_prefix)), []
     paths: dict[str, Path] = {}

@@ -94,9 +94,8 @@ def write_pseudo_labels(
             collect(0)
     # Its own message names neither the option nor what to do.
     except BrokenProcessPool:
-        problem = 'a worker process was killed, perhaps for memory'
-        expected = 'fewer; finished images are kept'
-        raise UserError(f'--workers {workers}', problem, expected) from None
+        problem = 'a worker was killed, perhaps for memory'
+        raise UserError(f'--workers {workers}', problem, 'fewer; images are kept') from None
     finally:
         if workers:
             pool.shutdown(cancel_futures=True)

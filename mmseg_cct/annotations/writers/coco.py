@@ -20,9 +20,8 @@ def write(export: Export) -> None:
         file.write('{"annotations": [')
         for image in export.images:
             width, height = image.size
-            images.append(
-                dict(id=len(images) + 1, file_name=image.name, width=width, height=height)
-            )
+            size = dict(width=width, height=height)
+            images.append(dict(id=len(images) + 1, file_name=image.name, **size))
             for shape in image.shapes:
                 file.write(',\n' if num_shapes else '\n')
                 num_shapes += 1

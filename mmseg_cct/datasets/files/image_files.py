@@ -82,10 +82,8 @@ def find_images(
 def describe_left_out(folder: str | os.PathLike, left_out: Sequence[str]) -> str:
     """Says which files of a folder of images are none, such as HEIC and DICOM."""
     suffixes = ', '.join(sorted({os.path.splitext(path)[1] for path in left_out})[:5])
-    return (
-        f'{folder}: {counted(len(left_out), "file")} left out ({suffixes}), the first is '
-        f'{left_out[0]}; expected {", ".join(IMAGE_SUFFIXES)}'
-    )
+    files = f'{counted(len(left_out), "file")} left out ({suffixes})'
+    return f'{folder}: {files}, first {left_out[0]}; expected {", ".join(IMAGE_SUFFIXES)}'
 
 
 def _add(paths: dict[str, str], name: str, path: str, file_type: str) -> None:

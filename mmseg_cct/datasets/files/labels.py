@@ -98,12 +98,8 @@ def check_mask(
         if reduce_zero_label and raw <= 255:  # as MMSeg does: first this, then the map
             label = 255 if raw in (0, 255) else raw - 1
         label_of[raw] = (label_map or {}).get(label, label)
-    unknown = [
-        str(raw)
-        for raw, label in label_of.items()
-        if not (0 <= label < num_classes or label == IGNORE_INDEX)
-    ]
-    if unknown:
+    known = {*range(num_classes), IGNORE_INDEX}
+    if unknown := [str(raw) for raw, label in label_of.items() if label not in known]:
         more = ' and more' if len(unknown) > 5 else ''
         mapped = ', after label_map or reduce_zero_label' if label_map or reduce_zero_label else ''
         problem = f'label id {", ".join(unknown[:5])}{more} outside the classes'
@@ -138,11 +134,8 @@ def judge_labels(
         return
     num_ignored = sum(count for labels, count in num_masks.items() if labels <= {IGNORE_INDEX})
     if num_ignored == total:
-        raise UserError(
-            name,
-            f'all {total} masks hold only {IGNORE_INDEX} (ignored)',
-            f'class ids from 0 to {len(classes) - 1}',
-        )
+        problem = f'all {total} masks hold only {IGNORE_INDEX} (ignored)'
+        raise UserError(name, problem, f'class ids from 0 to {len(classes) - 1}')
     present = frozenset().union(*num_masks)
     if len(classes) > 1 and present == {0, IGNORE_INDEX} and not is_mapped:
         line = f'{name}: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
@@ -151,19 +144,12 @@ def judge_labels(
             options = ('--images', f'{data}/images', '--out', f'{data}_ids', '--colors', *colors)
             command = command_line('import_masks', f'{data}/masks', *options)
             raise UserError(f'{line}{classes[1]} never occurs. If 255 is {classes[1]}: {command}')
-        yield (
-            f'{line}{classes[0]} alone occurs; expected ids from 0 to {len(classes) - 1} (replace '
-            '255 by the id of its class, if it is one)'
-        )
+        ids = f'ids from 0 to {len(classes) - 1} (replace 255 by the id of its class)'
+        yield f'{line}{classes[0]} alone occurs; expected {ids}'
     if num_ignored:
-        yield (
-            f'{name}: {num_ignored} of {total} masks are {IGNORE_INDEX} (ignored) alone; expected '
-            'a labelled pixel in each'
-        )
-    absent = [str(name) for index, name in enumerate(classes) if index not in present]
-    if absent:
-        yield (
-            f'{name}: {", ".join(absent[:5])}{" and more" if len(absent) > 5 else ""} '
-            f'({len(absent)} of {len(classes)} classes) in none of the {total} masks; expected '
-            'each class in one'
-        )
+        ignored = f'{num_ignored} of {total} masks are {IGNORE_INDEX} (ignored) alone'
+        yield f'{name}: {ignored}; expected a labelled pixel in each'
+    if absent := [str(name) for index, name in enumerate(classes) if index not in present]:
+        names = f'{", ".join(absent[:5])}{" and more" if len(absent) > 5 else ""}'
+        number = f'{len(absent)} of {len(classes)} classes'
+        yield f'{name}: {names} ({number}) in none of the {total} masks; expected each in one'

@@ -21,10 +21,8 @@ def describe_leaks(sets: Mapping[str, Iterable[StrPath]]) -> Iterator[str]:
         if common := common_images(paths, second_paths):
             twin, first = common[0]
             same = '' if first == twin else f' (the same as {twin})'
-            yield (
-                f'{len(common)} images are both {name} and {second_name}, the first is '
-                f'{first}{same}; expected two sets without a common image'
-            )
+            line = f'{len(common)} images are both {name} and {second_name}'
+            yield f'{line}, the first is {first}{same}; expected two sets without a common image'
 
 
 def common_images(ours: Iterable[StrPath], theirs: Iterable[StrPath]) -> list[Pair]:

@@ -20,9 +20,7 @@ class ObjectWidths:
     """
 
     def __init__(self, classes: Sequence[str]) -> None:
-        self._labels = {
-            index: name for index, name in enumerate(classes) if not is_background(name)
-        }
+        self._labels = {i: name for i, name in enumerate(classes) if not is_background(name)}
         self._objects: dict[str, list[np.ndarray]] = defaultdict(list)
 
     def add(self, ids: np.ndarray) -> None:

@@ -4,12 +4,7 @@ from .load_channels import LoadChannels
 from .score_at_size import ScoreAtSize
 from .set_domain import SetDomain
 from .strong_views import StrongViews
-from .unlabeled import (
-    LoadPseudoLabels,
-    MarkValidPixels,
-    PackPseudoLabels,
-    PackUnlabeledInputs,
-)
+from .unlabeled import LoadPseudoLabels, MarkValidPixels, PackPseudoLabels, PackUnlabeledInputs
 
 __all__ = [
     'LoadChannels',

@@ -117,9 +117,8 @@ class StrongViews(BaseTransform):
     ) -> None:
         self.num_views = num_views
         self.jitter_prob = jitter_prob
-        self.magnitudes = dict(
-            brightness=brightness, contrast=contrast, saturation=saturation, hue=hue
-        )
+        self.magnitudes = dict(brightness=brightness, contrast=contrast)
+        self.magnitudes |= dict(saturation=saturation, hue=hue)
         self.gray_prob = gray_prob
         self.blur_prob = blur_prob
         self.blur_sigma = tuple(blur_sigma)

@@ -103,7 +103,7 @@ class LoadPseudoLabels(BaseTransform):
         """
         path = self.path_of(results['img_path'])
         if not os.path.isfile(path):
-            expected = 'pseudo labels of an unlabelled image (mmseg-cct make-pseudo-labels)'
+            expected = 'the pseudo labels of an image (mmseg-cct make-pseudo-labels)'
             raise UserError(path, 'no such file', expected)
         labels = read_mask(path)
         if labels.dtype != np.uint8:

@@ -34,7 +34,7 @@ class FreezeHook(Hook):
             return
         for scheduler in runner.param_schedulers or ():
             if getattr(scheduler, 'eta_min', 0):
-                problem = f'would train {len(frozen)} weights that lr_mult=0 freezes'
+                problem = f'would lift the rate of {len(frozen)} weights that lr_mult=0 freezes'
                 raise UserError(f'param_scheduler.eta_min={scheduler.eta_min}', problem, '0')
         if is_model_wrapper(runner.model):
             return

@@ -36,11 +36,8 @@ class MultiChannelBackbone(BaseModule):
         convolutions = (m for m in self.backbone.modules() if isinstance(m, nn.Conv2d))
         first = next(convolutions, None)
         if first is None or first.in_channels != 3:
-            raise UserError(
-                f'model.backbone.backbone.type={backbone["type"]!r}',
-                'does not begin with a convolution of three channels',
-                'a backbone that does',
-            )
+            key = f'model.backbone.backbone.type={backbone["type"]!r}'
+            raise UserError(key, 'does not begin with a convolution of 3 channels', 'one that does')
         self.first = (first,)  # a tuple registers no second name for its weight
         self.rgb_weight = first.weight.data
         first.in_channels = in_channels

@@ -71,9 +71,8 @@ class TimmViT(BaseModule):
         )
         self.out_indices = list(out_indices)
         # what comes after the last of these layers would get no gradient
-        self.timm_model.prune_intermediate_layers(
-            self.out_indices, prune_norm=False, prune_head=True
-        )
+        layers = self.out_indices
+        self.timm_model.prune_intermediate_layers(layers, prune_norm=False, prune_head=True)
         (self.patch_size,) = set(self.timm_model.patch_embed.patch_size)
         if pretrained:
             self._is_init = True  # timm has loaded them: mmengine must not initialise them
@@ -94,18 +93,14 @@ class TimmViT(BaseModule):
         """Maps images `(N, 3, H, W)` to one `(N, D, H/s, W/s)` per chosen layer."""
         height, width = images.shape[-2:]
         if height % self.stride or width % self.stride:
-            raise UserError(
-                'model.data_preprocessor',
-                f'gives images of {height}×{width}',
-                f'multiples of {self.stride}, the stride of model.backbone: a size that is in '
-                f'training, and test_cfg=dict(size_divisor={self.stride})',
-            )
+            remedy = f'a size that is in training, and test_cfg=dict(size_divisor={self.stride})'
+            expected = f'multiples of {self.stride}, the stride of model.backbone: {remedy}'
+            problem = f'gives images of {height}×{width}'
+            raise UserError('model.data_preprocessor', problem, expected)
         if self.patch_size != self.stride:
-            grid = (height // self.stride, width // self.stride)
-            size = [side * self.patch_size for side in grid]
-            images = F.interpolate(
-                images, size, mode='bilinear', align_corners=False, antialias=True
-            )
+            size = [side // self.stride * self.patch_size for side in (height, width)]
+            smooth = dict(mode='bilinear', align_corners=False, antialias=True)
+            images = F.interpolate(images, size, **smooth)
         # DINOv3's grid of positions is made anew in each pass, by default on the host, which would
         # wait for its copy to the GPU
         with images.device, torch.no_grad() if self.frozen else nullcontext():

@@ -46,9 +46,8 @@ class BranchPreprocessor(SegDataPreProcessor):
             for name, values in (('mean', mean), ('std', std)):
                 self.register_buffer(name, torch.tensor(values).float().view(-1, 1, 1), False)
         else:
-            raise UserError(
-                'model.data_preprocessor.std', f'{len(std)} values', f'{len(mean)}, as mean has'
-            )
+            key = 'model.data_preprocessor.std'
+            raise UserError(key, f'{len(std)} values', f'{len(mean)}, as mean has')
         # done here: for each image MMSeg copies the index `[2, 1, 0]` to the GPU, and waits
         self._swaps_channels = take_channel_conversion(self)
 
@@ -80,10 +79,8 @@ class BranchPreprocessor(SegDataPreProcessor):
                 pairs = zip(images, samples, strict=True)
                 samples = [_with_valid_mask(image, sample) for image, sample in pairs]
             branches[name] = self._prepare(dict(inputs=images, data_samples=samples), training)
-        return {
-            key: {name: branch[key] for name, branch in branches.items()}
-            for key in ('inputs', 'data_samples')
-        }
+        keys = 'inputs', 'data_samples'
+        return {key: {name: part[key] for name, part in branches.items()} for key in keys}
 
     def _prepare(self, data: dict, training: bool) -> dict[str, Any]:
         """Prepares a plain batch or one branch as MMSeg does."""

@@ -24,18 +24,13 @@ def domain_of(
     domains = {sample.metainfo.get('domain') for branch in branches for sample in branch}
     expected = ', '.join(known)
     if not domains or None in domains:
-        raise UserError(
-            'a sample names no domain; expected a MultiDomainDataset for training, a '
-            'MultiDomainConcatDataset for validation and test, SetDomain at the end of a '
-            f'pipeline elsewhere (one of {expected})'
-        )
+        sets = 'MultiDomainDataset, MultiDomainConcatDataset or SetDomain in the pipeline'
+        raise UserError('a sample names no domain', '', f'one of {expected}, by a {sets}')
     # decoders and classes differ by domain: a mixed batch has no loss
     if len(domains) > 1:
-        raise UserError(
-            f'a batch mixes the domains {" and ".join(sorted(domains))}: set the same batch_size '
-            'in train_dataloader and its sampler, and batch_size=1 in val_dataloader and '
-            'test_dataloader'
-        )
+        mixed = f'a batch mixes the domains {" and ".join(sorted(domains))}'
+        sizes = 'one batch_size in train_dataloader and its sampler, 1 in those of val and test'
+        raise UserError(mixed, '', sizes)
     domain = domains.pop()
     if domain not in known:
         raise UserError('model.domains', f'no domain {domain!r}', f'one of {expected}')

@@ -17,12 +17,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
 from mmseg_cct.models.layers.modes import precision_of_convolutions
 from mmseg_cct.models.layers.sample_fields import stack_field
-from mmseg_cct.models.layers.stacked_decoders import (
-    Chain,
-    DecoderGroup,
-    decode,
-    project_at_once,
-)
+from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode, project_at_once
 from mmseg_cct.models.layers.subpixel import (
     from_subpixel_layout,
     icnr_,
@@ -32,12 +27,7 @@ from mmseg_cct.models.layers.subpixel import (
 )
 from mmseg_cct.models.losses import PixelTargets, PixelTerm
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
-from mmseg_cct.models.perturbations import (
-    DetectedObjects,
-    GuidedCutout,
-    PerturbationContext,
-    paper,
-)
+from mmseg_cct.models.perturbations import DetectedObjects, GuidedCutout, PerturbationContext, paper
 from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges, require_value
 from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.text import nearest

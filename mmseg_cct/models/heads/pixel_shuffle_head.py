@@ -105,9 +105,8 @@ class PixelShuffleHead(BaseDecodeHead):
         predicted, expected = tuple(seg_logits.shape[2:]), tuple(label.shape[2:])
         require_stride('model.decode_head', self.stride, predicted, expected)
         if predicted != expected:  # the backbone has rounded the size of its output
-            seg_logits = resize(
-                seg_logits, expected, mode='bilinear', align_corners=self.align_corners
-            )
+            options = dict(mode='bilinear', align_corners=self.align_corners)
+            seg_logits = resize(seg_logits, expected, **options)
         weight = None if self.sampler is None else self.sampler.sample(seg_logits, label)
         label = label.squeeze(1)
         losses: dict[str, Tensor] = {}

@@ -25,6 +25,7 @@ GPU_MEMORY_BUDGET = 512 * 2**20
 # Every chunk reads the weights of its decoders. Where many decoders or classes leave room for fewer
 # positions than this, a chunk takes only some of the decoders.
 MIN_POSITIONS = 32
+_UNCOMPILED = 'run uncompiled (the same result, about half as fast)'
 
 
 def split_positions(maps: Tensor, size: int) -> list[Tensor]:
@@ -120,18 +121,16 @@ class Chunking:
             return _compiled(function, fall_back=False)
         # on a CPU 20 seconds of compiling are more than most trainings win back
         if device.type == 'cpu':
-            _log_once(
-                'PerturbedDecoderBank: the auxiliary decoders run uncompiled, as the native kernel '
-                'lacks their losses or is not possible (auxiliary_head.compile=True compiles them, '
-                'which pays in a long training)'
-            )
+            reason = 'as the native kernel lacks their losses or is not possible'
+            remedy = 'auxiliary_head.compile=True compiles them, which pays in a long training'
+            _log_once(f'run uncompiled, {reason} ({remedy})')
             return function
         return _compiled(function, fall_back=True) if triton_found() else function
 
 
 @cache
 def _log_once(message: str) -> None:
-    print_log(message, logger='current')
+    print_log(f'PerturbedDecoderBank: the auxiliary decoders {message}', logger='current')
 
 
 @cache
@@ -140,10 +139,8 @@ def _compiled(function: Callable, fall_back: bool) -> Callable:
 
     With `fall_back` the plain function runs at shapes that fail to compile.
     """
-    _log_once(
-        'PerturbedDecoderBank: the auxiliary decoders are compiled in the first iteration (half a '
-        'minute; later runs find them in the cache)'
-    )
+    cached = 'half a minute; later runs find them in the cache'
+    _log_once(f'are compiled in the first iteration ({cached})')
     failed = set()
 
     @cache
@@ -166,10 +163,7 @@ def _compiled(function: Callable, fall_back: bool) -> Callable:
                 if not fall_back:
                     raise
                 failed.add(shape)
-                _log_once(
-                    'PerturbedDecoderBank: torch.compile failed, the auxiliary decoders run '
-                    f'uncompiled (the same result, about half as fast): {error_line(error, 200)}'
-                )
+                _log_once(f'{_UNCOMPILED}: torch.compile failed, {error_line(error, 200)}')
         return function(first, *args)
 
     return run
@@ -180,8 +174,5 @@ def triton_found() -> bool:
     """Whether torch.compile has what it needs on a GPU; logs a line if not."""
     is_usable = find_spec('triton') is not None and torch.cuda.get_device_capability() >= (7, 0)
     if not is_usable:
-        _log_once(
-            'PerturbedDecoderBank: no triton, or a GPU too old for it: the auxiliary decoders run '
-            'uncompiled (the same result, about half as fast)'
-        )
+        _log_once(f'{_UNCOMPILED}: no triton, or a GPU too old for it')
     return is_usable

@@ -20,11 +20,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from mmengine.logging import print_log
 from torch import Tensor
 
 from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.log import say, warn
 from mmseg_cct.utils.text import error_line
 
 from .chunking import Chunking
@@ -35,6 +34,7 @@ FLAGS = ['-O3', '-march=native', '-std=c++17', '-shared', '-fPIC', '-pthread']
 FLAGS += ['-fno-math-errno', '-fno-trapping-math']  # results do not change
 # Computed in float32: 16-bit features come from autocast.
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
+_DECODERS = 'PerturbedDecoderBank: the auxiliary decoders'
 # A compiler that hangs, or asks something, must not stop the training.
 _run: Any = partial(
     subprocess.run, check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=300
@@ -92,20 +92,12 @@ class NativeChain:
         maps = [None if values is None else _as_read(values) for values in maps]
         agreeing = torch.empty_like(seg_logits[0])
         values = torch.zeros(2, len(features), dtype=torch.float64)
-        targets = _Targets(
-            seg_logits.data_ptr(),
-            _pointers(maps),
-            agreeing.data_ptr(),
-            (ctypes.c_float * 2)(*map(float, factors)),
-        )
-        self._library.native_losses(
-            *(min(torch.get_num_threads(), size // self.tile), decoders, size),
-            grad.data_ptr(),
-            _pointers(parameters),
-            _pointers(grads),
-            ctypes.byref(targets),
-            values.data_ptr(),
-        )
+        both = (ctypes.c_float * 2)(*map(float, factors))
+        targets = _Targets(seg_logits.data_ptr(), _pointers(maps), agreeing.data_ptr(), both)
+        threads = min(torch.get_num_threads(), size // self.tile)
+        gradients = grad.data_ptr(), _pointers(parameters), _pointers(grads)
+        outputs = ctypes.byref(targets), values.data_ptr()
+        self._library.native_losses(threads, decoders, size, *gradients, *outputs)
         levels = len(chain.weights)
         return (grad, grads[:levels], grads[levels:]), values, agreeing
 
@@ -146,21 +138,16 @@ def _built(levels: int, width: int, classes: int, final_activation: bool) -> Nat
         try:
             begin = time.perf_counter()
             kernel = _load(command)
-            print_log(
-                'PerturbedDecoderBank: the auxiliary decoders run by a native kernel for this CPU '
-                f'(ready after {time.perf_counter() - begin:.1f} s; libraries are kept)',
-                logger='current',
-            )
+            ready = f'ready after {time.perf_counter() - begin:.1f} s; libraries are kept'
+            say(f'{_DECODERS} run by a native kernel for this CPU ({ready})')
             return kernel
         except subprocess.CalledProcessError as error:
             first = error.stderr.decode(errors='replace').strip().splitlines()[:1]
             reason = f'{" ".join(command)} failed: {first}'
         except Exception as error:  # training needs no kernel, so nothing here may end it
             reason = error_line(error)
-    warn(
-        'PerturbedDecoderBank: no native kernel for the auxiliary decoders, they run by PyTorch '
-        f'(the same result, two to four times slower): {reason}'
-    )
+    slower = 'the same result, two to four times slower'
+    warn(f'{_DECODERS} run by PyTorch, without a native kernel ({slower}): {reason}')
     return None
 
 

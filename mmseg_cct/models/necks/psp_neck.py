@@ -71,12 +71,9 @@ class PSPNeck(BaseModule):
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
         """Maps output `in_index` of the backbone, `(N, B, h, w)`, to one z `(N, D, h, w)`."""
         if isinstance(features, Tensor):
-            raise UserError(
-                'model.backbone',
-                'gives one tensor',
-                'a tuple of feature maps (MobileNetV2 gives one if out_indices names two stages '
-                'or more)',
-            )
+            several = 'MobileNetV2 gives one if out_indices names two stages or more'
+            expected = f'a tuple of feature maps ({several})'
+            raise UserError('model.backbone', 'gives one tensor', expected)
         x = features[self.in_index]
         reason = f'the channels of output {self.in_index} of model.backbone'
         require_value('model.neck.in_channels', self.in_channels, x.shape[1], reason)

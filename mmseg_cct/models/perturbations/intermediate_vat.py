@@ -137,10 +137,9 @@ class IntermediateVAT(Perturbation):
             return kernel.fisher_product(clean, tangent, chain)
         _, size = chunking.shape(clean, chain.values_per_position)
         step = chunking.prepare(FisherProduct(chain.final_activation), clean.device)
-        parts = [
-            step(x, v, tuple(chain.weights), tuple(chain.biases))
-            for x, v in zip(split_positions(clean, size), split_positions(tangent, size))
-        ]
+        pairs = zip(split_positions(clean, size), split_positions(tangent, size))
+        parameters = tuple(chain.weights), tuple(chain.biases)
+        parts = [step(x, v, *parameters) for x, v in pairs]
         return join(parts, -1)[..., : clean.shape[-1]]
 
 
