@@ -70,8 +70,7 @@ class Drawer(NamedTuple):
             extents = np.concatenate([shape.extent for shape in shapes])
             (left, top), (right, bottom) = extents.min(0), extents.max(0)
             problem = f'no shape covers a pixel, from {left:g},{top:g} to {right:g},{bottom:g}'
-            expected = f'x before y, in pixels of the image of {size[0]}×{size[1]}'
-            raise UserError('annotation', problem, expected)
+            raise UserError('annotation', problem, f'x before y, within {size[0]}×{size[1]}')
         num_lost = int(drawing.is_lost.sum())
         self._note('shapes without a pixel in the image, not drawn', annotated, num_lost)
         if size == shown:

@@ -146,15 +146,9 @@ def _export(graph: InferenceGraph, size: tuple[int, int], free: dict[int, str]) 
     with warnings.catch_warnings(), _no_output():
         warnings.simplefilter('ignore')
         try:
-            torch.onnx.export(
-                graph,
-                images,
-                data,
-                dynamic_axes={INPUT: free, OUTPUT: free},
-                opset_version=17,
-                **names,
-                **(dict(dynamo=False) if newer else {}),
-            )
+            axes, tracer = {INPUT: free, OUTPUT: free}, dict(dynamo=False) if newer else {}
+            options = dict(names, dynamic_axes=axes, opset_version=17, **tracer)
+            torch.onnx.export(graph, images, data, **options)
             return data.getvalue()
         except torch.onnx.errors.UnsupportedOperatorError as error:
             if not newer or importlib.util.find_spec('onnxscript') is None:

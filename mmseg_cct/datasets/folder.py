@@ -107,14 +107,8 @@ class FolderDataset(BaseSegDataset):
             prefix['seg_map_path'] = mask_dir
         palette = class_colors(classes) if palette is None else palette
         metainfo = dict(classes=tuple(classes), palette=[list(color) for color in palette])
-        super().__init__(
-            ann_file=resolve_list(ann_file),
-            seg_map_suffix=mask_suffix,
-            metainfo=metainfo,
-            data_root=data_root,
-            data_prefix=prefix,
-            **kwargs,
-        )
+        paths: Any = dict(data_root=data_root, data_prefix=prefix, seg_map_suffix=mask_suffix)
+        super().__init__(ann_file=resolve_list(ann_file), metainfo=metainfo, **paths, **kwargs)
         self.METAINFO = self.metainfo  # MMSeg's tools look for the classes there
 
     def load_data_list(self) -> list[dict]:
@@ -141,12 +135,8 @@ class FolderDataset(BaseSegDataset):
         # A mask's path goes along only where its subset may read it.
         infos = []
         for name in names:
-            info = dict(
-                img_path=images[name],
-                label_map=self.ignored_labels,
-                reduce_zero_label=self.reduce_zero_label,
-                seg_fields=[],
-            )
+            info: dict = dict(img_path=images[name], label_map=self.ignored_labels, seg_fields=[])
+            info['reduce_zero_label'] = self.reduce_zero_label
             if self.subset != 'unlabeled' and name in masks:
                 info['seg_map_path'] = masks[name]
             elif self.subset == 'labeled':

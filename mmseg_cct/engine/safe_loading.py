@@ -190,7 +190,7 @@ def address_of(checkpoint: str, prefix: str = '') -> str | None:
     name = get_deprecated_model_names().get(name, name)
     if name not in addresses:
         problem = f'{prefix}{checkpoint} is not in the model zoo of the installed mmengine'
-        raise UserError(problem, '', 'a name that is, an https address or a local file')
+        raise UserError(f'{problem}; expected a name that is, an https address or a local file')
     return addresses[name]
 
 

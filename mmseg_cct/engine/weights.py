@@ -22,14 +22,9 @@ def require_finite_weights(
 ) -> None:
     """Checks that weights are finite numbers."""
     averages = ('running_mean', 'running_var')
-    non_finite = [
-        name
-        for name, value in state.items()
-        if isinstance(value, Tensor)
-        and not value.isfinite().all()
-        and not (training and name.endswith(averages))
-    ]
-    if non_finite:
+    checked = [name for name in state if not (training and name.endswith(averages))]
+    tensors = {name: state[name] for name in checked if isinstance(state[name], Tensor)}
+    if non_finite := [name for name, value in tensors.items() if not value.isfinite().all()]:
         first = f'the first is {non_finite[0]}'
         message = f'{len(non_finite)} of its weights are NaN or infinite, {first}'
         raise UserError(checkpoint, message, 'finite weights')

@@ -104,13 +104,8 @@ def look_at_evaluation_data(dataset: Any, key: str) -> list[str]:
         void = f'all {label_sets.total()} masks hold only ignored pixels'
         raise UserError(key, void, 'labelled pixels to validate on')
     _warn_of_turned(turned, key)
-    return [
-        name
-        for classes, labels in by_classes.items()
-        if labels
-        for index, name in enumerate(classes)
-        if index not in frozenset().union(*labels)
-    ]
+    shown = [(names, frozenset().union(*labels)) for names, labels in by_classes.items() if labels]
+    return [name for names, ids in shown for index, name in enumerate(names) if index not in ids]
 
 
 def _problems_of_files(
@@ -165,15 +160,10 @@ def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) 
     """Reads and checks the mask of an image; returns its labels."""
     mask, steps = info['seg_map_path'], transforms_of(dataset)
     decoders = (step.imdecode_backend for step in steps if isinstance(step, LoadAnnotations))
-    labels = check_mask(
-        mask,
-        read_mask(mask, getattr(dataset, 'backend_args', None), next(decoders, 'pillow')),
-        len(dataset.metainfo['classes']),
-        image=info['img_path'],
-        size=size,
-        label_map=info.get('label_map'),
-        reduce_zero_label=info.get('reduce_zero_label', False),
-    )
+    ids = read_mask(mask, getattr(dataset, 'backend_args', None), next(decoders, 'pillow'))
+    mapping = {key: info[key] for key in ('label_map', 'reduce_zero_label') if key in info}
+    num_classes, image = len(dataset.metainfo['classes']), info['img_path']
+    labels = check_mask(mask, ids, num_classes, image=image, size=size, **mapping)
     return frozenset(labels.values())
 
 

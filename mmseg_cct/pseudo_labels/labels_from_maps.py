@@ -71,12 +71,9 @@ class DenseCRF:
         # 0 is the rest, a label like others, and not pydensecrf's "unsure"
         crf.setUnaryEnergy(unary_from_labels(labels, num_labels, self.gt_prob, zero_unsure=False))
         crf.addPairwiseGaussian(sxy=self.gaussian_sxy, compat=self.gaussian_compat)
-        crf.addPairwiseBilateral(
-            sxy=self.bilateral_sxy,
-            srgb=self.bilateral_srgb,
-            rgbim=np.ascontiguousarray(image),
-            compat=self.bilateral_compat,
-        )
+        widths = dict(sxy=self.bilateral_sxy, srgb=self.bilateral_srgb)
+        rgb = np.ascontiguousarray(image)
+        crf.addPairwiseBilateral(**widths, rgbim=rgb, compat=self.bilateral_compat)
         marginals = np.asarray(crf.inference(self.iterations))
         return marginals.argmax(0).reshape(height, width)
 

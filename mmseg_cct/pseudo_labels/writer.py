@@ -132,13 +132,9 @@ def maps_of(model: Any, settings: PseudoLabelSettings, batch: Batch) -> list[np.
         for _, pixels in batch
     ]
     stacked = torch.from_numpy(np.stack(inputs).transpose(0, 3, 1, 2).copy())
-    maps = class_activation_maps(
-        model,
-        model.data_preprocessor(dict(inputs=stacked))['inputs'],
-        [image.class_ids for image, _ in batch],
-        [pixels.shape[:2] for _, pixels in batch],
-        settings.scales,
-    )
+    images = model.data_preprocessor(dict(inputs=stacked))['inputs']
+    class_ids, sizes = zip(*((image.class_ids, pixels.shape[:2]) for image, pixels in batch))
+    maps = class_activation_maps(model, images, class_ids, sizes, settings.scales)
     return [of_image.cpu().numpy() for of_image in maps]
 
 

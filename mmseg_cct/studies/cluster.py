@@ -56,14 +56,10 @@ def execute_on_slurm(
         logs = new[0].out / 'slurm'
         # a run takes as many jobs as it needs: each goes on where the last was stopped
         executor = submitit.AutoExecutor(logs, cluster='slurm', slurm_max_num_timeout=10**6)
-        executor.update_parameters(
-            name='ablation',
-            timeout_min=minutes,
-            slurm_partition=partition,
-            slurm_additional_parameters=dict(options or {}),
-            # a partition without GPUs refuses a request for none
-            **(dict(gpus_per_node=gpus) if gpus else {}),
-        )
+        # a partition without GPUs refuses a request for none
+        per_node = dict(gpus_per_node=gpus) if gpus else {}
+        slurm = dict(slurm_partition=partition, slurm_additional_parameters=dict(options or {}))
+        executor.update_parameters(name='ablation', timeout_min=minutes, **slurm, **per_node)
         copies = [[value] * len(new) for value in (tools.resolve(), gpus)]
         try:
             jobs = executor.map_array(Job(), new, *copies)

@@ -21,15 +21,11 @@ Listed = dict[str, dict[str, Any]]
 
 def images_in(folder: str) -> Listed:
     """Lists the images of a folder and its subfolders."""
-    return {
-        path: dict(
-            img_path=path,
-            seg_fields=[],
-            reduce_zero_label=False,
-            name=PurePath(path).relative_to(folder),
-        )
-        for path in find_images(folder).values()
-    }
+    listed: Listed = {}
+    for path in find_images(folder).values():
+        name = PurePath(path).relative_to(folder)
+        listed[path] = dict(img_path=path, seg_fields=[], reduce_zero_label=False, name=name)
+    return listed
 
 
 def images_of(run: Run, key: str) -> Listed:

@@ -102,12 +102,9 @@ def rank_images(
 
 def _scores_of(listed: Mapping[str, Any], out: str | Path) -> dict[str, ScoredImage]:
     """Returns the scores of the listed images, by name, that all processes of all runs wrote."""
-    return {
-        image.name: image
-        for file in sorted(Path(out, SCORES).glob('*.jsonl'))
-        for image in read_lines(file, ScoredImage)
-        if image.name in listed
-    }
+    files = sorted(Path(out, SCORES).glob('*.jsonl'))
+    scored = (image for file in files for image in read_lines(file, ScoredImage))
+    return {image.name: image for image in scored if image.name in listed}
 
 
 @torch.no_grad()

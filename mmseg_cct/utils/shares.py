@@ -69,14 +69,9 @@ def progress_bar(number: int, done: int) -> tqdm:
     `number` counts this process's images; `done` those that an earlier run finished on all.
     """
     processes = get_world_size()
-    return tqdm(
-        desc=f'process 1 of {processes}' if processes > 1 else None,
-        initial=done // processes,
-        total=done // processes + number,
-        unit='image',
-        smoothing=0.1,
-        disable=get_rank() != 0,
-    )
+    title = f'process 1 of {processes}' if processes > 1 else None
+    look: Any = dict(desc=title, unit='image', smoothing=0.1, disable=get_rank() != 0)
+    return tqdm(initial=done // processes, total=done // processes + number, **look)
 
 
 @dataclass

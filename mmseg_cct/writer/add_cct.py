@@ -136,12 +136,9 @@ def _model(z: Z, num_classes: int, context: Sequence[str]) -> dict[str, Any]:
 def _dataset(unlabeled: str, pipeline: list[Any]) -> dict[str, Any]:
     """Pairs the config's own data set with the unlabelled images."""
     folder = dict(image_dir=unlabeled, subset='unlabeled', pipeline=pipeline)
-    return dict(
-        _delete_=True,
-        type='SemiSegDataset',
-        labeled=Code('_base_.train_dataloader.dataset'),
-        unlabeled=dict(type='FolderDataset', **folder),
-    )
+    labeled = Code('_base_.train_dataloader.dataset')
+    sets = dict(labeled=labeled, unlabeled=dict(type='FolderDataset', **folder))
+    return dict(_delete_=True, type='SemiSegDataset', **sets)
 
 
 def _fit_to_base(parts: dict[str, Any], settings: Config, rules: Mapping[str, Any]) -> None:

@@ -66,8 +66,7 @@ def check_choices(data: str, choices: Choices) -> None:
     has_masks, table = Path(data, 'masks').is_dir(), Path(data, 'classes.json')
     if has_masks and choices.classes is None and not table.is_file():  # an export has names
         raise UserError('--classes', 'missing', f'the class names, or {table}')
-    backbone = BACKBONES[choices.backbone]
-    backbone.require_multiples('--size', choices.size)
-    backbone.require_multiples('--crop', choices.crop)
+    BACKBONES[choices.backbone].require_multiples('--size', choices.size)
+    BACKBONES[choices.backbone].require_multiples('--crop', choices.crop)
     if choices.weights and not Path(choices.weights).is_file():
         raise UserError('--weights', f'{choices.weights} is not a file', 'a checkpoint')

@@ -52,13 +52,7 @@ def _region(index: int, shape: Shape, size: tuple[int, int]) -> dict[str, Any]:
     else:
         control = 'brush'
         value = dict(format='rle', rle=brush_of_mask(draw_whole(shape, size)))
-    return dict(
-        id=f'r{index}',
-        type=f'{control}labels',
-        from_name=control,
-        to_name='image',
-        original_width=width,
-        original_height=height,
-        image_rotation=0,
-        value={**value, f'{control}labels': [shape.label]},
-    )
+    names = dict(type=f'{control}labels', from_name=control, to_name='image')
+    sides = dict(original_width=width, original_height=height, image_rotation=0)
+    value = {**value, f'{control}labels': [shape.label]}
+    return dict(id=f'r{index}', **names, **sides, value=value)

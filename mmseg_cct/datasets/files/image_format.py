@@ -100,12 +100,9 @@ def image_format(file: BinaryIO | bytes) -> ImageFormat:
         return _tiff_format(file)
     if start.startswith(_PNG) and len(start) == 26:
         bits, color_type = start[24], start[25]
-        return ImageFormat(
-            _PNG_CHANNELS.get(color_type, 3),
-            bits,
-            has_opacity=color_type in (4, 6),
-            is_plain=bits <= 8,  # OpenCV keeps the colours of opacity
-        )
+        channels = _PNG_CHANNELS.get(color_type, 3)
+        # OpenCV keeps the colours of opacity
+        return ImageFormat(channels, bits, has_opacity=color_type in (4, 6), is_plain=bits <= 8)
     return ImageFormat(3, 8)
 
 

@@ -23,14 +23,10 @@ class FreezeHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Takes the parameters out of the graph; no schedule may raise their rate above 0."""
-        frozen = [
-            parameter
-            for group in runner.optim_wrapper.param_groups
-            # a warm-up may have set `lr` itself to another value
-            if group.get('initial_lr', group['lr']) == 0
-            for parameter in group['params']
-        ]
-        if not frozen:
+        groups = runner.optim_wrapper.param_groups
+        # a warm-up may have set `lr` itself to another value
+        still = [group for group in groups if group.get('initial_lr', group['lr']) == 0]
+        if not (frozen := [parameter for group in still for parameter in group['params']]):
             return
         for scheduler in runner.param_schedulers or ():
             if getattr(scheduler, 'eta_min', 0):

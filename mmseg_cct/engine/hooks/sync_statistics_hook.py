@@ -31,12 +31,5 @@ class SyncStatisticsHook(Hook):
 
     def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
         """Averages their statistics."""
-        all_reduce_params(
-            [
-                statistics
-                for layer in self._layers
-                for statistics in (layer.running_mean, layer.running_var)
-                if statistics is not None
-            ],
-            op='mean',
-        )
+        pairs = ((layer.running_mean, layer.running_var) for layer in self._layers)
+        all_reduce_params([part for pair in pairs for part in pair if part is not None], op='mean')

@@ -3,7 +3,7 @@
 import io
 import textwrap
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from matplotlib import rc_context
 from matplotlib.artist import Artist
@@ -47,11 +47,5 @@ def outer_legend(
     columns = max(1, min(len(labels), int(width / (longest * _CHARACTER + _HANDLE))))
     rows = -(-len(labels) // columns) * max(map(len, labels))
     figure.set_figheight(figure.get_figheight() + rows * _LINE)
-    figure.legend(
-        handles=handles,
-        labels=list(map('\n'.join, labels)),
-        loc=location,
-        ncols=columns,
-        fontsize=8,
-        frameon=False,
-    )
+    look: Any = dict(loc=location, ncols=columns, fontsize=8, frameon=False)
+    figure.legend(handles=handles, labels=list(map('\n'.join, labels)), **look)

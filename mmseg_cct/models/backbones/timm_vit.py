@@ -61,14 +61,8 @@ class TimmViT(BaseModule):
         overlay = dict(pretrained_cfg_overlay or {})
         if 'file' in overlay:
             overlay['file'] = str(Path(overlay['file']).expanduser())
-        self.timm_model = timm.create_model(
-            model_name,
-            pretrained=pretrained,
-            pretrained_cfg_overlay=overlay,
-            num_classes=0,
-            dynamic_img_size=True,
-            **kwargs,
-        )
+        options: Any = dict(num_classes=0, dynamic_img_size=True, pretrained_cfg_overlay=overlay)
+        self.timm_model = timm.create_model(model_name, pretrained=pretrained, **options, **kwargs)
         self.out_indices = list(out_indices)
         # what comes after the last of these layers would get no gradient
         layers = self.out_indices

@@ -5,6 +5,8 @@ main decoder's distribution at a pixel, `q` an auxiliary decoder's; every distan
 over the C classes.
 """
 
+from typing import Any
+
 import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
@@ -151,13 +153,10 @@ class WeakCrossEntropy(nn.Module):
             key, problem = 'model.auxiliary_head.loss_weak', 'no `pseudo_sem_seg` in the samples'
             raise UserError(key, problem, 'pseudo labels, or loss_weak=None')
         valid = targets.labels != IGNORED
-        return targets.term(
-            label_cross_entropy,
-            valid.to(targets.valid_pixels) * targets.valid_pixels,
-            targets.num_decoders,
-            self.loss_weight,
-            labels=targets.labels.masked_fill(~valid, 0),  # an index must exist; its weight is 0
-        )
+        labels = targets.labels.masked_fill(~valid, 0)  # an index must exist; its weight is 0
+        pixel_weight = valid.to(targets.valid_pixels) * targets.valid_pixels
+        values = targets.num_decoders, self.loss_weight
+        return targets.term(label_cross_entropy, pixel_weight, *values, labels=labels)
 
 
 def variance(seg_logits: Tensor, target: Tensor) -> Tensor:
@@ -184,10 +183,5 @@ class PairwiseVariance(nn.Module):
     def term(self, targets: PixelTargets) -> PixelTerm:
         """Draws the subset and states L_pw of one iteration as a sum over pixels."""
         order = torch.randperm(targets.num_decoders, device=targets.seg_logits.device)
-        return targets.term(
-            variance,
-            targets.valid_pixels,
-            values_per_pixel=1,
-            loss_weight=self.loss_weight,
-            decoders=order[: self.num_decoders],
-        )
+        options: Any = dict(loss_weight=self.loss_weight, decoders=order[: self.num_decoders])
+        return targets.term(variance, targets.valid_pixels, values_per_pixel=1, **options)

@@ -88,7 +88,7 @@ class _LossFromChunks(torch.autograd.Function):
             raise RuntimeError(f'the auxiliary loss cannot be differentiated twice; {remedy}')
         if ctx.gradients is None:
             # handed over, not kept: they are the largest tensors of the branch
-            problem = 'backward() was called a second time on the auxiliary loss'
+            problem = 'backward() was called a second time on the loss of the auxiliary decoders'
             raise RuntimeError(f'{problem}; compute the loss again')
         factor = grad_total * ctx.scale
         projected, *parameters = ctx.gradients

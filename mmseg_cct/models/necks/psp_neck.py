@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -56,15 +57,9 @@ class PSPNeck(BaseModule):
         self.in_channels = in_channels
         self.in_index = in_index
         self.pool_scales = tuple(pool_scales)
-        self.pyramid = _Pyramid(
-            self.pool_scales,
-            in_channels,
-            channels,
-            conv_cfg=None,
-            norm_cfg=norm_cfg,
-            act_cfg=dict(type='ReLU'),
-            align_corners=align_corners,
-        )
+        layers: dict[str, Any] = dict(norm_cfg=norm_cfg, act_cfg=dict(type='ReLU'), conv_cfg=None)
+        layers['align_corners'] = align_corners
+        self.pyramid = _Pyramid(self.pool_scales, in_channels, channels, **layers)
         joined = in_channels + len(self.pool_scales) * channels
         self.bottleneck = ConvModule(joined, channels, 3, padding=1, norm_cfg=norm_cfg)
 

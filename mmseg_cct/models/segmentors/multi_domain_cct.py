@@ -77,12 +77,8 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
             if 'loss' in name:  # mmengine sums every logged value whose name contains it
                 raise UserError('model.domains', f'a domain named {name!r}', 'no "loss" in a name')
         # a domain's own settings over the common ones
-        common: dict[str, Any] = dict(
-            data_preprocessor=data_preprocessor,
-            decode_head=decode_head,
-            auxiliary_head=auxiliary_head,
-            test_cfg=test_cfg,
-        )
+        common: dict[str, Any] = dict(data_preprocessor=data_preprocessor, test_cfg=test_cfg)
+        common |= dict(decode_head=decode_head, auxiliary_head=auxiliary_head)
         settings = {name: domain_settings(common, cfg, name) for name, cfg in domains.items()}
 
         preprocessors = {name: cfg.pop('data_preprocessor') for name, cfg in settings.items()}
@@ -196,6 +192,7 @@ class _DomainSegmentor(CCTSegmentor):
         if not self.with_auxiliary_head:
             return self.supervised_loss(features['labeled'], data_samples['labeled'])
         if 'unlabeled' not in features:
-            key, problem = 'train_dataloader.dataset.domains', 'has no unlabelled images'
-            raise UserError(key, problem, 'some in each, or model.auxiliary_head=None')
+            problem = 'the auxiliary decoders need unlabelled images'
+            expected = 'a SemiSegDataset with both, or model.auxiliary_head=None'
+            raise UserError('train_dataloader.dataset.domains', problem, expected)
         return super().loss_by_feat(inputs, features, data_samples, target, objects)

@@ -30,4 +30,4 @@ def last_stage(seg_logits: Tensor | Sequence[Tensor]) -> Tensor:
 def require_one_output_per_class(decode_head: nn.Module) -> None:
     """Rejects a main decoder with one output for two classes, as its softmax is 1 everywhere."""
     if getattr(decode_head, 'out_channels', None) == 1:
-        raise UserError('model.decode_head.out_channels=1', '', '2, one output for each class')
+        raise UserError('model.decode_head.out_channels=1', '', 'one output for each class, 2')
