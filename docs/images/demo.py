@@ -16,6 +16,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from mmseg.apis import inference_model
 
 import mmseg_cct.plugin  # noqa: F401, registers what the configs name
@@ -24,7 +25,7 @@ from mmseg_cct.apis.run import Run
 from mmseg_cct.datasets.shapes import ShapesDataset
 from mmseg_cct.datasets.shapes_scene import draw_scene
 from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
-from mmseg_cct.engine.visualization.label_maps import class_legend, paint
+from mmseg_cct.engine.visualization.label_maps import paint
 from mmseg_cct.utils.files import write_atomic
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +58,9 @@ def plot_grid(pictures: dict[str, list[Picture]]) -> Figure:
             axes.set_axis_off()
     for axes, title in zip(grid[0], ['image', 'truth', *pictures]):
         axes.set_title(title, fontsize=12)
-    outer_legend(figure, class_legend(classes, palette))
+    colors = [*zip(classes, palette), ('ignored', (255, 255, 255))]
+    hexes = {name: '#{:02x}{:02x}{:02x}'.format(*color) for name, color in colors}
+    outer_legend(figure, [Patch(fc=color, ec='0.6', label=name) for name, color in hexes.items()])
     return figure
 
 

@@ -146,11 +146,10 @@ def import_masks(
     new_table = _with_classes(table, annotations.classes, undrawn, rename or {})
     imported = Imported(new_table, is_copied=copy)
     if earlier_masks and (added := list(new_table.colors)[len(table.colors) :]):
-        imported.warnings.append(
-            f'new classes {", ".join(f"{name} (id {new_table.ids[name]})" for name in added)}: the '
-            f'{len(earlier_masks)} masks of earlier imports do not know them; what shows them '
-            'there is ignored or another class'
-        )
+        new = ', '.join(f'{name} (id {new_table.ids[name]})' for name in added)
+        earlier = f'the {len(earlier_masks)} masks of earlier imports do not know them'
+        effect = 'what shows them there is ignored or another class'
+        imported.warnings.append(f'new classes {new}: {earlier}; {effect}')
 
     pool = ImagePool(out, images, export)
     imported.failed += map(str, export.damaged)

@@ -47,12 +47,9 @@ class Source:
         else:
             names = [self.path.name]
         hidden = ('.', '__MACOSX')
+        parts = {name: name.split('/') for name in names if name != TABLE}
         # The order of a folder differs between machines, and with it would the ids of classes
-        self.names = sorted(
-            name
-            for name in names
-            if name != TABLE and not any(part.startswith(hidden) for part in name.split('/'))
-        )
+        self.names = sorted(n for n in parts if not any(p.startswith(hidden) for p in parts[n]))
 
     def location(self, name: str) -> str:
         """Returns what to call a file in messages."""

@@ -145,11 +145,10 @@ def backbone_to_mmseg(state: Mapping[str, Tensor]) -> Renamed:
 
     They are `layer1.*` to `layer4.*` and the stem, with or without its `prefix.`.
     """
-    source = {
-        name if name.startswith(('prefix.', 'layer')) else f'prefix.{name}': value
-        for name, value in weights(state).items()
-        if not name.startswith('fc.')
-    }
+    source = {}
+    for name, value in weights(state).items():
+        if not name.startswith('fc.'):
+            source[name if name.startswith(('prefix.', 'layer')) else f'prefix.{name}'] = value
     renamed, missing = _rename(source, BACKBONE_NAMES)
     return Renamed(renamed, 0, missing, [n for n in source if n not in BACKBONE_NAMES])
 

@@ -73,11 +73,9 @@ def predict_images(
         todo = folder.remaining(stamps, OVERLAYS)
         skipped = len(image_paths) - len(todo)
         if get_rank() == 0 and (gone := folder.leftovers(stamps, OVERLAYS)):
-            warn(
-                f'{out}: {counted(len(gone), "prediction")} of images that are not in {images}, '
-                f'the first is {MASKS}/{gone[0]}.png; expected another --out, or that you remove '
-                'them'
-            )
+            number = f'{counted(len(gone), "prediction")} of images that are not in {images}'
+            expected = 'another --out, or that you remove them'
+            warn(f'{out}: {number}, the first is {MASKS}/{gone[0]}.png; expected {expected}')
         if not todo and Path(out, TABLE).is_file():
             return ImageCounts(skipped=skipped)
         model = run.load_model(device)

@@ -75,13 +75,9 @@ def prepare(config: Config, request: Request, steps: Sequence[Step]) -> Config:
     changes = {}
     for step in steps:
         before, config = config, step(config, request)
-        changes[step.__name__] = changed_settings(before, config, 'unset')
-    lines = {
-        name: [f'{key}: {old} -> {new}' for key, old, new in settings]
-        for name, settings in changes.items()
-        if settings
-    }
-    return _with(config, prepared=lines) if lines else config
+        if changed := changed_settings(before, config, 'unset'):
+            changes[step.__name__] = [f'{key}: {old} -> {new}' for key, old, new in changed]
+    return _with(config, prepared=changes) if changes else config
 
 
 def protections(config: Config, request: Request) -> Config:

@@ -61,12 +61,10 @@ def publish(run: Run, target: str, overwrite: bool = False, half: bool = False) 
         'cpu'
     )  # MMSegInferencer would predict with random weights where some are missing
     segmentor = _segmentor(run.config)
-    state = {
-        # A view would be saved with its whole storage, so weights are cloned.
-        name: value.detach().clone()
-        for name, value in weights(run.content).items()
-        if not is_training_only(name, segmentor)
-    }
+    saved = weights(run.content)
+    names = [name for name in saved if not is_training_only(name, segmentor)]
+    # A view would be saved with its whole storage, so weights are cloned.
+    state = {name: saved[name].detach().clone() for name in names}
     if half:
         # norms stay: a running variance may exceed float16's range, and they are small
         for name, value in state.items():

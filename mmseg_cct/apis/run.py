@@ -172,12 +172,9 @@ class Run:
         saved_meta = (self.content.get('meta') or {}).get('dataset_meta')
         dataset = build_evaluation_set(loader.dataset, f'{self.name}: test_dataloader.dataset')
         raise_problems(order_problems(dataset.metainfo, saved_meta, self.checkpoint))
-        settings = dict(
-            dataset=dataset,
-            batch_size=loader.get('batch_size') or 1,
-            num_workers=min(loader.get('num_workers') or 0, usable_cores()),
-            sampler=dict(type='DefaultSampler', shuffle=False),  # an image's result has its index
-        )
+        sampler = dict(type='DefaultSampler', shuffle=False)  # an image's result has its index
+        settings = dict(dataset=dataset, batch_size=loader.get('batch_size') or 1, sampler=sampler)
+        settings['num_workers'] = min(loader.get('num_workers') or 0, usable_cores())
         return Runner.build_dataloader(settings)
 
     @cached_property
@@ -215,11 +212,9 @@ def read_scalars(work_dir: Path, domain: str | None = None) -> list[dict]:
 def _content_of_domain(content: Mapping[str, Any], domain: str) -> dict[str, Any]:
     """Leaves in a checkpoint what its network needs for one of several domains."""
     prefix = f'domains.{domain}.'
-    state = {
-        name.removeprefix(prefix): value
-        for name, value in weights(content).items()
-        if name.startswith(prefix) or not name.startswith(('domains.', 'discriminator.'))
-    }
+    saved, others = weights(content), ('domains.', 'discriminator.')
+    names = [name for name in saved if name.startswith(prefix) or not name.startswith(others)]
+    state = {name.removeprefix(prefix): saved[name] for name in names}
     meta = dict(content.get('meta') or {})
     meta['dataset_meta'] = (meta.get('dataset_meta') or {}).get('domains', {}).get(domain, {})
     return dict(meta=meta, state_dict=state)

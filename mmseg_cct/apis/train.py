@@ -69,9 +69,6 @@ def commands_after_training(
     if work_dir.is_relative_to(Path.cwd()):
         work_dir = work_dir.relative_to(Path.cwd())
     domain_option = () if domain is None else ('--domain', domain)
-    return (
-        command_line(
-            'predict', work_dir, 'IMAGES', *domain_option, '--out', work_dir / 'predictions'
-        ),
-        command_line('report', f'{name}={work_dir}', *domain_option, '--out', work_dir / 'report'),
-    )
+    predict = 'predict', work_dir, 'IMAGES', *domain_option, '--out', work_dir / 'predictions'
+    report = 'report', f'{name}={work_dir}', *domain_option, '--out', work_dir / 'report'
+    return command_line(*predict), command_line(*report)

@@ -43,11 +43,8 @@ def changed_settings(before: Any, after: Any, missing: str = 'none') -> list[tup
     A missing value is `missing`. A tuple equals a list of the same values.
     """
     old, new = dict(leaves(before)), dict(leaves(after))
-    return [
-        (key, old.get(key, missing), new.get(key, missing))
-        for key in sorted({*old, *new})
-        if old.get(key) != new.get(key)
-    ]
+    changed = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+    return [(key, old.get(key, missing), new.get(key, missing)) for key in changed]
 
 
 def leaves(part: Any) -> Iterator[tuple[str, Any]]:

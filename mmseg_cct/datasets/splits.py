@@ -93,11 +93,8 @@ def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
     root = Path(folder)
     partitions = [root]
     if not (root / 'labeled.txt').is_file():
-        partitions = sorted(
-            path.parent
-            for path in root.glob('*/labeled.txt')
-            if re.fullmatch(r'\d+|1_\d+', path.parent.name)
-        )
+        folders = sorted(path.parent for path in root.glob('*/labeled.txt'))
+        partitions = [path for path in folders if re.fullmatch(r'\d+|1_\d+', path.name)]
     if not partitions:
         expected = 'labeled.txt and unlabeled.txt, or folders like 92 and 1_16 with them'
         raise UserError(folder, 'no list of UniMatch', expected)

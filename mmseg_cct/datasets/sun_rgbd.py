@@ -84,17 +84,11 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
             existing mask differs.
     """
     paths = sorted(Path(labels).glob('*.png'))
-    images = [
-        image
-        for split in ('test', 'train')
-        for image in sorted(Path(root, 'images', split).glob('*.jpg'))
-    ]
+    folders = [Path(root, 'images', split) for split in ('test', 'train')]
+    images = [image for folder in folders for image in sorted(folder.glob('*.jpg'))]
     if not paths or len(paths) != len(images):
-        raise UserError(
-            labels,
-            f'{len(paths)} label images (*.png) for {len(images)} images in {Path(root, "images")}',
-            'one for each of images/test and images/train',
-        )
+        problem = f'{len(paths)} label images (*.png) for {len(images)} images'
+        raise UserError(labels, problem, f'one for each in {Path(root, "images")}')
     for path, image in zip(tqdm(paths, unit='image'), images):
         mask = Path(root, 'masks', image.parent.name, f'{image.stem}.png')
         label_ids = read_mask(path)

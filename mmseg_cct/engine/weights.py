@@ -118,12 +118,9 @@ def require_fitting_weights(
         prefix, missing = '' if removes_it else missing, ''
     file, forms = f'{key}.init_cfg: {checkpoint}', _forms(expected)
     # Transformers interpolate weights of positions.
-    other_shape = sorted(
-        name
-        for name, form in _forms(saved).items()
-        if forms.get(name, form) != form and 'position' not in name and 'pos_embed' not in name
-    )
-    if other_shape:
+    differing = [name for name, form in _forms(saved).items() if forms.get(name, form) != form]
+    positions = ('position', 'pos_embed')
+    if other_shape := sorted(n for n in differing if not any(part in n for part in positions)):
         problem = f'{len(other_shape)} weights in another shape than {module["type"]}'
         first = f'the first is {other_shape[0]}'
         raise UserError(file, f'{problem}, {first}', 'weights of the same network')

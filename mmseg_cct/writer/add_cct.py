@@ -215,8 +215,5 @@ def _rules_of_heads(config: Config) -> dict[str, Any]:
     heads = config.model.get('auxiliary_head')
     prefix = 'supervised_heads' if isinstance(heads, Sequence) else 'supervised_heads.0'
     rules = (config.optim_wrapper.get('paramwise_cfg') or {}).get('custom_keys') or {}
-    return {
-        key.replace('auxiliary_head', prefix): rule
-        for key, rule in rules.items()
-        if heads and 'auxiliary_head' in key
-    }
+    keys = [key for key in rules if heads and 'auxiliary_head' in key]
+    return {key.replace('auxiliary_head', prefix): rules[key] for key in keys}

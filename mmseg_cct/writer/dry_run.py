@@ -53,12 +53,11 @@ def choose_z(model: Mapping[str, Any]) -> tuple[Z, int]:
         raise UserError('model.decode_head', problem, 'a head that does')
 
     encoder = type(built.neck if built.with_neck else built.backbone).__name__
-    stages = enumerate([features] if isinstance(features, Tensor) else features)
-    candidates = [
-        Z(dict(in_index=index), f'output {index} of {encoder}', *_size(stage, side))
-        for index, stage in stages
-    ]
-    candidates = [z for z in candidates if 0 < z.stride <= _COARSEST]
+    candidates = []
+    for index, stage in enumerate([features] if isinstance(features, Tensor) else features):
+        z = Z(dict(in_index=index), f'output {index} of {encoder}', *_size(stage, side))
+        if 0 < z.stride <= _COARSEST:
+            candidates.append(z)
     for features in fused[-1:]:
         title = f'what {type(built.decode_head).__name__} has fused (the input of conv_seg)'
         z = Z(dict(in_layer='conv_seg'), title, *_size(features, side))

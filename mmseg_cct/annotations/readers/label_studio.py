@@ -34,11 +34,11 @@ _NOT_DRAWN = {
 
 def files(source: Source) -> list[str]:
     """Finds the JSONs that are lists of tasks."""
-    return [
-        name
-        for name, (json_type, keys) in source.json_keys.items()
-        if json_type is list and 'data' in keys and keys & {'annotations', 'predictions'}
-    ]
+    lists = {
+        name: keys for name, (json_type, keys) in source.json_keys.items() if json_type is list
+    }
+    drawn = {'annotations', 'predictions'}
+    return [name for name, keys in lists.items() if 'data' in keys and keys & drawn]
 
 
 def read(source: Source) -> Annotations:

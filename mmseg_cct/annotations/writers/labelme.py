@@ -47,9 +47,6 @@ def _shape(shape: Shape) -> dict[str, Any]:
         first = np.array(shape.offset)
         # labelme counts both corner pixels, as the first and last of a range
         last = first + shape.mask.shape[::-1] - 1
-        geometry = dict(
-            points=[first.tolist(), last.tolist()],
-            shape_type='mask',
-            mask=base64.b64encode(buffer.getvalue()).decode(),
-        )
+        geometry = dict(points=[first.tolist(), last.tolist()], shape_type='mask')
+        geometry['mask'] = base64.b64encode(buffer.getvalue()).decode()
     return dict(label=shape.label, group_id=None, description='', flags={}, **geometry)

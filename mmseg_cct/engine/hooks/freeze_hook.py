@@ -25,8 +25,8 @@ class FreezeHook(Hook):
         """Takes the parameters out of the graph; no schedule may raise their rate above 0."""
         groups = runner.optim_wrapper.param_groups
         # a warm-up may have set `lr` itself to another value
-        still = [group for group in groups if group.get('initial_lr', group['lr']) == 0]
-        if not (frozen := [parameter for group in still for parameter in group['params']]):
+        frozen_groups = [group for group in groups if group.get('initial_lr', group['lr']) == 0]
+        if not (frozen := [parameter for group in frozen_groups for parameter in group['params']]):
             return
         for scheduler in runner.param_schedulers or ():
             if getattr(scheduler, 'eta_min', 0):

@@ -23,11 +23,9 @@ class SyncStatisticsHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Finds the layers; SyncBN's statistics are already equal."""
-        self._layers = [
-            layer
-            for layer in (runner.model.modules() if is_distributed() else ())
-            if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm)
-        ]
+        modules = runner.model.modules() if is_distributed() else ()
+        norms = (module for module in modules if isinstance(module, _BatchNorm))
+        self._layers = [norm for norm in norms if not isinstance(norm, nn.SyncBatchNorm)]
 
     def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
         """Averages their statistics."""

@@ -3,17 +3,13 @@
 import io
 import textwrap
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-_Location = Literal['outside lower center', 'outside upper center']
-
-# How long a picture may be over its width, and how wide: a figure has a longest side.
-_LONGEST = 4.0
 # In inches: a character and a line of text of 8 points, and the space beside a label.
 _CHARACTER, _LINE, _HANDLE = 0.065, 0.17, 0.5
 
@@ -28,14 +24,7 @@ def png_bytes(figure: Figure, dpi: float = 100) -> bytes:
     return buffer.getvalue()
 
 
-def bounded(aspect: float) -> float:
-    """Bounds height over width of a picture's place; a longer picture leaves some of it empty."""
-    return min(max(aspect, 1 / _LONGEST), _LONGEST)
-
-
-def outer_legend(
-    figure: Figure, handles: Sequence[Artist], location: _Location = 'outside lower center'
-) -> None:
+def outer_legend(figure: Figure, handles: Sequence[Artist]) -> None:
     """Adds a legend outside the axes of a figure, in constrained layout, which grows by its height.
 
     The legend has as many columns as fit; long labels are wrapped.
@@ -47,5 +36,5 @@ def outer_legend(
     columns = max(1, min(len(labels), int(width / (longest * _CHARACTER + _HANDLE))))
     rows = -(-len(labels) // columns) * max(map(len, labels))
     figure.set_figheight(figure.get_figheight() + rows * _LINE)
-    look: Any = dict(loc=location, ncols=columns, fontsize=8, frameon=False)
+    look: Any = dict(loc='outside lower center', ncols=columns, fontsize=8, frameon=False)
     figure.legend(handles=handles, labels=list(map('\n'.join, labels)), **look)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 from matplotlib import get_data_path
-from matplotlib.patches import Patch
 from PIL import Image, ImageDraw, ImageFont
 
 from mmseg_cct.datasets.files.images import as_rgb
@@ -41,14 +40,6 @@ def blend(
     tinted[: len(classes)] = is_tinted(classes)
     np.copyto(blended, rgb, where=~tinted[labels][..., None])
     return blended
-
-
-def class_legend(classes: Sequence[str], palette: Palette) -> list[Patch]:
-    """Makes a legend's handles: a patch for each class, and one for ignored pixels."""
-    return [
-        Patch(facecolor='#{:02x}{:02x}{:02x}'.format(*color), edgecolor='0.6', label=name)
-        for name, color in [*zip(classes, palette), ('ignored', (255, 255, 255))]
-    ]
 
 
 def legend_picture(classes: Sequence[str], palette: Palette, width: int) -> np.ndarray:

@@ -130,12 +130,9 @@ class BranchPreprocessor(SegDataPreProcessor):
         has_mask = any(name.startswith('gt_') for name in fields)
         prepared = []
         for index, (sample, image_size) in enumerate(zip(samples, sizes)):
-            meta = dict(
-                img_shape=torch.Size(image_size),
-                pad_shape=tuple(size) if has_mask else None,
-                padding_size=_padding(image_size, size),
-            )
-            moved = sample.new(metainfo={**sample.metainfo, **meta})
+            meta = dict(img_shape=torch.Size(image_size), padding_size=_padding(image_size, size))
+            shapes = dict(meta, pad_shape=tuple(size) if has_mask else None)
+            moved = sample.new(metainfo={**sample.metainfo, **shapes})
             for name, value in sample.items():
                 is_stacked = name in fields
                 field = PixelData(data=fields[name][index]) if is_stacked else self.cast_data(value)

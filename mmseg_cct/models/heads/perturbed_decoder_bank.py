@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from mmengine.logging import print_log
 from mmengine.model import BaseModule
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
@@ -28,6 +27,7 @@ from mmseg_cct.models.layers.subpixel import (
 from mmseg_cct.models.losses import PixelTargets, PixelTerm
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
 from mmseg_cct.models.perturbations import DetectedObjects, GuidedCutout, PerturbationContext, paper
+from mmseg_cct.utils.log import say
 from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges, require_value
 from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.text import nearest
@@ -166,11 +166,9 @@ class PerturbedDecoderBank(BaseModule):
     @property
     def chain(self) -> Chain:
         """Sub-pixel convolutions of all decoders."""
-        return Chain(
-            tuple(level.weight for level in self.up),
-            tuple(level.bias.unsqueeze(-1) for level in self.up),
-            self.final_activation,
-        )
+        weights = tuple(level.weight for level in self.up)
+        biases = tuple(level.bias.unsqueeze(-1) for level in self.up)
+        return Chain(weights, biases, self.final_activation)
 
     def group(self, chosen: slice) -> DecoderGroup:
         """Selects the decoders of one perturbation."""
@@ -332,10 +330,8 @@ class PerturbedDecoderBank(BaseModule):
         perturbations = [self.perturbations[name] for name in slices]
         # split at once: the gradient of several slices would be a sum of as many full tensors
         projections = self.proj.split([p.num_decoders for p in perturbations])
-        groups = [
-            replace(self.group(chosen), projection=projection)
-            for chosen, projection in zip(slices.values(), projections)
-        ]
+        chosen_groups = zip(map(self.group, slices.values()), projections)
+        groups = [replace(group, projection=projection) for group, projection in chosen_groups]
         if self.chunking.copies(features) > 1:  # on a GPU: few products, and one copy of the parts
             project_at_once([g for p, g in zip(perturbations, groups) if p.projects_z], features)
             parts = (p.project(group, context) for p, group in zip(perturbations, groups))
@@ -460,8 +456,5 @@ def _allow_missing_bank(bank: PerturbedDecoderBank, incompatible_keys: Any) -> N
         of_bank = {prefix + key for key in keys}
         if of_bank <= set(missing):
             missing[:] = [name for name in missing if name not in of_bank]
-            print_log(
-                'The checkpoint has no auxiliary decoders: predictions do not need them, a '
-                'training starts with new ones',
-                logger='current',
-            )
+            reason = 'predictions do not need them, a training starts with new ones'
+            say(f'The checkpoint has no auxiliary decoders: {reason}')
