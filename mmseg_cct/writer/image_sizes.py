@@ -58,7 +58,7 @@ def choose_sizes(
         sides = zip(images[::-1], window, steps)
         down, across = (ceil(max(image - part, 0) / step) + 1 for image, part, step in sides)
         lost = f'at {shown}, thin objects would disappear ({", ".join(thin[:_NAMED])})'
-        crops = f'crops at full size train, and {down * across} windows an image predict'
+        crops = f'it trains on crops at full size and predicts {down * across} windows an image'
         notes.append(f'{lost}, so {crops}; faster: --preset quick, or --size {shown}')
     elif scale < 1:
         notes.append(f'images of {images[0]}x{images[1]} are resized to {shown} (--size)')
