@@ -132,7 +132,7 @@ def require_own_folder(
     foreign = [name for name in names if name not in _UNSEEN and not fnmatch(name, PART)]
     # The record is looked for last: another process may have written it since.
     if foreign and not any(path.glob(record)):
-        problem = f'{folder} holds {foreign[0]}, which this tool did not write (no {record})'
+        problem = f'{folder} holds {foreign[0]}, which this tool did not write: no {record}'
         raise UserError(option, problem, 'a new or empty folder')
 
 
