@@ -5,7 +5,14 @@ from mmengine.runner import Runner
 
 from mmseg_cct.datasets.leaves import image_paths
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
-from mmseg_cct.engine.labels_record import LABELS, Labels, below_folder, read_labels, write_labels
+from mmseg_cct.engine.labels_record import (
+    LABELS,
+    Labels,
+    below_folder,
+    checksum,
+    read_labels,
+    write_labels,
+)
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
 
@@ -20,14 +27,19 @@ def keep_labeled_images(runner: Runner) -> None:
         return
     loop = runner.val_loop
     validated = sorted(image_paths(loop.dataloader.dataset)) if loop else []
+    unlabeled = list(image_paths(dataset.unlabeled)) if dataset.unlabeled else []
+    labels = Labels(labeled, len(unlabeled), validated, checksum(below_folder(unlabeled)))
     recorded = read_labels(runner.work_dir) if runner._resume else None
     if recorded is None:
         if is_main_process():
-            labels = Labels(labeled, len(dataset.unlabeled or ()), validated)
             write_labels(runner.work_dir, labels)
     elif below_folder(recorded.labeled) != below_folder(labeled):
         began = f'{len(recorded.labeled)} were when the training began'
         problem = f'{len(labeled)} images are labelled, {began} ({runner.work_dir}/{LABELS})'
         raise UserError('--resume', problem, 'the same, or another --work-dir')
-    elif below_folder(recorded.validated) != below_folder(validated):
-        warn('--resume: other images validate than when the training began; scores do not compare')
+    else:
+        if below_folder(recorded.validated) != below_folder(validated):
+            warn('--resume: other images validate than at the beginning; scores do not compare')
+        if (recorded.unlabeled, recorded.pool) != (labels.unlabeled, labels.pool):
+            numbers = f'{labels.unlabeled} now, {recorded.unlabeled} at the beginning'
+            warn(f'--resume: other unlabelled images than when the training began ({numbers})')

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from mmengine.dataset import BaseDataset
@@ -18,6 +19,7 @@ from mmseg_cct.datasets.leaves import image_paths, leaf_datasets
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.checkpoints import check_checkpoint
 from mmseg_cct.engine.findings import absent_from
+from mmseg_cct.engine.labels_record import read_labels, trained_images
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.weights import require_initial_weights, require_matching_weights
 from mmseg_cct.errors import Problem, UserError, raise_problems
@@ -86,6 +88,7 @@ class PreflightHook(Hook):
         raise_problems(chain(output_problems(_model(runner), _meta(dataset), key), *ignored))
         if self.files:
             on_first_process(lambda: look_at_evaluation_data(dataset, key))
+            on_first_process(lambda: _warn_of_trained_images(runner))
 
     def after_test_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
@@ -162,6 +165,12 @@ def _file_problems(runner: Runner, absent: list[str]) -> Problems:
         absent += on_first_process(lambda: look_at_evaluation_data(dataset, key))
         if absent and is_main_process():
             warn(absent_from('validation', absent))
+
+
+def _warn_of_trained_images(runner: Runner) -> None:
+    labels = read_labels(Path(runner._load_from or '').parent)
+    for line in trained_images(labels, runner.test_dataloader.dataset):
+        warn(line)
 
 
 def _warn_of_leaks(trained: Any, validated: Any) -> None:

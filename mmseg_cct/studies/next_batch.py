@@ -7,6 +7,7 @@ video, and labelling one of them is enough. Labelled, validation and test images
 
 import csv
 import io
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -224,11 +225,13 @@ def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
     data = folders['masks'].parent if folders['masks'].name == 'masks' else Path('DATA')
     if request.format == 'masks':
         parts = ['masks'] if request.images is None else ['masks', 'images']
-        lines = [f'cp -r {out / part}/. {folders[part]}' for part in parts]
+        copies = [('cp', '-r', f'{out / part}/.', str(folders[part])) for part in parts]
+        lines = list(map(shlex.join, copies))
     else:
         images = ('--images', request.images) if request.images else ()
         table_of_data = read_table(data)
-        lines = [] if table_of_data else [f'cp {out / TABLE} {data}']  # the names of the ids
+        copy_names = shlex.join(['cp', str(out / TABLE), str(data)])  # of the ids
+        lines = [] if table_of_data else [copy_names]
         is_undecided = table_of_data is not None and table_of_data.undrawn is None
         options = (*images, *(('--rest', str(table.undrawn)) if is_undecided else ()))
         lines.append(command_line('import_masks', 'CORRECTED', *options, '--out', data))

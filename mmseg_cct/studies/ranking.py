@@ -28,6 +28,7 @@ from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import append_line, read_lines
 from mmseg_cct.utils.log import only_warnings
+from mmseg_cct.utils.output_folder import file_stamp
 from mmseg_cct.utils.shares import SharedImages, gather
 
 # A folder with a file of scores for each process.
@@ -42,6 +43,7 @@ class ScoredImage:
     name: str  # path
     by_perturbation: dict[str, float] = field(compare=False)  # the score of its decoders
     z: list[float] = field(compare=False, repr=False)  # mean over positions, of length 1
+    stamp: list[int] | None = field(compare=False, default=None)  # of the file that was scored
 
 
 @dataclass
@@ -81,6 +83,7 @@ def rank_images(
     share = SharedImages([name for name in listed if name not in done], len(done))
     with only_warnings(), share.bar:  # no line amid the bar
         for name in share.own:
+            stamp = file_stamp(name)
             try:
                 data = pipeline(dict(listed[name]))
             except Exception as error:  # decoders raise nearly anything on a corrupt file
@@ -93,6 +96,7 @@ def rank_images(
                 name=name,
                 by_perturbation={key: float(means[k].mean()) for key, k in slices.items()},
                 z=[round(value, 5) for value in z.tolist()],  # ample for distances
+                stamp=stamp,
             )
             append_line(Path(out, SCORES, f'{get_rank()}.jsonl'), asdict(image))
             share.written()
@@ -101,10 +105,11 @@ def rank_images(
 
 
 def _scores_of(listed: Mapping[str, Any], out: str | Path) -> dict[str, ScoredImage]:
-    """Returns the scores of the listed images, by name, that all processes of all runs wrote."""
+    """Returns the scores of the listed images, unless they were replaced, by name."""
     files = sorted(Path(out, SCORES).glob('*.jsonl'))
-    scored = (image for file in files for image in read_lines(file, ScoredImage))
-    return {image.name: image for image in scored if image.name in listed}
+    scored = [image for file in files for image in read_lines(file, ScoredImage)]
+    stamps = {image.name: file_stamp(image.name) for image in scored if image.name in listed}
+    return {image.name: image for image in scored if image.stamp == stamps.get(image.name, ())}
 
 
 @torch.no_grad()

@@ -32,6 +32,17 @@ def test_metrics_and_predictions_are_written(trained, here):
     assert predicted.shape == (32, 40) and predicted.max() < 3
 
 
+def test_test_images_that_were_trained_on_are_told(slow, cct, messages):
+    cct.write()
+    cct.run('train', cct.file, '--work-dir', 'run')
+    cct.config.test_dataloader.dataset = cct.config.train_dataloader.dataset.labeled
+    cct.config.test_dataloader.dataset.pipeline = cct.config.test_pipeline
+    cct.write()
+    messages.clear()
+    cct.run('test', cct.file, 'run/iter_6.pth')
+    assert any('images are both trained on and tested on' in line for line in messages)
+
+
 def test_a_folder_of_predictions_is_one_tests_at_a_time(trained, here, capsys):
     tested = 'test', trained.file, trained.checkpoint, '--work-dir', 'w'
     with locked_folder('png', 'x'):

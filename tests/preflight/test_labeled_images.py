@@ -32,6 +32,11 @@ def test_a_training_resumes_with_the_labelled_images_that_it_began_with(tmp_path
     assert not messages
     start(resume=True, validated='unlabeled')
     assert messages.pop().startswith('--resume: other images validate')
+    image = tmp_path / 'data/images/u2.png'
+    image.rename(tmp_path / 'data/images/v2.png')
+    start(resume=True)
+    assert messages.pop().startswith('--resume: other unlabelled images')
+    (tmp_path / 'data/images/v2.png').rename(image)
     (tmp_path / 'data').rename(tmp_path / 'moved')
     for branch in ('labeled', 'unlabeled'):
         settings[branch].data_root = str(tmp_path / 'moved')

@@ -90,3 +90,13 @@ def test_a_ranking_goes_on_where_it_was(trained, model, tmp_path, monkeypatch):
     monkeypatch.setattr(ranking, 'disagreement', lambda *a: scored.append(a) or real(*a))
     assert rank_images(model, images, tmp_path) == expected
     assert len(scored) == 5 and len(expected.images) == 8
+
+
+def test_an_image_that_was_replaced_is_scored_anew(trained, model, tmp_path):
+    photos = shutil.copytree(trained.images, tmp_path / 'photos')
+    images, out = images_in(str(photos)), tmp_path / 'out'
+    before = {image.name: image.score for image in rank_images(model, images, out).images}
+    first, second, *_ = images
+    shutil.copyfile(second, first)
+    after = {image.name: image.score for image in rank_images(model, images, out).images}
+    assert after.pop(first) == before[second] != before.pop(first) and after == before

@@ -1,7 +1,9 @@
 """Comparison report of trainings: a page with pictures, and its content as JSON."""
 
 import copy
+import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -14,13 +16,13 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.config.walk import get_by_key, leaf_sets
+from mmseg_cct.config.walk import changed_settings, get_by_key, leaf_sets, leaves
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.files.palette import chosen_colors
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.engine.findings import absent_from, findings, validation_findings
-from mmseg_cct.engine.labels_record import below_folder
+from mmseg_cct.engine.labels_record import below_folder, trained_images
 from mmseg_cct.engine.metrics.detection import foreground_of
 from mmseg_cct.engine.visualization.figures import png_bytes
 from mmseg_cct.engine.visualization.label_maps import paint
@@ -41,6 +43,14 @@ _PICTURES = 6  # images in the page
 _DPI = 150  # sharp on screens with several pixels per CSS pixel
 # Two runs that differ in one of these do not show what the method alone brings.
 _COMPARED = ('iterations', 'batch size', 'crop', 'seed', 'labelled images')
+# Likewise: the network, the weights that it starts from, and how it learns.
+_NETWORK = ('model.backbone', 'model.neck', 'model.decode_head', 'model.pretrained', 'load_from')
+_LEARNING = tuple(f'optim_wrapper.{key}' for key in ('optimizer', 'paramwise_cfg'))
+_OF_METHOD_OR_DEVICE = re.compile(r'decode_head\.loss_|norm_cfg')
+_HIDDEN = ('labels', 'network')  # of the settings, not rows of their table
+# Rounds of labelling have these in common.
+_TRAINING = ('model', 'train_dataloader', 'optim_wrapper')
+_MOST = 6  # differences that are named
 
 
 @dataclass(frozen=True)
@@ -127,14 +137,15 @@ def _compare(
         figures = ', '.join(f'{run} {100 * e.iou[index]:.1f}' for run, e in evaluations.items())
         verdict = f'IoU of {classes[index]} in %: {figures}. {ONE_RUN_EACH}'
     settings = {run.name: _settings(run) for run in runs}
-    if unequal := _unequal(list(settings.values())):
+    rounds = _rounds(runs)
+    if unequal := _unequal(list(settings.values()), bool(rounds)):
         figures = ', '.join(f'{run} {value:.1f} %' for run, value in zip(evaluations, mean.values))
         verdict = f'These runs cannot be compared: they differ in {unequal}. mIoU: {figures}.'
     first = next(iter(settings.values()))
     rows = [
         [key, *('' if values[key] is None else str(values[key]) for values in settings.values())]
         for key in first
-        if key != 'labels'
+        if key not in _HIDDEN
     ]
     return Report(
         title=f'{" and ".join(evaluations)} on {data_set_name(runs[0].config)}',
@@ -142,7 +153,7 @@ def _compare(
         version=__version__,
         command=command,
         verdict=verdict,
-        notes=_notes(runs, evaluations, classes),
+        notes=[*rounds, *_notes(runs, evaluations, classes)],
         runs=list(evaluations),
         settings=Table(['', *settings], rows),
         num_images=len(dataset),
@@ -168,26 +179,50 @@ def _settings(run: Run) -> dict[str, Any]:
     labels = run.labels  # more masks may be there by now
     recorded = labels and dict(zip(numbers, (len(labels.labeled), labels.unlabeled)))
     crop = get_by_key(run.config, 'model.data_preprocessor.size')
+    network = {key: get_by_key(run.config, key) for key in (*_NETWORK, *_LEARNING)}
+    optimizer = [get_by_key(run.config, f'{_LEARNING[0]}.{key}') for key in ('type', 'lr')]
     return {
         **(recorded or {key: _length(part) if part else 0 for key, part in numbers.items()}),
         'iterations': (run.content.get('meta') or {}).get('iter'),
         'batch size': get_by_key(run.config, 'train_dataloader.batch_size'),
         'crop': crop and '×'.join(str(side) for side in reversed(crop)),
         'seed': get_by_key(run.config, 'randomness.seed'),
+        'encoder': get_by_key(run.config, 'model.backbone.type'),
+        'optimizer, learning rate': ', '.join(map(str, optimizer)),
+        'network': {k: v for k, v in leaves(network) if not _OF_METHOD_OR_DEVICE.search(k)},
         'labels': labels and below_folder(labels.labeled),  # another machine has them elsewhere
     }
 
 
-def _unequal(settings: Sequence[Mapping[str, Any]]) -> str:
+def _rounds(runs: Sequence[Run]) -> list[str]:
+    """Says what runs show that differ in labels that were added, as rounds of labelling do."""
+    trainings = [{key: run.config.get(key) for key in _TRAINING} for run in runs]
+    lists = [set(run.labels.labeled) for run in runs if run.labels]
+    are_alike = not any(changed_settings(trainings[0], training) for training in trainings)
+    if len(runs) != len(lists) or len(runs) < 2 or not are_alike:
+        return []
+    numbers = ', '.join(str(len(names)) for names in lists)
+    text = f'rounds of labelling ({numbers} labels): they differ by labels and training together'
+    return [text] if all(before < after for before, after in itertools.pairwise(lists)) else []
+
+
+def _unequal(settings: Sequence[Mapping[str, Any]], are_rounds: bool) -> str:
     """Names the settings that make a comparison unfair, with their values."""
     differences = []
     for key in _COMPARED:
         values = list(dict.fromkeys(of_run[key] for of_run in settings if of_run[key] is not None))
-        if len(values) > 1:
+        if len(values) > 1 and not (are_rounds and key == 'labelled images'):
             differences.append(f'{key} ({", ".join(map(str, values))})')
+    networks = [of_run['network'] for of_run in settings]
+    for key in sorted({*itertools.chain(*networks)}):
+        values = list(dict.fromkeys(str(network.get(key)) for network in networks))
+        if len(values) > 1:
+            differences.append(f'{key} ({", ".join(values)})')
     lists = [of_run['labels'] for of_run in settings if of_run['labels']]
     if len({len(labels) for labels in lists}) == 1 < len({*map(tuple, lists)}):
         differences.append('which images are labelled')
+    if len(differences) > _MOST:
+        differences[_MOST:] = [f'{len(differences) - _MOST} more settings']
     return ', '.join(differences)
 
 
@@ -219,6 +254,7 @@ def _notes(
         shown = evaluations[run.name].shown
         absent = [str(name) for name, seen in zip(classes, shown) if not seen]
         notes = [absent_from('test', absent)] if absent else []
+        notes += trained_images(run.labels, run.test_loader.dataset)
         curve = [values['mIoU'] for values in run.scalars if 'mIoU' in values]
         notes += findings(curve, {})  # classes at 0 have a row of the table
         settings = (run.config.get('val_dataloader') or {}).get('dataset')

@@ -12,7 +12,8 @@ from mmengine.config import Config
 from mmseg_cct.apis.report.evaluation import Evaluation
 from mmseg_cct.apis.report.report import _settings, _shown, _unequal, hardest, write_report
 from mmseg_cct.apis.run import Run
-from mmseg_cct.engine.labels_record import Labels
+from mmseg_cct.datasets.leaves import image_paths
+from mmseg_cct.engine.labels_record import Labels, read_labels, write_labels
 from mmseg_cct.errors import UserError
 
 
@@ -75,8 +76,9 @@ def test_runs_that_cannot_be_compared_are_said_to_be_first(trained, changed, tmp
     assert page.index(start) < page.index('class="note"')
 
 
-def settings_of(disk, iterations=200, size=(32, 32), labeled='ab'):
-    run = Run(Config(dict(model=dict(data_preprocessor=dict(size=size)))), '', 'a')
+def settings_of(disk, iterations=200, size=(32, 32), labeled='ab', lr=0.1, **model):
+    model = dict(data_preprocessor=dict(size=size), **model)
+    run = Run(Config(dict(model=model, optim_wrapper=dict(optimizer=dict(lr=lr)))), '', 'a')
     labels = Labels([f'/disk{disk}/{name}' for name in labeled], 5)
     vars(run).update(content=dict(meta=dict(iter=iterations)), labels=labels)
     return _settings(run)
@@ -89,11 +91,37 @@ def settings_of(disk, iterations=200, size=(32, 32), labeled='ab'):
         (dict(size=(8, 16)), 'crop (32×32, 16×8)'),
         (dict(labeled='ac'), 'which images are labelled'),
         (dict(labeled='abc'), 'labelled images (2, 3)'),
+        (dict(backbone=dict(depth=34)), 'model.backbone.depth (None, 34)'),
+        (dict(pretrained='a.pth'), 'model.pretrained (None, a.pth)'),
+        (dict(lr=0.2), 'optim_wrapper.optimizer.lr (0.1, 0.2)'),
+        (dict(decode_head=dict(loss_decode=dict(type='BatchLovasz'))), ''),
         ({}, ''),
     ],
 )
 def test_what_makes_a_comparison_unfair(other, said):
-    assert _unequal([settings_of(0), settings_of(1, **other)]) == said
+    assert _unequal([settings_of(0), settings_of(1, **other)], are_rounds=False) == said
+
+
+def test_rounds_of_labelling_are_compared_and_trained_test_images_are_told(
+    trained, changed, tmp_path
+):
+    after = changed(lambda config: 0)
+    labels = read_labels(after)
+    added = [*labels.labeled, str(tmp_path / 'u0.png')]
+    write_labels(after, labels._replace(labeled=added))
+    runs = opened(dict(before=trained.work_dir, after=after))
+    report = write_report(runs, tmp_path / 'out')
+    assert 'cannot be compared' not in report.verdict and '(3, 4 labels)' in report.notes[0]
+    assert not any('tested on' in note for note in report.notes)
+
+    config = Config.fromfile(after / 'tiny.py')
+    config.train_dataloader.num_workers = 7  # another training: labels are unfair
+    config.dump(after / 'tiny.py')
+    tested = [*image_paths(runs[0].test_loader.dataset)][:1]
+    write_labels(after, labels._replace(labeled=[*labels.labeled, *tested]))
+    report = write_report(opened(dict(before=trained.work_dir, after=after)), tmp_path / 'out')
+    assert 'labelled images (3, 4)' in report.verdict
+    assert any(note.startswith('after: 1 images are both trained on') for note in report.notes)
 
 
 def test_pictures_keep_their_colours_and_hard_images_have_the_lowest_mean_over_the_runs():
