@@ -44,6 +44,13 @@ def _new_name(value: str) -> tuple[str, str | None]:
     return old, new or None
 
 
+def _pattern(value: str) -> tuple[str, str]:
+    name, _, pattern = value.partition('=')
+    if not name or pattern.count('*') != 1:
+        raise argparse.ArgumentTypeError(f'{value!r}; expected NAME=*END or NAME=FOLDER/*.png')
+    return name, pattern
+
+
 def _by_name(pairs: list[tuple[str, Any]], option: str) -> dict[str, Any]:
     named = dict(pairs)
     if len(named) < len(pairs):
@@ -100,6 +107,22 @@ def parse_args() -> argparse.Namespace:
         help="with --colors: end of a mask's name, after that of its image, such as _mask.png",
     )
     parser.add_argument(
+        '--mask-of',
+        nargs='+',
+        type=_pattern,
+        metavar='NAME=*END',
+        help="for black-and-white masks of one class each: the masks' names by class, with * for "
+        "the image's name, such as 'crack=*_crack.png' or 'crack=crack/*.png'; later classes cover "
+        'earlier ones',
+    )
+    parser.add_argument(
+        '--batch',
+        type=InputPath,
+        metavar='DIR',
+        help='the batch of next-batch that was corrected: images that were skipped, or whose '
+        'prediction came back untouched, get no mask',
+    )
+    parser.add_argument(
         '--boxes',
         choices=['fill', 'ignore'],
         help='fill: all boxes are regions; ignore: they bound other shapes, and what else is in '
@@ -135,6 +158,8 @@ def main() -> None:
             colors=_by_name(args.colors, '--colors') if args.colors else None,
             rename=_by_name(args.rename, '--rename'),
             mask_suffix=args.mask_suffix,
+            class_masks=_by_name(args.mask_of, '--mask-of') if args.mask_of else None,
+            batch=args.batch,
             empty=args.empty_is_background,
             overwrite=args.overwrite,
             copy=args.copy,

@@ -1,5 +1,6 @@
 """Makes masks of class ids from an export of a labelling tool."""
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from PIL import Image
 
 from mmseg_cct.datasets.files.image_files import find_masks
 from mmseg_cct.datasets.files.images import read_mask, write_png
-from mmseg_cct.datasets.files.labels import BACKGROUND, means_ignored
+from mmseg_cct.datasets.files.labels import BACKGROUND, is_background, means_ignored
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import remove_parts
 from mmseg_cct.utils.processes import locked_folder
@@ -21,10 +22,11 @@ from .class_table import TABLE, ClassTable, data_folder, extended, read_table, w
 from .draw_image import Drawer, ImageNotes
 from .image_pool import ImageNames, ImagePool
 from .readers import plain_masks, require_reader
+from .returned_batch import ReturnedBatch
 from .shapes import AnnotatedImage, Annotations, Color
 from .source import Source, reading
 
-_NAMED = 3  # images by name
+_NAMED = 10  # images by name
 
 
 @dataclass
@@ -41,6 +43,8 @@ class Imported:
     notes: ImageNotes = field(default_factory=lambda: defaultdict(Counter))
     warnings: list[str] = field(default_factory=list)  # lines about the whole import
     failed: list[str] = field(default_factory=list)  # lines about images that are not imported
+    drawn_ids: set[int] = field(default_factory=set)  # in the masks of this import
+    erased_ids: set[int] = field(default_factory=set)  # of earlier masks where these differ
     images: int = 0  # images linked or copied into the data folder
     is_copied: bool = False
 
@@ -69,8 +73,10 @@ class Imported:
         """Raises an error that lists what could not be imported, and masks that were kept."""
         problems: list[Problem | UserError] = [UserError(line) for line in self.failed]
         if self.changed and not overwrite:
-            kept = f'{self.changed} masks of earlier imports differ and were kept'
-            problems.append(Problem(f'{kept}; --overwrite replaces them'))
+            problem = f'{self.changed} masks of earlier imports differ and were kept'
+            lost = ', '.join(name for name, n in self.table.ids.items() if n in self.erased_ids)
+            hint = f'they show {lost}, which this import lacks: import all classes at once'
+            problems.append(Problem(f'{problem}; {hint if lost else "--overwrite replaces them"}'))
         raise_problems(problems)
 
 
@@ -83,6 +89,8 @@ def import_masks(
     colors: Mapping[str, Color] | None = None,
     rename: Mapping[str, str | None] | None = None,
     mask_suffix: str = '',
+    class_masks: Mapping[str, str] | None = None,
+    batch: str | Path | None = None,
     empty: bool = False,
     overwrite: bool = False,
     copy: bool = False,
@@ -103,6 +111,9 @@ def import_masks(
             imports still apply.
         mask_suffix: For colour masks: what their names add to those of their images, including the
             extension.
+        class_masks: For masks of one class each: their names by class, with `*` for the image's.
+        batch: A batch of `next_batch` whose corrections these are: what was skipped or is as it was
+            predicted gets no mask.
         empty: Whether images that the export lists without a shape are all background, unless
             somebody skipped them or drew something that is not a region.
         overwrite: Whether to replace masks that differ.
@@ -140,7 +151,7 @@ def import_masks(
     table = read_table(home) or ClassTable()
     earlier_masks = _earlier_masks(out, table)
     undrawn = undrawn or table.undrawn
-    annotations = _annotations(export, colors, mask_suffix, undrawn)
+    annotations = _annotations(export, colors, mask_suffix, class_masks, undrawn)
     if empty and undrawn != BACKGROUND:
         raise UserError(f'--empty-is-background goes with --rest background, not {undrawn}')
     new_table = _with_classes(table, annotations.classes, undrawn, rename or {})
@@ -154,7 +165,8 @@ def import_masks(
     pool = ImagePool(out, images, export)
     imported.failed += map(str, export.damaged)
     drawer = Drawer(imported.table, undrawn, boxes, draw_crowds, empty, imported.notes)
-    drawn = _drawn(progress(annotations.images), pool, drawer, out / 'masks', imported)
+    returned = ReturnedBatch(Path(batch)) if batch else None
+    drawn = _drawn(progress(annotations.images), pool, drawer, out / 'masks', imported, returned)
     if first := next(drawn, None):  # the folder is ours once there is a mask to write
         with locked_folder(home, 'another import'):
             # The ids were chosen before there was a lock, since a failed import makes no folder.
@@ -168,6 +180,18 @@ def import_masks(
             # Last: images whose masks are still missing would count as unlabelled ones
             imported.images = pool.link(copy) if imported.masks else 0
     _note_missing(imported, export, pool, colors is not None)
+    ids, renamed = imported.table.ids, imported.table.renamed
+    new_names = {renamed.get(name, name) for name in annotations.classes}
+    named = {index for name, index in ids.items() if name in new_names}
+    imported.erased_ids -= named | imported.drawn_ids
+    added = list(ids)[len(table.colors) :]
+    lacking = [name for name in added if ids[name] in named - imported.drawn_ids]
+    if lacking and imported.masks:
+        options = ' '.join(shlex.quote(f'{name}=') for name in lacking)
+        imported.warnings.append(
+            f'classes without an annotation: {", ".join(lacking)}; --rename {options} with another '
+            '--out leaves them out'
+        )
     return imported
 
 
@@ -182,15 +206,22 @@ def _earlier_masks(out: Path, table: ClassTable) -> Mapping[str, str]:
 
 
 def _annotations(
-    export: Source, colors: Mapping[str, Color] | None, mask_suffix: str, undrawn: str | None
+    export: Source,
+    colors: Mapping[str, Color] | None,
+    mask_suffix: str,
+    class_masks: Mapping[str, str] | None,
+    undrawn: str | None,
 ) -> Annotations:
-    """Reads masks of colors if there is a table of them, else what the export's format is."""
+    """Reads masks of colors or classes if these are named, else what the export's format is."""
     if colors is not None:
         return plain_masks.read_colors(export, colors, mask_suffix, undrawn is None)
-    reader = require_reader(export)
-    if reader is plain_masks:
-        plain_masks.ask_for_names(export)
-    annotations = reader.read(export)
+    if class_masks is not None:
+        annotations = plain_masks.read_classes(export, class_masks)
+    else:
+        reader = require_reader(export)
+        if reader is plain_masks:
+            plain_masks.ask_for_names(export)
+        annotations = reader.read(export)
     if undrawn is None:
         expected = 'background if every object is drawn, ignore if only some are'
         raise UserError('--rest', 'missing', expected)
@@ -215,6 +246,7 @@ def _drawn(
     drawer: Drawer,
     folder: Path,
     imported: Imported,
+    batch: ReturnedBatch | None,
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Draws images one by one: name and mask; notes those that get none."""
     names, taken = ImageNames(pool.files), dict[str, str]()
@@ -236,7 +268,11 @@ def _drawn(
             continue
         if name and mask is not None:
             taken[name] = annotated.location
-            yield name, mask
+            if objection := batch.objection(name, mask) if batch else '':
+                imported.notes[objection][annotated.name] += 1
+            else:
+                imported.drawn_ids.update(np.unique(mask).tolist())
+                yield name, mask
             continue
         imported.unannotated += 1
         if name and (folder / f'{name}.png').exists():
@@ -254,10 +290,11 @@ def _write(path: Path, name: str, mask: np.ndarray, imported: Imported, overwrit
         return
     else:
         imported.changed += 1
-        treatment = 'replaced' if overwrite else 'kept; --overwrite replaces them'
-        fits = earlier.shape == mask.shape
-        num_pixels = int((earlier != mask).sum()) if fits else mask.size
-        imported.notes[f'pixels unlike those of earlier masks, {treatment}'][name] += num_pixels
+        treatment = 'replaced' if overwrite else 'kept'
+        is_other = np.not_equal(earlier, mask if earlier.shape == mask.shape else -1)
+        imported.erased_ids.update(np.unique(earlier[is_other]).tolist())
+        text = f'pixels unlike those of earlier masks, {treatment}'
+        imported.notes[text][name] += int(is_other.sum())
         if not overwrite:
             return
     palette = np.full((256, 3), 255, np.uint8)
@@ -274,7 +311,8 @@ def _with_classes(
 ) -> ClassTable:
     """Adds an export's classes to a table, under new names and those of earlier imports.
 
-    Names such as `void` need a decision, by a new name or an earlier import.
+    Names such as `void`, or like another but for case and blanks, need a decision, by a new name or
+    an earlier import.
     """
     for name, new_name in rename.items():
         if table.renamed.get(name, '') == new_name:
@@ -291,6 +329,13 @@ def _with_classes(
         kept = ' '.join(f'{name}={name}' for name in void)
         expected = f'--rename {ignored} to ignore its pixels, or --rename {kept} to train it'
         raise UserError(f'class {void[0]}', 'named like pixels without a label', expected)
+    spellings = dict[str, str]()
+    for name in (*table.colors, *classes):
+        twin = spellings.setdefault(''.join(name.lower().split()), name)
+        if twin != name and not is_background(name) and {name, twin}.isdisjoint(renamed):
+            expected = f'--rename {shlex.quote(f"{name}={twin}")} to make them one, or '
+            expected += f'{shlex.quote(f"{name}={name}")} to keep both'
+            raise UserError(f'class {name}', f'{twin} but for case and blanks', expected)
     new_classes: dict[str, Color | None] = {}
     for name, color in classes.items():
         if (new_name := renamed.get(name, name)) is not None:  # several may get the same name

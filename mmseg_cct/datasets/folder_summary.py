@@ -8,7 +8,7 @@ import numpy as np
 from mmseg.registry import TRANSFORMS
 
 from mmseg_cct.datasets.files.image_files import find_images, find_masks, suffix_of_masks
-from mmseg_cct.datasets.files.images import image_size, read_mask
+from mmseg_cct.datasets.files.images import IdOfColor, image_size, read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask, require_one_suffix
 from mmseg_cct.datasets.files.object_widths import ObjectWidths
 from mmseg_cct.errors import UserError
@@ -66,7 +66,8 @@ def summarize_folder(
     loader = None if values is None else TRANSFORMS.build(values.loader)
     # every mask, since one wrong id ends a training
     widths = ObjectWidths(classes)
-    labels, counts = _count_classes(images, masks, len(classes), loader, widths)
+    id_of_color = IdOfColor()
+    labels, counts = _count_classes(images, masks, len(classes), id_of_color, loader, widths)
     validation: Labels = {}
     # a folder of validation images has masks for all of them
     val = Path(data, 'val')
@@ -76,7 +77,7 @@ def summarize_folder(
         if missing := sorted(val_images.keys() - val_masks.keys()):
             expected = f'{val / "masks" / missing[0]}{mask_suffix}'
             raise UserError(val_images[missing[0]], 'no mask for this image', expected)
-        validation, _ = _count_classes(val_images, val_masks, len(classes), loader)
+        validation, _ = _count_classes(val_images, val_masks, len(classes), id_of_color, loader)
     sizes = [image_size(path, None, False, loader) for path in sample]
     width, height = np.median(sizes, 0).astype(int).tolist()
     return FolderSummary(
@@ -137,6 +138,7 @@ def _count_classes(
     images: Mapping[str, str],
     masks: Mapping[str, str],
     num_classes: int,
+    id_of_color: IdOfColor,
     loader: LoadChannels | None = None,
     widths: ObjectWidths | None = None,
 ) -> tuple[Labels, np.ndarray]:
@@ -146,7 +148,7 @@ def _count_classes(
     """
     counts, labels = np.zeros(num_classes + 1, np.int64), {}
     for name, path in masks.items():
-        ids, image = read_mask(path), images[name]
+        ids, image = read_mask(path, id_of_color=id_of_color), images[name]
         size = image_size(image, None, False, loader)
         check_mask(path, ids, num_classes, image=image, size=size)
         present, pixels = np.unique(ids.astype(np.int64), return_counts=True)

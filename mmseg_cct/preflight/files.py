@@ -11,7 +11,7 @@ from mmcv.transforms import LoadAnnotations
 from mmengine import fileio
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.files.images import image_size, is_turned, read_mask
+from mmseg_cct.datasets.files.images import IdOfColor, image_size, is_turned, read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask, judge_labels
 from mmseg_cct.datasets.leaves import image_loader, infos_of, leaf_datasets, transforms_of
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
@@ -50,7 +50,7 @@ def check_pairs(pairs: SemiSegDataset) -> None:
         warn_of_filled_masks(labeled)
         label_sets: Counter[frozenset[int]] = Counter()
         turned: list[str] = []
-        check_pair = functools.partial(_check_labeled_image, turned=turned)
+        check_pair = functools.partial(_check_labeled_image, turned=turned, id_of_color={})
         problems = _problems_of_files(check_pair, labeled, label_sets)
         if unlabeled is not None:
             # the unlabelled set may have no class names
@@ -87,7 +87,7 @@ def look_at_evaluation_data(dataset: Any, key: str) -> list[str]:
     """
     by_classes: dict[tuple[str, ...], Counter[frozenset[int]]] = {}
     turned: list[str] = []
-    check_pair = functools.partial(_check_labeled_image, turned=turned)
+    check_pair = functools.partial(_check_labeled_image, turned=turned, id_of_color={})
     try:
         for leaf in leaf_datasets(dataset):
             has_masks = has(leaf, LoadAnnotations)
@@ -141,7 +141,7 @@ def _lots(infos: Iterator[Any], size: int) -> Iterator[list[Any]]:
 
 
 def _check_labeled_image(
-    info: Mapping[str, Any], dataset: Any, turned: list[str]
+    info: Mapping[str, Any], dataset: Any, turned: list[str], id_of_color: IdOfColor
 ) -> frozenset[int]:
     """Checks a pair, returns the labels in its mask, and notes the image if loading turns it."""
     image, mask = info['img_path'], info.get('seg_map_path')
@@ -153,14 +153,20 @@ def _check_labeled_image(
         raise UserError(image, 'no mask for this labelled image', mask)
     if is_turned(image, backend_args, image_loader(dataset)):
         turned.append(image)
-    return check_mask_of(info, size, dataset)
+    return check_mask_of(info, size, dataset, id_of_color)
 
 
-def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) -> frozenset[int]:
+def check_mask_of(
+    info: Mapping[str, Any],
+    size: tuple[int, int],
+    dataset: Any,
+    id_of_color: IdOfColor | None = None,
+) -> frozenset[int]:
     """Reads and checks the mask of an image; returns its labels."""
     mask, steps = info['seg_map_path'], transforms_of(dataset)
     decoders = (step.imdecode_backend for step in steps if isinstance(step, LoadAnnotations))
-    ids = read_mask(mask, getattr(dataset, 'backend_args', None), next(decoders, 'pillow'))
+    backend_args = getattr(dataset, 'backend_args', None)
+    ids = read_mask(mask, backend_args, next(decoders, 'pillow'), id_of_color)
     mapping = {key: info[key] for key in ('label_map', 'reduce_zero_label') if key in info}
     num_classes, image = len(dataset.metainfo['classes']), info['img_path']
     labels = check_mask(mask, ids, num_classes, image=image, size=size, **mapping)

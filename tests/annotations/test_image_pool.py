@@ -23,7 +23,7 @@ def test_images_beside_their_annotations_are_found(tmp_path, photos):
     with pytest.raises(UserError, match='--out'):
         import_masks(folder, folder / 'out', undrawn='background')
     save(folder / 'JPEGImages/a/1.png', b'')
-    with pytest.raises(UserError, match=r'1\.png: differs from 1\.jpg in its extension only'):
+    with pytest.raises(UserError, match=r'1\.png: differs from 1\.jpg in its extension (only|or)'):
         import_masks(folder, tmp_path / 'other', undrawn='background')
 
 

@@ -78,7 +78,7 @@ def _object(annotation: dict, label: str, size: tuple) -> Iterator[Shape]:
         counts = coco_counts(counts) if isinstance(counts, str) else counts
         yield Shape.of_mask(label, mask_of_runs(counts, size, 'F'), is_crowd=is_crowd)
     elif polygons := list(filter(None, segmentation)):
-        for polygon in polygons:
+        for polygon in polygons if isinstance(polygons[0], list) else [segmentation]:
             yield region(label, points_of(polygon), is_crowd=is_crowd)
     # What follows lies somewhere but is no region; a caption lies nowhere.
     elif annotation.get('bbox'):

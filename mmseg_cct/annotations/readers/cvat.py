@@ -12,7 +12,7 @@ from mmseg_cct.errors import UserError
 from ..class_table import class_name
 from ..rle import mask_of_runs
 from ..shapes import AnnotatedImage, Annotations, Color, Shape
-from ..source import Source, reading
+from ..source import Source, class_names, reading
 from .geometry import box, ellipse, points_of, region
 
 TITLE = 'CVAT for images 1.1'
@@ -48,6 +48,9 @@ def read(source: Source) -> Annotations:
                 name = image.attrib['name']
                 size = int(image.attrib['width']), int(image.attrib['height'])
                 images.append(AnnotatedImage(name, size, _parts(image), f'{location}: {name}'))
+            if root.find('meta//labels') is None:  # cut out of the file, as scripts do
+                shapes = root.findall('image/*[@label]')
+                classes |= class_names(shapes, lambda shape: [class_name(shape.get('label'))])
     return Annotations(classes, images)
 
 

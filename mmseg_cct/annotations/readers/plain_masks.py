@@ -1,7 +1,8 @@
 """Folders of masks: pictures of colours or of grey values."""
 
 import posixpath
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
@@ -11,14 +12,15 @@ from PIL import Image
 from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES
 from mmseg_cct.errors import UserError
 
-from ..pictures import TRANSPARENT, color_code, color_text, open_picture, packed_colors
+from ..pictures import TRANSPARENT, bitmap, color_code, color_text, open_picture, packed_colors
 from ..shapes import AnnotatedImage, Annotations, Color, Note, Shape
 from ..source import Source, attempt, reading
-from .segmentation_mask import VOID, require_distinct
+from .segmentation_mask import COLOR_TABLE, OF_AN_EXPORT, VOID, require_distinct
 
 TITLE = 'masks of colours'
 _LOOKED_AT = 50  # masks whose colours are shown
 _SHOWN = 12  # colours
+_LABEL_STUDIO = re.compile(r'task-\d+-annotation-\d+-by-')
 _MOST = 256  # colours of a mask; a photo has more
 
 
@@ -29,9 +31,27 @@ def files(source: Source) -> list[str]:
     return names if is_all and len(_count(source, names[:1])) <= _MOST else []
 
 
+def _pictures(source: Source, suffix: str = '') -> list[str]:
+    """Lists the pictures whose names end in `suffix`.
+
+    Raises:
+        UserError: If there is none, or they name no image.
+    """
+    names = [n for n in source.ending(*IMAGE_SUFFIXES) if n.lower().endswith(suffix.lower())]
+    if not names:
+        raise UserError(str(source.path), 'no mask of that name', f'NAME{suffix}')
+    if _LABEL_STUDIO.search(names[0]):
+        problem = "Label Studio's export of brushes as PNG, which does not name the images"
+        raise UserError(str(source.path), problem, 'its export as JSON, with brushes and polygons')
+    return names
+
+
 def ask_for_names(source: Source) -> NoReturn:
     """Raises an error that lists the colours found and shows how to name them."""
-    counts = _count(source, source.ending(*IMAGE_SUFFIXES)[:_LOOKED_AT])
+    if source.path.name in OF_AN_EXPORT and (source.path.parent / COLOR_TABLE).is_file():
+        problem = f'a part of an export, without {COLOR_TABLE} beside it, which names the colours'
+        raise UserError(str(source.path), problem, f'the whole export: {source.path.parent}')
+    counts = _count(source, _pictures(source)[:_LOOKED_AT])
     shares = {color_text(code): n / counts.total() for code, n in counts.most_common(_SHOWN)}
     listed = ', '.join(f'{color} ({share:.1%})' for color, share in shares.items())
     more = ', ...' if len(counts) > _SHOWN else ''
@@ -59,22 +79,63 @@ def read_colors(
     Other colours are an error if `is_strict`, else not drawn.
     """
     require_distinct(colors)
-    names = [n for n in source.ending(*IMAGE_SUFFIXES) if n.lower().endswith(suffix.lower())]
-    if not names:
-        raise UserError(str(source.path), 'no mask of that name', f'NAME{suffix}')
+    names = _pictures(source, suffix)
     source.masks |= set(names)
     # VOC's border between objects, unless it is named
     labels = {color_code(VOID): None, **{color_code(color): name for name, color in colors.items()}}
 
     def make(name: str) -> AnnotatedImage:
-        picture = open_picture(source.read(name))
-        if picture.format in ('JPEG', 'MPO'):  # its colours blend
-            raise UserError('mask', picture.format or '', 'a format without loss, such as PNG')
+        picture = _open_mask(source, name)
         image = name[: -len(suffix or posixpath.splitext(name)[1])]
         parts = _parts(picture, labels, is_strict)
         return AnnotatedImage(image, picture.size, parts, source.location(name))
 
     return Annotations(colors, (attempt(source.location(name), make, name) for name in names))
+
+
+def read_classes(source: Source, patterns: Mapping[str, str]) -> Annotations:
+    """Reads masks of one class each, which is where they are opaque or, all opaque, not black.
+
+    `patterns` are the names of the masks by class, with `*` in the place of the image's name. Later
+    classes lie on top.
+    """
+    files = defaultdict[str, dict[str, str]](dict)  # by image and class
+    pictures = _pictures(source)
+    for label, pattern in patterns.items():
+        start, star, end = pattern.partition('*')
+        names = [n for n in pictures if n.startswith(start) and n.endswith(end)]
+        if not star or not names:
+            raise UserError(f'--mask-of {label}={pattern}', 'no mask of that name', f'{label}=*END')
+        for name in names:
+            files[name[len(start) : len(name) - len(end)]][label] = name
+    source.masks |= {name for masks in files.values() for name in masks.values()}
+
+    def make(image: str, masks: Mapping[str, str]) -> AnnotatedImage:
+        size = _open_mask(source, next(iter(masks.values()))).size
+        return AnnotatedImage(image, size, _class_parts(source, masks, size), str(source.path))
+
+    return Annotations(
+        dict.fromkeys(patterns),
+        (attempt(source.location(image), make, image, masks) for image, masks in files.items()),
+    )
+
+
+def _class_parts(
+    source: Source, masks: Mapping[str, str], size: tuple[int, int]
+) -> Iterator[Shape]:
+    yield Shape(None, mask=np.zeros((1, 1), bool))  # black alone, they are masks all the same
+    for label, name in masks.items():
+        picture = _open_mask(source, name)
+        if picture.size != size:
+            raise UserError(name, f'of size {picture.size}', f'{size}, as that of other classes')
+        yield Shape.of_mask(label, bitmap(picture))
+
+
+def _open_mask(source: Source, name: str) -> Image.Image:
+    picture = open_picture(source.read(name))
+    if picture.format in ('JPEG', 'MPO'):  # its colours blend
+        raise UserError('mask', picture.format or '', 'a format without loss, such as PNG')
+    return picture
 
 
 def _parts(

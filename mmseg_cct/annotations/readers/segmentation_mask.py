@@ -15,8 +15,9 @@ from ..shapes import AnnotatedImage, Annotations, Color, Shape
 from ..source import Source, attempt, reading
 
 TITLE = 'Segmentation mask 1.1'
-_TABLE = 'labelmap.txt'
+COLOR_TABLE = 'labelmap.txt'
 _FOLDER = 'SegmentationClass'
+OF_AN_EXPORT = _FOLDER, 'SegmentationObject'  # folders of masks; the second's colours are instances
 VOID = (224, 224, 192)  # the colour of VOC's ignored pixels
 _BLACK = (0, 0, 0)  # the colour of what is not drawn, unless another class than background has it
 _IGNORED = ''
@@ -28,12 +29,12 @@ def files(source: Source) -> list[str]:
     """Finds class masks, if there is a table of their colours."""
     is_in = source.path.name == _FOLDER
     masks = [name for name in source.ending('.png') if is_in or _FOLDER in name.split('/')[:-1]]
-    return masks if source.ending(_TABLE) else []
+    return masks if source.ending(COLOR_TABLE) else []
 
 
 def read(source: Source) -> Annotations:
     """Reads the masks; black background counts as not drawn: the tool writes both the same."""
-    table = source.ending(_TABLE)[0]
+    table = source.ending(COLOR_TABLE)[0]
     with reading(source.location(table)):
         colors = _read_colors(source.read(table).decode('utf-8-sig'))
     require_distinct(colors)
@@ -86,6 +87,6 @@ def _parts(picture: Image.Image, meanings: Meanings) -> Iterator[Shape]:
     codes = packed_colors(picture)
     for code in np.unique(codes).tolist():
         if code not in meanings:
-            raise UserError(f'colour {color_text(code)}', '', f'those of {_TABLE}')
+            raise UserError(f'colour {color_text(code)}', '', f'those of {COLOR_TABLE}')
         if (label := meanings[code]) is not None:
             yield Shape.of_mask(label or None, codes == code)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -15,14 +16,18 @@ IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 
 
 def find_files(folder: str | os.PathLike) -> list[str]:
-    """Finds the files below a folder, sorted, as `Path` writes them; follows links."""
+    """Finds the files below a folder, sorted, as `Path` writes them; follows links.
+
+    The companions `._NAME` that macOS writes beside files are left out.
+    """
 
     def walk(directory: str, prefix: str, above: frozenset[str]) -> Iterator[str]:
         # Strings, since paths take eight times as long: folders hold a million images.
         for entry in sorted(os.scandir(directory), key=attrgetter('name')):
             path = prefix + entry.name
             if not entry.is_dir():
-                yield path
+                if not entry.name.startswith('._'):
+                    yield path
             elif (real := os.path.realpath(path)) not in above:  # else a link leads in a circle
                 yield from walk(path, f'{path}/', above | {real})
 
@@ -87,8 +92,9 @@ def describe_left_out(folder: str | os.PathLike, left_out: Sequence[str]) -> str
 
 
 def _add(paths: dict[str, str], name: str, path: str, file_type: str) -> None:
-    if (twin := paths.setdefault(name, path)) != path:
-        problem = f'differs from {os.path.basename(twin)} in its extension only'
+    # macOS may store `ä` as `a` and its dots
+    if (twin := paths.setdefault(unicodedata.normalize('NFC', name), path)) != path:
+        problem = f'differs from {os.path.basename(twin)} in its extension or Unicode form only'
         raise UserError(path, problem, f'one {file_type} for each name')
 
 
@@ -140,6 +146,7 @@ def image_stem(name: str) -> str:
 
 def find_listed(name: str, images: Collection[str]) -> str | None:
     """Finds the image that a line of a list or a table stands for."""
+    name = unicodedata.normalize('NFC', name)
     return next((key for key in (name, image_stem(name)) if key in images), None)
 
 

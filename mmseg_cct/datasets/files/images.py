@@ -28,6 +28,8 @@ from .image_format import (
     require_plain,
 )
 
+IdOfColor = dict[tuple[int, ...], tuple[int, str | os.PathLike]]  # and the first mask that says so
+
 
 def read_image(path: str | os.PathLike) -> np.ndarray:
     """Reads an image as `decode_image` does: `(H, W, 3)` uint8, BGR, turned by EXIF.
@@ -147,17 +149,22 @@ def as_rgb(image: np.ndarray) -> np.ndarray:
 
 
 def read_mask(
-    path: str | os.PathLike, backend_args: dict | None = None, backend: str | None = 'pillow'
+    path: str | os.PathLike,
+    backend_args: dict | None = None,
+    backend: str | None = 'pillow',
+    id_of_color: IdOfColor | None = None,
 ) -> np.ndarray:
     """Reads the class ids of a mask as they are in the file: `(H, W)` integers or bools.
 
     `backend_args` are those of mmengine's file backend, `backend` is the `imdecode_backend` of the
-    pipeline's `LoadAnnotations`, which must see the same ids.
+    pipeline's `LoadAnnotations`, which must see the same ids. `id_of_color` collects the colours in
+    the palettes of many masks, each of which must mean one id.
     """
     with named_if_unreadable(path, 'mask'):
         data = fileio.get(path, backend_args)
         with open_image(data) as image:
             file_format, mode, loaded = image.format, image.mode, np.array(image)
+            palette = image.getpalette() if mode == 'P' else None
             orientation = image.getexif().get(ORIENTATION, 1)
         ids = loaded
         if backend in ('cv2', None):  # these scale low bit depths and turn palettes into colours
@@ -175,7 +182,26 @@ def read_mask(
     if not np.array_equal(ids.squeeze(), loaded.squeeze()):
         problem = f'imdecode_backend={backend!r} reads other ids than it has (Pillow mode {mode})'
         raise UserError(path, problem, "LoadAnnotations(imdecode_backend='pillow')")
+    if palette and id_of_color is not None:
+        _require_one_id(path, np.unique(ids).tolist(), palette, id_of_color)
     return ids
+
+
+def _require_one_id(
+    path: str | os.PathLike, ids: list[int], palette: list[int], id_of_color: IdOfColor
+) -> None:
+    """Raises an error if a colour of the palette means another id in an earlier mask."""
+    colors = list(zip(*(palette[channel::3] for channel in range(3))))
+    for index in ids:
+        color = colors[index] if index < len(colors) else ()
+        if colors.count(color) == 1:  # others fill up the palette
+            first_id, first_path = id_of_color.setdefault(color, (index, path))
+            if first_id != index:
+                problem = (
+                    f'the palette says that colour {color} is id {index}, that of {first_path} '
+                )
+                expected = 'one order: mmseg-cct import-masks reads such masks by their colours'
+                raise UserError(path, f'{problem}that it is id {first_id}', expected)
 
 
 @contextmanager

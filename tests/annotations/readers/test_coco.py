@@ -11,9 +11,10 @@ RLE = dict(size=[10, 12], counts=[20, 100])
 def test_parts_of_an_object_add_up_and_empty_ones_are_none(tmp_path):
     overlapping = [BOX, [4, 2, 10, 2, 10, 6, 4, 6]]
     assert (drawn(coco.read(of_coco(tmp_path, dict(segmentation=overlapping)))) == 0).sum() == 32
-    (image,) = coco.read(of_coco(tmp_path, dict(segmentation=[BOX, []]))).images
-    (shape,) = image.parts
-    assert np.array_equal(shape.polygons[0].reshape(-1), BOX)
+    for segmentation in ([BOX, []], BOX):  # the second is of scripts
+        (image,) = coco.read(of_coco(tmp_path, dict(segmentation=segmentation))).images
+        (shape,) = image.parts
+        assert np.array_equal(shape.polygons[0].reshape(-1), BOX)
 
 
 def test_runs_go_down_the_columns_and_ids_may_be_text(tmp_path):

@@ -42,7 +42,7 @@ class TestFindImages:
             (
                 ['a.jpg', 'a.png'],
                 None,
-                r'/folder/a\.png: differs from a\.jpg in its extension only',
+                r'/folder/a\.png: differs from a\.jpg in its extension or Unicode form only',
             ),
         ],
     )
@@ -50,6 +50,13 @@ class TestFindImages:
         _touch(tmp_path / 'folder', *names)
         with pytest.raises(UserError, match=message):
             find_images(tmp_path / 'folder', suffix)
+
+    def test_names_are_compared_in_one_unicode_form_without_companions_of_macos(self, tmp_path):
+        _touch(tmp_path, 'a\N{COMBINING DIAERESIS}.jpg', '._a.jpg')
+        assert list(find_images(tmp_path)) == ['ä'] and find_listed('a\u0308.jpg', ['ä']) == 'ä'
+        _touch(tmp_path, 'ä.jpg')
+        with pytest.raises(UserError, match='Unicode form'):
+            find_images(tmp_path)
 
 
 class TestFindMasks:

@@ -109,3 +109,16 @@ def test_a_tag_may_turn_an_image_and_keep_its_size(tmp_path, file_format, size, 
     Image.new('RGB', size).save(path, exif=_exif(tag))
     assert image_size(path, None, decode=False) == cv2.imread(path).shape[1::-1]
     assert is_turned(path, None, None) == is_seen
+
+
+def test_a_colour_of_palettes_means_one_id(tmp_path):
+    red, blue = (255, 0, 0), (0, 0, 255)
+    id_of_color = {}
+    for name, colors in (('a', (red, blue)), ('b', (red, blue)), ('c', (blue, red))):
+        mask = Image.fromarray(np.array([[1, 2, 7, 255]], np.uint8))
+        mask.putpalette([0, 0, 0, *colors[0], *colors[1], *[0] * 3 * 252])
+        mask.save(tmp_path / f'{name}.png')
+    for name in 'ab':
+        read_mask(tmp_path / f'{name}.png', id_of_color=id_of_color)
+    with pytest.raises(UserError, match=r'c\.png: the palette'):
+        read_mask(tmp_path / 'c.png', id_of_color=id_of_color)
