@@ -6,9 +6,12 @@ The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read 
 import copy
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mmengine.config import Config, ConfigDict
@@ -19,15 +22,20 @@ from mmseg_cct.config.compose import read_method, training_sets
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.config.walk import as_list, changed_settings, get_by_key, leaves
-from mmseg_cct.datasets.leaves import data_folders
-from mmseg_cct.datasets.semi_supervised import branch_settings
+from mmseg_cct.datasets.leaves import data_folders, infos_of
+from mmseg_cct.datasets.semi_supervised import SemiSegDataset, branch_settings
+from mmseg_cct.engine.labels_record import checksum
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.preflight.combinations import training_problems
 from mmseg_cct.preflight.failures import require_buildable
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
-from mmseg_cct.utils.files import require_outside
+from mmseg_cct.utils.files import read_record, require_outside, write_record
+from mmseg_cct.utils.output_folder import file_stamp
 
 from .execution import StudyRun
+
+# Checksums of the data that the runs of a study read.
+DATA = 'data.json'
 
 # Merged into a config, as a method is.
 Overlay = Mapping[str, Any]
@@ -41,6 +49,10 @@ _EXPECTED = {
     'test_dataloader': 'images to test on',
     'default_hooks.checkpoint': 'a CheckpointHook, whose last checkpoint a study tests',
 }
+
+
+class _Data(NamedTuple):
+    checksums: Mapping[str, str] = {}  # see `_checksums`
 
 
 def study_config(base: str, options: dict[str, Any]) -> Config:
@@ -109,8 +121,42 @@ def prepare_study(
                 config.randomness = dict(config.get('randomness') or {}, seed=seed)
                 iterations = config.train_cfg.max_iters
                 planned[StudyRun(out, method, labels_name, seed, iterations)] = config
+    checksums = _checksums(planned)
+    record = read_record(out / DATA, _Data, 'that of a study') if (out / DATA).exists() else _Data()
+    for name, value in checksums.items():
+        if record.checksums.get(name, value) != value:
+            problem = f'the images or masks of its runs ({name}) changed since they were planned'
+            raise UserError(out, problem, 'another --out, which compares runs of the same data')
     _write_configs(planned)
+    write_record(out / DATA, _Data({**record.checksums, **checksums}))
     return list(planned)
+
+
+def _checksums(planned: Mapping[StudyRun, Config]) -> dict[str, str]:
+    """Returns a checksum of the test set, and of each set of labelled images, by name.
+
+    Where the data are not, as on a machine that only submits jobs, there is none.
+    """
+    checksums: dict[str, str] = {}
+    for run, config in planned.items():
+        name = f'{run.labels} labels' + ('' if run.labels == 'config' else f', seed {run.seed}')
+        sets = {name: [branch_settings(part, 'labeled') for part in training_sets(config)]}
+        tested = config.test_dataloader.dataset
+        sets['test set'] = list((tested.get('domains') or {'': tested}).values())
+        with DefaultScope.overwrite_default_scope(config.get('default_scope') or 'mmseg'):
+            for name in sets.keys() - checksums.keys():
+                with suppress(UserError, AssertionError, OSError, ValueError):
+                    checksums[name] = checksum(itertools.chain(*map(_states, sets[name])))
+    return checksums
+
+
+def _states(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what changes with each image of a set and with what is in its mask."""
+    for info in infos_of(SemiSegDataset(settings).labeled):
+        image, mask = info.get('img_path'), info.get('seg_map_path')
+        size = (file_stamp(image) or [0])[0] if image else None  # photographs would take minutes
+        content = zlib.crc32(Path(mask).read_bytes()) if mask and os.path.isfile(mask) else None
+        yield f'{image} {size} {mask} {content}'
 
 
 def _write_configs(planned: Mapping[StudyRun, Config]) -> None:

@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,24 @@ def test_without_lists_each_seed_draws_its_nested_labels(tmp_path, project_root,
     drawn = {(run.labels, run.seed): set(each.indices) for run, each in zip(runs, sets)}
     assert all(len(indices) == int(labels) for (labels, _), indices in drawn.items())
     assert drawn['2', 0] < drawn['4', 0] != drawn['4', 1]
+
+
+def test_a_study_whose_data_changed_is_refused(cct):
+    def prepare_seed(seed):
+        labels = {'config': lambda config, seed: None}
+        return prepare_study(cct.folder / 'out', str(cct.file), {'cct': {}}, labels, [seed], {})
+
+    mask = cct.data / 'masks/l0.png'
+    original = mask.read_bytes()
+    assert prepare_seed(0) and prepare_seed(1)
+    shutil.copyfile(mask, mask.with_name('u0.png'))
+    with pytest.raises(UserError, match='config labels'):
+        prepare_seed(2)
+    mask.with_name('u0.png').unlink()
+    mask.write_bytes((cct.data / 'masks/l1.png').read_bytes())
+    with pytest.raises(UserError, match='config labels'):
+        prepare_seed(2)
+    mask.write_bytes(original)
+    (cct.data / 'val_masks/v0.png').write_bytes(original)
+    with pytest.raises(UserError, match='test set'):
+        prepare_seed(2)
