@@ -19,6 +19,7 @@ from mmseg_cct.utils.text import one_line
 
 from .leaves import leaf_datasets
 from .samplers.pair_sampler import PairDraw, require_draws
+from .watched_files import watch_files
 
 
 @DATASETS.register_module()
@@ -109,6 +110,8 @@ class SemiSegDataset(Dataset):
         if unlabeled is not None:
             self.unlabeled = _build(copy.deepcopy(unlabeled), 'unlabeled')
             _forget_masks(self.unlabeled)
+            watch_files(self.unlabeled)
+        watch_files(self.labeled)
 
     def __len__(self) -> int:
         """Returns the number of labelled and unlabelled images."""

@@ -11,11 +11,12 @@ from mmcv.transforms import LoadAnnotations
 from mmengine import fileio
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.files.images import IdOfColor, image_size, is_turned, read_mask
+from mmseg_cct.datasets.files.images import IdOfColor, image_size, is_turned
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask, judge_labels
 from mmseg_cct.datasets.leaves import image_loader, infos_of, leaf_datasets, transforms_of
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.transforms import LoadPseudoLabels
+from mmseg_cct.datasets.watched_files import check_mask_of, watch_files
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.shares import ahead, on_first_process
@@ -77,6 +78,7 @@ def build_evaluation_set(settings: Any, key: str) -> Any:
     except (AssertionError, OSError, ValueError) as error:
         raise UserError(key, one_line(error), 'a data set there') from error
     look_at_evaluation_data(dataset, key)
+    watch_files(dataset)
     return dataset
 
 
@@ -154,23 +156,6 @@ def _check_labeled_image(
     if is_turned(image, backend_args, image_loader(dataset)):
         turned.append(image)
     return check_mask_of(info, size, dataset, id_of_color)
-
-
-def check_mask_of(
-    info: Mapping[str, Any],
-    size: tuple[int, int],
-    dataset: Any,
-    id_of_color: IdOfColor | None = None,
-) -> frozenset[int]:
-    """Reads and checks the mask of an image; returns its labels."""
-    mask, steps = info['seg_map_path'], transforms_of(dataset)
-    decoders = (step.imdecode_backend for step in steps if isinstance(step, LoadAnnotations))
-    backend_args = getattr(dataset, 'backend_args', None)
-    ids = read_mask(mask, backend_args, next(decoders, 'pillow'), id_of_color)
-    mapping = {key: info[key] for key in ('label_map', 'reduce_zero_label') if key in info}
-    num_classes, image = len(dataset.metainfo['classes']), info['img_path']
-    labels = check_mask(mask, ids, num_classes, image=image, size=size, **mapping)
-    return frozenset(labels.values())
 
 
 def _check_unlabeled_image(info: Mapping[str, Any], dataset: Any, num_classes: int = 255) -> None:

@@ -17,6 +17,7 @@ from mmseg_cct.config.limits import value_problems
 from mmseg_cct.datasets.files.leaks import describe_leaks
 from mmseg_cct.datasets.leaves import image_paths, leaf_datasets
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
+from mmseg_cct.datasets.watched_files import watch_files
 from mmseg_cct.engine.checkpoints import check_checkpoint
 from mmseg_cct.engine.findings import absent_from
 from mmseg_cct.engine.labels_record import read_labels, trained_images
@@ -71,6 +72,7 @@ class PreflightHook(Hook):
             raise_problems(_file_problems(runner, absent))
         keep_labeled_images(runner)
         if runner.val_loop is not None:
+            watch_files(runner.val_dataloader.dataset)
             # each process has batches of its own
             problems = batch_problems(runner.val_dataloader, 'val_dataloader') if self.files else ()
             raise_problems(chain.from_iterable(gather([*problems])))
@@ -89,6 +91,7 @@ class PreflightHook(Hook):
         if self.files:
             on_first_process(lambda: look_at_evaluation_data(dataset, key))
             on_first_process(lambda: _warn_of_trained_images(runner))
+        watch_files(dataset)
 
     def after_test_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None

@@ -189,17 +189,17 @@ class TestErrors:
             next(batches)
 
     @pytest.mark.parametrize(
-        ('file', 'content', 'key'),
+        ('file', 'content'),
         [
-            ('images/u2.jpg', b'\xff\xd8\xff\xe0 half', 'images/u2.jpg'),
-            ('images/u2.jpg', None, 'images/u2.jpg'),
-            ('masks/l1.png', b'no image', 'images/l1.jpg'),
+            ('images/u2.jpg', b'\xff\xd8\xff\xe0 half'),
+            ('images/u2.jpg', None),
+            ('masks/l1.png', b'no image'),
         ],
     )
-    def test_a_file_that_turns_bad_or_vanishes(self, tree, dataset, file, content, key):
+    def test_a_file_that_turns_bad_or_vanishes(self, tree, dataset, file, content):
         path = tree.root / file
         path.write_bytes(content) if content is not None else path.unlink()
         with pytest.raises(UserError) as caught:
             dataset[DRAW]
-        assert [str(problem.key) for problem in caught.value.problems] == [f'{tree.root}/{key}']
+        assert str(caught.value).startswith(f'{tree.root}/{file}: ')
         assert '\n' not in str(caught.value)
