@@ -1,5 +1,6 @@
 """Makes masks of class ids from an export of a labelling tool."""
 
+import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,9 +11,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from mmseg_cct.datasets.files.image_files import find_masks
+from mmseg_cct.datasets.files.image_files import find_masks, read_list, write_list
 from mmseg_cct.datasets.files.images import read_mask, write_png
 from mmseg_cct.datasets.files.labels import BACKGROUND, is_background, means_ignored
+from mmseg_cct.datasets.files.layouts import VAL_LIST, is_validation
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import remove_parts
 from mmseg_cct.utils.processes import locked_folder
@@ -43,6 +45,7 @@ class Imported:
     notes: ImageNotes = field(default_factory=lambda: defaultdict(Counter))
     warnings: list[str] = field(default_factory=list)  # lines about the whole import
     failed: list[str] = field(default_factory=list)  # lines about images that are not imported
+    validated: set[str] = field(default_factory=set)  # images of a subset for validation
     drawn_ids: set[int] = field(default_factory=set)  # in the masks of this import
     erased_ids: set[int] = field(default_factory=set)  # of earlier masks where these differ
     images: int = 0  # images linked or copied into the data folder
@@ -59,6 +62,7 @@ class Imported:
             (self.new, 'new mask', ''),
             (self.changed, 'mask', ' unlike those there'),
             (self.unchanged, 'mask', ' as before'),
+            (len(self.validated), 'mask', ' to validate on'),
             (self.unannotated, 'image', ' without annotation or mask'),
             (self.images, 'image', f' {"copied" if self.is_copied else "linked"}'),
         )
@@ -179,6 +183,9 @@ def import_masks(
                 _write(out / 'masks' / f'{name}.png', name, mask, imported, overwrite)
             # Last: images whose masks are still missing would count as unlabelled ones
             imported.images = pool.link(copy) if imported.masks else 0
+            if imported.validated and home == out:
+                listed = read_list(home / VAL_LIST) if (home / VAL_LIST).exists() else []
+                write_list(home / VAL_LIST, sorted({*listed, *imported.validated}))
     _note_missing(imported, export, pool, colors is not None)
     ids, renamed = imported.table.ids, imported.table.renamed
     new_names = {renamed.get(name, name) for name in annotations.classes}
@@ -272,6 +279,8 @@ def _drawn(
                 imported.notes[objection][annotated.name] += 1
             else:
                 imported.drawn_ids.update(np.unique(mask).tolist())
+                if is_validation(re.split(r'[/_.-]', annotated.subset)):
+                    imported.validated.add(name)
                 yield name, mask
             continue
         imported.unannotated += 1

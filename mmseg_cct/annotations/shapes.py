@@ -84,6 +84,8 @@ class AnnotatedImage:
     is_relative: bool = False
     # whether somebody finished it, as far as the tool says; if not, a lack of shapes means nothing
     is_done: bool = True
+    # what the export calls the part that it belongs to, as a path: `Validation`, `val/x.json`
+    subset: str = ''
 
 
 class Annotations(NamedTuple):

@@ -10,6 +10,7 @@ from mmseg.registry import TRANSFORMS
 from mmseg_cct.datasets.files.image_files import find_images, find_masks, suffix_of_masks
 from mmseg_cct.datasets.files.images import IdOfColor, image_size, read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask, require_one_suffix
+from mmseg_cct.datasets.files.layouts import Dirs, training_dirs, validation_dirs
 from mmseg_cct.datasets.files.object_widths import ObjectWidths
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.templates import markdown_table
@@ -51,14 +52,14 @@ def summarize_folder(
 ) -> FolderSummary:
     """Counts images and masks, and checks every id in the masks.
 
-    `images` are those in the folder `images`, as `find_images` finds them. `channels` and `bits`
+    `images` are those in the folder of images, as `find_images` finds them. `channels` and `bits`
     say which channels are loaded, and how many bits their values have.
 
     Raises:
         UserError: If a folder is missing or empty, an image in `val` has no mask, a mask has no
             image, another size or an unknown id, or a file is unreadable.
     """
-    masks = _masks_by_name(images, Path(data), mask_suffix)
+    masks = _masks_by_name(images, training_dirs(data), mask_suffix)
     # how to load the images, from a sample of them: masks are compared with what the loader gives
     paths = list(images.values())
     sample = paths[:: -(-len(paths) // _SIZES)]
@@ -70,12 +71,11 @@ def summarize_folder(
     labels, counts = _count_classes(images, masks, len(classes), id_of_color, loader, widths)
     validation: Labels = {}
     # a folder of validation images has masks for all of them
-    val = Path(data, 'val')
-    if val.is_dir():
-        val_images = find_images(val / 'images')
+    if val := validation_dirs(data):
+        val_images = find_images(val[0])
         val_masks = _masks_by_name(val_images, val, mask_suffix)
         if missing := sorted(val_images.keys() - val_masks.keys()):
-            expected = f'{val / "masks" / missing[0]}{mask_suffix}'
+            expected = f'{val[1] / missing[0]}{mask_suffix}'
             raise UserError(val_images[missing[0]], 'no mask for this image', expected)
         validation, _ = _count_classes(val_images, val_masks, len(classes), id_of_color, loader)
     sizes = [image_size(path, None, False, loader) for path in sample]
@@ -121,14 +121,15 @@ def describe_folder(
     )
 
 
-def _masks_by_name(images: Mapping[str, str], folder: Path, suffix: str) -> dict[str, str]:
-    masks = find_masks(folder / 'masks', suffix)
-    require_one_suffix(folder / 'masks', suffix, masks, images)
+def _masks_by_name(images: Mapping[str, str], dirs: Dirs, suffix: str) -> dict[str, str]:
+    image_dir, mask_dir = dirs
+    masks = find_masks(mask_dir, suffix)
+    require_one_suffix(mask_dir, suffix, masks, images)
     if not masks:
-        raise UserError(folder / 'masks', 'no mask in this folder', f'class ids, NAME{suffix}')
+        raise UserError(mask_dir, 'no mask in this folder', f'class ids, NAME{suffix}')
     if strays := sorted(masks.keys() - images.keys()):
         end = suffix_of_masks(masks, images)
-        problem = f'a mask without an image in {folder / "images"} ({len(strays)} in all)'
+        problem = f'a mask without an image in {image_dir} ({len(strays)} in all)'
         expected = f'--mask-suffix {end}{suffix}' if end else 'an image of the same name'
         raise UserError(masks[strays[0]], problem, expected)
     return masks

@@ -7,6 +7,7 @@ from mmseg_cct.annotations.class_table import TABLE, ClassTable, extended, read_
 from mmseg_cct.annotations.readers import find_reader, plain_masks
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.datasets.files.labels import check_classes, is_background, means_ignored
+from mmseg_cct.datasets.files.layouts import training_dirs
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.text import nearest
@@ -79,7 +80,7 @@ def reject_void_names(data: str, classes: Sequence[str], context: Sequence[str] 
 
 
 def _require_masks(data: str) -> None:
-    reader, has_images = find_reader(Source(data)), Path(data, 'images').is_dir()
+    reader, has_images = find_reader(Source(data)), training_dirs(data)[0].is_dir()
     if reader is None or (reader is plain_masks and has_images):  # nothing but images
         return
     out = data if has_images else f'{data.rstrip("/")}_masks'

@@ -17,6 +17,13 @@ from mmseg_cct.datasets.files.image_files import (
     write_list,
 )
 from mmseg_cct.datasets.files.labels import judge_labels
+from mmseg_cct.datasets.files.layouts import (
+    VAL_LIST,
+    Dirs,
+    is_validation,
+    training_dirs,
+    validation_dirs,
+)
 from mmseg_cct.datasets.folder_summary import FolderSummary, describe_folder, summarize_folder
 from mmseg_cct.datasets.hold_out import hold_out, one_sided
 from mmseg_cct.datasets.image_values import ImageValues
@@ -97,8 +104,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     parts, bases = _parts(folder, plan, choices)
     write_config(config_path, _text(folder, plan, choices, parts, bases))
     lists = tuple(_write_lists(folder, plan, choices.force))
-    rare_note = f'rare: {", ".join(plan.rare)}; the config adds the Lovász loss'
-    notes = (rare_note, *plan.sizes.notes) if plan.rare else plan.sizes.notes
+    notes = tuple(_notes(folder, plan))
     described = describe_folder(folder.summary, folder.classes, plan.held_out)
     commands = next_commands(config_path, choices.method)
     return NewConfig(described, config_path, lists, notes, warnings, commands)
@@ -106,7 +112,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
 
 def _config_path(data: str, out: str, choices: Choices) -> Path:
     """Names the config, which must not exist, nor lie among the data."""
-    require_outside(out, [Path(data, name) for name in ('images', 'masks')], '--out')
+    require_outside(out, training_dirs(data), '--out')
     path = Path(out, f'{choices.method}_{choices.backbone}_{plain_name(data)}.py')
     if path.exists() and not choices.force:
         hint = 'it also trains masks that were added since: give train.py another --work-dir'
@@ -120,12 +126,12 @@ def _look_at(data: str, choices: Choices) -> _Folder:
     context = context_of_classes(classes, choices.context)
     reject_void_names(data, classes, choices.context)
     left_out: list[str] = []
-    images = find_images(Path(data, 'images'), left_out=left_out)
+    images = find_images(training_dirs(data)[0], left_out=left_out)
     options = choices.mask_suffix, choices.channels, choices.bits
     summary = summarize_folder(data, classes, images, *options)
     if choices.method != 'supervised' and not summary.unlabeled:
         remedy = 'images without one, --method supervised, or lists of mmseg-cct make-splits'
-        raise UserError(f'{data}/images', 'every image has a mask', remedy)
+        raise UserError(training_dirs(data)[0], 'every image has a mask', remedy)
     return _Folder(data, classes, context, summary, left_out)
 
 
@@ -136,24 +142,42 @@ def _plan(folder: _Folder, out: str, choices: Choices) -> _Plan:
         summary.size, summary.widths, BACKBONES[choices.backbone], preset.longest,
         choices.size, choices.crop, may_window=choices.preset != 'quick',
     )  # fmt: skip
-    val_list = None if summary.validation else Path(out, 'val.txt')
+    own_list, val_list = Path(folder.data, VAL_LIST), None
+    if not summary.validation:
+        val_list = own_list if own_list.exists() else Path(out, VAL_LIST)
+    redraws = choices.force and val_list != own_list
     min_pixels = RARE_SHARE * int(summary.pixels.sum())
     return _Plan(
         sizes,
         choices.iters or preset.iters,
         choices.batch_size or preset.batch_size,
         val_list,
-        _held_out(summary.labels, val_list, choices.force) if val_list else [],
+        _held_out(summary.labels, val_list, redraws) if val_list else [],
         [name for name, n in zip(folder.classes, summary.pixels) if 0 < n < min_pixels],
     )
+
+
+def _notes(folder: _Folder, plan: _Plan) -> Iterator[str]:
+    """Tells what was decided."""
+    if plan.rare:
+        yield f'rare: {", ".join(plan.rare)}; the config adds the Lovász loss'
+    yield from plan.sizes.notes
+    if plan.val_list == Path(folder.data, VAL_LIST):
+        yield f'validation: the images that {plan.val_list} names'
+    parents = {Path(name).parent for name in plan.held_out}
+    if parts := [str(parent) for parent in sorted(parents) if is_validation(parent.parts)]:
+        yield f'validation: the masks of {training_dirs(folder.data)[0]}/{", ".join(parts)}'
 
 
 def _warnings(folder: _Folder, plan: _Plan) -> Iterator[str]:
     """Tells what is worth a second look; refuses labels that cannot be meant."""
     if folder.left_out:
-        yield describe_left_out(Path(folder.data, 'images'), folder.left_out)
+        yield describe_left_out(training_dirs(folder.data)[0], folder.left_out)
+    if tests := [name for name in folder.summary.labels if name.lower().startswith('test/')]:
+        problem = f'{len(tests)} labelled images of its folder test train, too'
+        yield f'{training_dirs(folder.data)[0]}: {problem}; move them out to test on them'
     labels = Counter(folder.summary.labels.values())
-    yield from judge_labels(labels, folder.classes, 'masks', data=folder.data)
+    yield from judge_labels(labels, folder.classes, 'masks', dirs=training_dirs(folder.data))
     sides = folder.summary.sides(plan.held_out)
     unseen, untrained = one_sided(*(side.values() for side in sides))
     for ids, split, effect in (
@@ -203,12 +227,13 @@ def _text(
     folder: _Folder, plan: _Plan, choices: Choices, parts: Mapping[str, Any], bases: Sequence[str]
 ) -> str:
     """Writes the config in the order in which one reads it."""
-    data, title = Path(folder.data), BACKBONES[choices.backbone].title
-    dataset = dict(**_image_and_mask_dirs(data), classes=Code('classes'))
+    title = BACKBONES[choices.backbone].title
+    dirs, val_dirs = training_dirs(folder.data), validation_dirs(folder.data)
+    dataset = dict(**_image_and_mask_dirs(dirs), classes=Code('classes'))
     if choices.mask_suffix != '.png':
         dataset['mask_suffix'] = choices.mask_suffix
-    val_dirs = {} if plan.val_list else _image_and_mask_dirs(data / 'val')
-    val_dataset = _dataset('labeled', 'test_pipeline', ann_file=plan.val_list, **val_dirs)
+    val_paths = _image_and_mask_dirs(val_dirs) if val_dirs else dict(ann_file=plan.val_list)
+    val_dataset = _dataset('labeled', 'test_pipeline', **val_paths)
     has_unlabeled = 'unlabeled' in parts['train_dataloader']['dataset']
     written = 'model', 'train_dataloader'
     lines = [
@@ -249,8 +274,8 @@ def _dataset(subset: str, pipeline: str, **paths: str | Path | None) -> Code:
     return Code(f'dict(folder, {", ".join(settings)}, pipeline={pipeline})')
 
 
-def _image_and_mask_dirs(root: Path) -> dict[str, str]:
-    return dict(image_dir=(root / 'images').as_posix(), mask_dir=(root / 'masks').as_posix())
+def _image_and_mask_dirs(dirs: Dirs) -> dict[str, str]:
+    return dict(image_dir=dirs[0].as_posix(), mask_dir=dirs[1].as_posix())
 
 
 def _backbone(
@@ -282,7 +307,8 @@ def _held_out(labeled: Mapping[str, frozenset[int]], val_list: Path, redraw: boo
     if len(labeled) < 2:
         raise UserError('masks', 'one mask, and no folder val to validate on', 'two masks or more')
     if redraw or not val_list.exists():
-        return hold_out(labeled)
+        chosen = [name for name in labeled if is_validation(name.split('/')[:-1])]
+        return chosen if 0 < len(chosen) < len(labeled) else hold_out(labeled)
     held_out = read_list(val_list)
     if missing := [name for name in held_out if name not in labeled]:
         expected = 'a list of labelled images, another --out, or --force to draw a new list'

@@ -1,14 +1,20 @@
+import re
+
 import exports
 import numpy as np
 import pytest
 from exports import HEIGHT, WIDTH, png, save, scene
+from formats import of_cvat
 from importing import SQUARE, ids, labelme
 from PIL import Image
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
+from mmseg_cct.annotations.readers import require_reader
+from mmseg_cct.annotations.source import Source
 from mmseg_cct.datasets.files.image_files import find_images
 from mmseg_cct.datasets.files.images import read_image
+from mmseg_cct.datasets.files.layouts import is_validation
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.processes import locked_folder
 
@@ -198,3 +204,26 @@ def test_classes_without_an_annotation_are_named(tmp_path, photos):
     assert 'damage' in line and 'car' not in line
     done = import_masks(tmp_path / 'x', tmp_path / 'other', **options, rename={'damage': None})
     assert not done.warnings and list(done.table.ids) == ['background', 'car']
+
+
+def test_subsets_for_validation_are_listed_for_the_config(tmp_path, photos):
+    for part, name in (('train', 'a'), ('valid', 'b')):
+        labelme(tmp_path / f'x/{part}/1.json', imagePath=f'{name}/1.jpg')
+    done = import_masks(tmp_path / 'x', tmp_path / 'out', images=photos, undrawn='background')
+    assert '1 mask to validate on' in done.describe()
+    assert (tmp_path / 'out/val.txt').read_text() == 'b/1\n'
+
+
+@pytest.mark.parametrize('export', [exports.coco, of_cvat, exports.segmentation_mask])
+def test_readers_tell_subsets(tmp_path, export):
+    file = export(tmp_path)
+    file = getattr(file, 'path', file)
+    if export is exports.coco:
+        file = file.rename(file.with_name('instances_val2017.json'))
+    elif export is exports.segmentation_mask:
+        save(file / 'ImageSets/Segmentation/Validation.txt', b'a/1\nb/1\n')
+    else:
+        file.write_text(file.read_text().replace('<image ', '<image subset="Validation" '))
+    source = Source(file)
+    for image in require_reader(source).read(source).images:
+        assert is_validation(re.split(r'[/_.-]', image.subset))

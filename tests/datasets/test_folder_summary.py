@@ -54,9 +54,18 @@ def test_what_does_not_fit_is_named(root):
     (root / 'images' / 'a.png').unlink()
     with pytest.raises(UserError, match=r'a\.png: a mask without an image in .*\(1 in all\)'):
         summarize_folder(root, CLASSES)
-    (root / 'masks').rename(root / 'labels')
+    (root / 'masks').rename(root / 'other')
     with pytest.raises(UserError, match=r'masks: no such folder'):
         summarize_folder(root, CLASSES)
     (root / 'masks').mkdir()
     with pytest.raises(UserError, match=r'masks: no mask in this folder'):
         summarize_folder(root, CLASSES)
+
+
+@pytest.mark.parametrize('dirs', [('img_dir', 'ann_dir'), ('train/images', 'train/labels')])
+def test_other_layouts_are_read(root, dirs):
+    for name, new in zip(('images', 'masks'), dirs):
+        (root / new).parent.mkdir(exist_ok=True)
+        (root / name).rename(root / new)
+    summary = _summarize_folder(root, CLASSES, find_images(root / dirs[0]))
+    assert list(summary.labels) == ['a', 'more/b']

@@ -165,3 +165,21 @@ def test_objects_that_would_vanish_get_crops_at_full_size_and_windows(tmp_path):
     for part in (pairs.labeled, pairs.unlabeled):
         assert part[0]['inputs'].shape == (3, 168, 256)
     assert val[0]['inputs'].shape == (3, 800, 1200)
+
+
+@pytest.mark.parametrize('part', ['val', 'Validation', None])
+def test_the_users_own_split_is_kept(data, part):
+    shutil.rmtree(data / 'val')
+    if part:
+        for name in ('images/2.jpg', 'masks/2.png', 'images/3.jpg', 'masks/3.png'):
+            path = data / name
+            path.parent.joinpath(part).mkdir(exist_ok=True)
+            path.rename(path.parent / part / path.name)
+    else:  # of an import
+        (data / 'val.txt').write_text('2\n3\n')
+    written = write(data)
+    config = load_config(str(written.file), {})
+    val = Path(config.val_dataloader.dataset.ann_file)
+    assert [Path(line).name for line in val.read_text().split()] == ['2', '3']
+    assert config.train_dataloader.dataset.labeled.exclude == str(val)
+    assert any(f'images/{part}' in note or str(data / 'val.txt') in note for note in written.notes)

@@ -53,7 +53,9 @@ def read(source: Source) -> Annotations:
                 parts = _parts(annotations[image_id], labels, size)
                 location = f'{source.location(file)}: {name}'
                 name = beside if beside in source_names else name
-                annotated.append(AnnotatedImage(name, size, parts, location, is_relative))
+                annotated.append(
+                    AnnotatedImage(name, size, parts, location, is_relative, subset=file)
+                )
     return Annotations(classes, annotated)
 
 

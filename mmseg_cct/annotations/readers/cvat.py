@@ -47,7 +47,10 @@ def read(source: Source) -> Annotations:
             for image in root.iter('image'):
                 name = image.attrib['name']
                 size = int(image.attrib['width']), int(image.attrib['height'])
-                images.append(AnnotatedImage(name, size, _parts(image), f'{location}: {name}'))
+                parts, subset = _parts(image), image.get('subset', '')
+                images.append(
+                    AnnotatedImage(name, size, parts, f'{location}: {name}', subset=subset)
+                )
             if root.find('meta//labels') is None:  # cut out of the file, as scripts do
                 shapes = root.findall('image/*[@label]')
                 classes |= class_names(shapes, lambda shape: [class_name(shape.get('label'))])

@@ -52,6 +52,7 @@ def _image(source: Source, name: str) -> AnnotatedImage:
         (int(size[0]), int(size[1])) if all(size) else None,
         _parts(content),
         source.location(name),
+        subset=posixpath.dirname(name),
     )
 
 

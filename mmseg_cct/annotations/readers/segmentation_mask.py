@@ -47,7 +47,16 @@ def read(source: Source) -> Annotations:
     classes = {label: colors[label] for label, name in class_of.items() if name}
     meanings = {0: None, TRANSPARENT: None, color_code(VOID): _IGNORED}
     meanings |= {color_code(colors[label]): name for label, name in class_of.items()}
-    images = (attempt(source.location(n), _image, source, n, meanings) for n in files(source))
+    subsets = {
+        line.strip(): name
+        for name in source.ending('.txt')
+        if 'ImageSets' in name.split('/')
+        for line in source.read(name).decode('utf-8-sig').splitlines()
+    }
+    images = (
+        attempt(source.location(name), _image, source, name, meanings, subsets)
+        for name in files(source)
+    )
     return Annotations(classes, images)
 
 
@@ -77,10 +86,13 @@ def _read_colors(text: str) -> dict[str, Color]:
     return colors
 
 
-def _image(source: Source, name: str, meanings: Meanings) -> AnnotatedImage:
+def _image(
+    source: Source, name: str, meanings: Meanings, subsets: Mapping[str, str]
+) -> AnnotatedImage:
     _, _, image = f'/{_FOLDER}/{posixpath.splitext(name)[0]}'.rpartition(f'/{_FOLDER}/')
     picture = open_picture(source.read(name))
-    return AnnotatedImage(image, picture.size, _parts(picture, meanings), source.location(name))
+    parts, location = _parts(picture, meanings), source.location(name)
+    return AnnotatedImage(image, picture.size, parts, location, subset=subsets.get(image, ''))
 
 
 def _parts(picture: Image.Image, meanings: Meanings) -> Iterator[Shape]:

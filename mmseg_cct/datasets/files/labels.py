@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ def judge_labels(
     classes: Sequence[str],
     name: str,
     is_mapped: bool = False,
-    data: str = 'DATA',
+    dirs: tuple[str | Path, str | Path] = ('DATA/images', 'DATA/masks'),
 ) -> Iterator[str]:
     """Judges a labelled set, called `name`, as a whole; yields warnings, a line each.
 
@@ -141,8 +141,8 @@ def judge_labels(
         line = f'{name}: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
         if len(classes) == 2:
             colors = (f'{classes[0]}=0', f'{classes[1]}=255')
-            options = ('--images', f'{data}/images', '--out', f'{data}_ids', '--colors', *colors)
-            command = command_line('import_masks', f'{data}/masks', *options)
+            options = ('--images', dirs[0], '--out', f'{Path(dirs[1]).parent}_ids')
+            command = command_line('import_masks', dirs[1], *options, '--colors', *colors)
             raise UserError(f'{line}{classes[1]} never occurs. If 255 is {classes[1]}: {command}')
         ids = f'ids from 0 to {len(classes) - 1} (replace 255 by the id of its class)'
         yield f'{line}{classes[0]} alone occurs; expected {ids}'
