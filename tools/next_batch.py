@@ -7,16 +7,21 @@ test images. DIR gets images/, their predictions in masks/ (palette PNGs of clas
 format of a labelling tool, review.html (open it in a browser) and ranking.csv (all images by their
 disagreement). Unreadable images are reported and skipped, with exit code 1.
 
+Without WORK_DIR it chooses the first images, from --images alone: those that together look most
+like all of them to the pretrained backbone. DIR then gets images/ and review.html.
+
 Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
 again to finish what a stopped run left.
 
 Examples:
     mmseg-cct next-batch WORK_DIR -n 10 --format cvat --out batch1
     mmseg-cct next-batch WORK_DIR --images photos -n 40 --out batch1
+    mmseg-cct next-batch --images photos -n 10 --out batch0
 """
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.cli.arguments import (
@@ -30,7 +35,11 @@ from mmseg_cct.cli.arguments import (
     tool_parser,
 )
 from mmseg_cct.cli.start import running
-from mmseg_cct.errors import printable
+from mmseg_cct.errors import UserError, printable
+from mmseg_cct.writer.backbones import BACKBONES
+
+if TYPE_CHECKING:
+    from mmseg_cct.studies.next_batch import Batch
 
 
 def parse_args() -> argparse.Namespace:
@@ -38,8 +47,10 @@ def parse_args() -> argparse.Namespace:
     parser = tool_parser(__doc__)
     parser.add_argument(
         'run',
+        nargs='?',
         metavar='WORK_DIR',
-        help='work directory of a training with auxiliary decoders, or its checkpoint',
+        help='work directory of a training with auxiliary decoders, or its checkpoint (default: no '
+        'training yet)',
     )
     parser.add_argument(
         '--images',
@@ -73,6 +84,15 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--seed', type=integer_from(0), default=0, help='seed of the perturbations (default: 0)'
     )
+    parser.add_argument(
+        '--backbone',
+        '--model',
+        dest='backbone',
+        choices=BACKBONES,
+        default='mbv2',
+        metavar='NAME',
+        help='without WORK_DIR, the one that will be trained, as in new-config (default: mbv2)',
+    )
     add_domain(parser)
     add_device(parser)
     add_launcher(parser)
@@ -83,6 +103,8 @@ def parse_args() -> argparse.Namespace:
 def main() -> int:
     """Writes a batch; returns 1 if an image could not be read."""
     args = parse_args()
+    if args.run is None:
+        return _first_batch(args)
     with running(args):
         from mmseg_cct.apis.run import Run
         from mmseg_cct.studies.next_batch import BatchRequest, next_batch
@@ -93,12 +115,29 @@ def main() -> int:
             batch = next_batch(run, options_as(BatchRequest, args))
     if rank:  # the first process speaks for all
         return 0
+    return _report(batch, f'Look at {args.out}/review.html and correct the predictions. Next:')
+
+
+def _first_batch(args: argparse.Namespace) -> int:
+    """Writes the first batch, from photos alone."""
+    del args.run
+    with running(args):
+        if args.images is None:
+            raise UserError('WORK_DIR', 'missing', 'a training, or --images DIR to begin without')
+        from mmseg_cct.studies.first_batch import first_batch
+        from mmseg_cct.studies.next_batch import BatchRequest
+
+        batch = first_batch(options_as(BatchRequest, args), BACKBONES[args.backbone].model)
+    return _report(batch, f'Look at {args.out}/review.html, draw the masks of its images. Next:')
+
+
+def _report(batch: 'Batch', headline: str) -> int:
+    """Prints what a batch is and what comes next; returns 1 if an image could not be read."""
     for line in batch.failed:
         print(f'error: {line}', file=sys.stderr)
     print(printable(batch.note))
     if batch.images:
-        print(f'Look at {args.out}/review.html and correct the predictions. Next:')
-        print(*(f'  {line}' for line in batch.following), sep='\n')
+        print(headline, *(f'  {line}' for line in batch.following), sep='\n')
     return 1 if batch.failed else 0
 
 

@@ -9,6 +9,7 @@ from os.path import commonprefix
 import numpy as np
 
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
+from mmseg_cct.utils.text import natural_order
 
 SHARE = 1 / 5  # of the labelled images
 # What a choice costs: a class that is never trained or never validated on outweighs its share, and
@@ -66,8 +67,7 @@ def _blocks(labels: Mapping[str, frozenset[int]], length: int) -> list[tuple[str
     stems = {name: re.sub(r'\.rf\.\w+$', '', name[: len(name) - num_shared]) for name in labels}
 
     def frame_order(name: str) -> tuple[list[str | int], str]:
-        parts = re.split(r'(\d+)', stems[name])  # every second is a number
-        return [int(part) if index % 2 else part for index, part in enumerate(parts)], name
+        return natural_order(stems[name]), name
 
     frames = sorted(labels, key=frame_order)
     scene_of = {name: re.sub(r'\d+\D*$', '', stems[name]) for name in frames}

@@ -40,7 +40,7 @@ from mmseg_cct.utils.text import counted
 
 from .listed_images import Listed, images_in, images_of
 from .ranking import ScoredImage, disagreement, image_pipeline, load_training_model, rank_images
-from .review import BatchImage, review_page, shrink
+from .review import BatchImage, PageImage, review_page, shrink
 
 # The record of how the scores in a folder were made, and the page, which is written last.
 RECORD, REVIEW = 'ranking.json', 'review.html'
@@ -66,7 +66,7 @@ class BatchRequest:
 class Batch:
     """A batch that was written."""
 
-    images: list[BatchImage]  # in the order in which to label them
+    images: Sequence[BatchImage | PageImage]  # in the order in which to label them
     note: str  # what they were chosen from
     failed: list[str]  # a line for each unreadable image
     following: list[str]  # commands that bring the corrected batch into the training

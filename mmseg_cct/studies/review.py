@@ -31,6 +31,19 @@ class BatchImage:
     size: tuple[int, int]  # width and height of the original image
 
 
+@dataclass(frozen=True)
+class PageImage:
+    """What a page shows of an image, one picture per layer, all at the size of the page."""
+
+    name: PurePath  # below the folder of images
+    size: tuple[int, int]  # width and height of the original image
+    photo: np.ndarray = field(repr=False)  # (H, W, 3) uint8, RGB
+    detail: str = ''  # said beside the name
+    # layers over the photo: style of the page, caption, address of the picture
+    layers: Sequence[tuple[str, str, str]] = field(default=(), repr=False)
+    legend: Sequence[tuple[str, Sequence[int], str]] = ()  # class, colour, share in percent
+
+
 def review_page(batch: Sequence[BatchImage], note: str, meta: Mapping[str, Any]) -> str:
     """Renders the page: image, prediction and disagreement of one image of the batch at a time.
 
@@ -39,41 +52,84 @@ def review_page(batch: Sequence[BatchImage], note: str, meta: Mapping[str, Any])
     # One scale for all maps, without their outliers.
     quantiles = (float(np.quantile(image.disagreement, 0.99)) for image in batch)
     highest = max(quantiles, default=0) or 1.0
-    content = '\n'.join(f'{image.name} {image.score}' for image in batch)
+    images = [_page_image(image, meta['classes'], meta['palette'], highest) for image in batch]
+    return image_page(f'Label next: {counted(len(batch), "image")}', note, images, highest)
+
+
+def image_page(
+    title: str,
+    note: str,
+    images: Sequence[PageImage],
+    highest: float = 1.0,
+    marks: tuple[str, str] = ('labelled', 'not worth labelling'),
+) -> str:
+    """Renders a page that shows one image at a time.
+
+    `note` appears below the title, `highest` is the top of the scale of disagreement, and `marks`
+    say what *done* and *skip* mean.
+    """
+    content = '\n'.join(f'{image.name} {image.detail}' for image in images)
+    cases = [
+        dict(
+            name=str(image.name),
+            detail=image.detail,
+            width=image.size[0],
+            height=image.size[1],
+            photo=_jpeg(image.photo[..., ::-1]),
+            thumbnail=_jpeg(shrink(image.photo, _THUMBNAIL)[..., ::-1]),
+            layers=image.layers,
+            legend=image.legend,
+        )
+        for image in images
+    ]
     return render(
         'studies/review.html.jinja',
-        title=f'Label next: {counted(len(batch), "image")}',
+        title=title,
         note=note,
         highest=highest,
+        marks=marks,
         # The marks of another batch in the same browser are not those of this one.
         key=f'mmseg_cct {hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]}',
-        cases=[_case(image, meta['classes'], meta['palette'], highest) for image in batch],
+        cases=cases,
     )
 
 
-def _case(
+def _page_image(
     image: BatchImage, classes: Sequence[str], palette: Sequence[Sequence[int]], highest: float
-) -> dict[str, Any]:
-    shares = 100 * np.bincount(image.labels.ravel(), minlength=256) / image.labels.size
+) -> PageImage:
     # values above the common scale are its outliers
     scaled = np.clip(255 * image.disagreement / highest, 0, 255).astype(np.uint8)
     heat = cv2.applyColorMap(scaled, cv2.COLORMAP_MAGMA)
-    return dict(
-        name=str(image.name),
-        rank=image.rank,
-        score=f'{image.score:.3g}',
-        width=image.size[0],
-        height=image.size[1],
-        photo=_jpeg(image.photo[..., ::-1]),
-        thumbnail=_jpeg(shrink(image.photo, _THUMBNAIL)[..., ::-1]),
-        labels=_outlined(image.labels, palette, is_tinted(classes)),
-        disagreement=_jpeg(heat),
-        legend=[
-            (name, color, '< 0.1' if 0 < share < 0.1 else f'{share:.1f}')
-            for name, color, share in zip(classes, palette, shares)
-            if share
-        ],
+    return PageImage(
+        image.name,
+        image.size,
+        image.photo,
+        f'rank {image.rank}: the decoders disagree on {image.score:.3g} of the pixels',
+        (
+            label_layer('prediction', image.labels, classes, palette),
+            ('disagreement', 'disagreement of the decoders', _jpeg(heat)),
+        ),
+        label_legend(image.labels, classes, palette),
     )
+
+
+def label_layer(
+    caption: str, labels: np.ndarray, classes: Sequence[str], palette: Sequence[Sequence[int]]
+) -> tuple[str, str, str]:
+    """Makes a layer of class ids `(H, W)` in their colours."""
+    return 'labels', caption, _outlined(labels, palette, is_tinted(classes))
+
+
+def label_legend(
+    labels: np.ndarray, classes: Sequence[str], palette: Sequence[Sequence[int]]
+) -> list[tuple[str, Sequence[int], str]]:
+    """Lists the classes of ids `(H, W)` with their colours and shares in percent."""
+    shares = 100 * np.bincount(labels.ravel(), minlength=256) / labels.size
+    return [
+        (name, color, '< 0.1' if 0 < share < 0.1 else f'{share:.1f}')
+        for name, color, share in zip(classes, palette, shares)
+        if share
+    ]
 
 
 def shrink(image: np.ndarray, longest: int, interpolation: int = cv2.INTER_AREA) -> np.ndarray:

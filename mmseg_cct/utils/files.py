@@ -55,6 +55,18 @@ def write_text(file: str | Path, text: str) -> None:
     write_atomic(file, text.encode(errors='backslashreplace'))
 
 
+def cache_folder() -> Path:
+    """Makes the folder of libraries and features kept for later, to which nobody else may write."""
+    folder = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'mmseg_cct'
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if hasattr(os, 'geteuid'):
+        status, user = folder.stat(), os.geteuid()
+        # whoever writes there chooses what code runs here; root may use a cache mounted by a user
+        if status.st_mode & 0o022 or user not in (status.st_uid, 0):
+            raise PermissionError(f'other users may write to {folder}; set XDG_CACHE_HOME')
+    return folder
+
+
 def remove_parts(folder: str | Path, pattern: str = '') -> None:
     """Removes what killed writers left in a folder; no other process may be writing to it.
 

@@ -1,6 +1,7 @@
 """Text for messages, reports and tables."""
 
 import difflib
+import re
 from collections.abc import Sequence
 
 
@@ -25,6 +26,12 @@ def signed(points: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Writes a number and its noun: `1 label`, `2 labels`."""
     return f'{number} {noun}{"" if number == 1 else "s"}'
+
+
+def natural_order(name: str) -> list[str | int]:
+    """Makes a key that sorts `frame_2` before `frame_10`."""
+    parts = re.split(r'([0-9]+)', name)  # every second is a number
+    return [int(part) if index % 2 else part for index, part in enumerate(parts)]
 
 
 def close_names(name: str, names: Sequence[str], cutoff: float = 0.6) -> list[str]:

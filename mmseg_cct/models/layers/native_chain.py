@@ -7,7 +7,6 @@ seconds and happens once: libraries are kept in the user's cache directory
 
 import ctypes
 import hashlib
-import os
 import platform
 import shutil
 import subprocess
@@ -22,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.files import cache_folder, write_atomic
 from mmseg_cct.utils.log import say, warn
 from mmseg_cct.utils.text import error_line
 
@@ -156,7 +155,7 @@ def _load(command: list[str]) -> NativeChain:
     version = _run([command[0], '--version']).stdout
     parts = (SOURCE.read_bytes(), ' '.join(command).encode(), version, _processor().encode())
     name = 'native_chain_' + _digest(b'\0'.join(parts))
-    libraries = _cache_folder().glob(f'{name}_*.so')
+    libraries = cache_folder().glob(f'{name}_*.so')
     # its name ends with what it holds: to load one that was cut off is a bus error
     path = next((p for p in libraries if p.stem.endswith(_digest(p.read_bytes()))), None)
     if path is None:
@@ -164,7 +163,7 @@ def _load(command: list[str]) -> NativeChain:
             built = Path(folder) / f'{name}.so'
             _run([*command, str(SOURCE), '-o', str(built)])
             library = built.read_bytes()
-        path = _cache_folder() / f'{name}_{_digest(library)}.so'
+        path = cache_folder() / f'{name}_{_digest(library)}.so'
         write_atomic(path, library)  # other processes may build it too
     try:
         return NativeChain(path)
@@ -175,18 +174,6 @@ def _load(command: list[str]) -> NativeChain:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
-
-
-def _cache_folder() -> Path:
-    """Makes the folder of the libraries, to which nobody else may write."""
-    folder = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'mmseg_cct'
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if hasattr(os, 'geteuid'):
-        status, user = folder.stat(), os.geteuid()
-        # whoever writes there chooses what code runs here; root may use a cache mounted by a user
-        if status.st_mode & 0o022 or user not in (status.st_uid, 0):
-            raise PermissionError(f'other users may write to {folder}; set XDG_CACHE_HOME')
-    return folder
 
 
 def _processor() -> str:

@@ -1,0 +1,178 @@
+"""Chooses the first images to label, from photos alone.
+
+Of seeded draws, each with an image from every even stretch of the names, it takes the one whose
+features are distributed most like those of all images: frames of one video are neighbours by name,
+and an image unlike all others teaches little when there are few.
+"""
+
+import hashlib
+import io
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from mmseg_cct.annotations.class_table import read_table
+from mmseg_cct.annotations.export import export_images
+from mmseg_cct.cli.commands import command_line
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.shipped import CONFIGS
+from mmseg_cct.datasets.files.leaks import common_images
+from mmseg_cct.engine.frozen_features import Encoder, encode_all, load_encoder, read_picture
+from mmseg_cct.engine.probe import representative, whitening
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import cache_folder, write_atomic, write_text
+from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
+from mmseg_cct.utils.text import counted, natural_order, one_line
+
+from .listed_images import images_in
+from .next_batch import LARGEST, RECORD, REVIEW, Batch, BatchRequest
+from .review import PageImage, image_page, shrink
+
+_MOST = 6000  # images that are looked at, five minutes of a core
+# Images that the main directions of the features are found from, and their number.
+_SAMPLE, _NUM_FEATURES = 64, 16
+
+Moments = tuple[np.ndarray, np.ndarray]  # mean `(K,)` and second moments `(K, K)` of features
+
+
+def first_batch(request: BatchRequest, model_name: str) -> Batch:
+    """Chooses a batch from a folder of photos and writes it, for people to draw the masks.
+
+    `model_name` is a file in `configs/_base_/models`, whose backbone will be trained. Without its
+    weights, images with evenly spaced names are taken.
+
+    Raises:
+        UserError: If no image is left, or the folder holds a batch or something else.
+    """
+    out, folder = Path(request.out), str(request.images)
+    listed = images_in(folder)
+    excluded = chain.from_iterable(map(images_in, request.without))
+    left_out = {str(path) for _, path in common_images(excluded, listed)}
+    names = sorted(listed.keys() - left_out, key=natural_order)
+    if not names:
+        raise UserError(folder, 'no candidates left')
+    with OutputFolder(out, RECORD, [folder], dict(images=folder, seed=request.seed)):
+        if Path(out, REVIEW).exists():
+            raise UserError('--out', f'{out} holds a batch already', 'another folder')
+        chosen, note, failed = _choose(names, request, model_name)
+        shutil.rmtree(out / 'images', ignore_errors=True)  # of a run that was stopped
+        batch: list[PageImage] = []
+        for path in chosen:
+            try:
+                picture = read_picture(path)
+            except UserError as error:  # one that was chosen by its name alone
+                failed.append(str(error))
+                continue
+            name, size = listed[path]['name'], (picture.shape[1], picture.shape[0])
+            (out / 'images' / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, out / 'images' / name)
+            batch.append(PageImage(name, size, shrink(picture, LARGEST)))
+        if left_out:
+            note += f'; left out: {len(left_out)} of the folders to leave out'
+        note = f'{len(batch)} of {note}'
+        if batch:
+            if request.format != 'masks':
+                table = read_table(Path(folder).parent)
+                sizes = {image.name.as_posix(): image.size for image in batch}
+                colors = table.colors if table else {}
+                export_images(request.format, out, sizes, colors, out / 'images')
+            title = f'Label first: {counted(len(batch), "image")}'
+            write_text(out / REVIEW, image_page(title, note, batch))
+    return Batch(batch, note, failed, _following(folder))
+
+
+def _choose(
+    names: Sequence[str], request: BatchRequest, model_name: str
+) -> tuple[list[str], str, list[str]]:
+    """Chooses images by their features; returns them, of how many, and a line per unreadable one.
+
+    `names` are paths in natural order.
+    """
+    positions = np.linspace(0, len(names) - 1, min(len(names), _MOST)).astype(int)
+    sample, failed = [names[position] for position in positions], list[str]()
+    note = counted(len(names), 'image')
+    if len(sample) < len(names):
+        note = f'{len(sample)} images, a sample of {note} that is even by name'
+    folder = str(request.images)
+    model = load_config(str(CONFIGS / f'_base_/models/{model_name}.py'), {}).model
+    try:
+        encoder = load_encoder(model, request.device)
+    except UserError as error:
+        number = min(request.number, len(sample))
+        centers = (2 * np.arange(number) + 1) * len(sample) // (2 * number)
+        note += f', evenly spaced by name, since {one_line(error)}'
+        return [sample[center] for center in centers], note, failed
+    moments = _moments(encoder, sample, _cache_file(folder, model), failed)
+    readable = [name for name in sample if name in moments]
+    number = min(request.number, len(readable))
+    if not number:
+        return [], note, failed
+    means, seconds = (np.array(column) for column in zip(*map(moments.get, readable)))
+    indices = representative(means, seconds, number, request.seed)
+    return [readable[index] for index in indices], note, failed
+
+
+def _moments(
+    encoder: Encoder, names: Sequence[str], file: Path | None, failed: list[str]
+) -> dict[str, Moments]:
+    """Finds the moments of each image's features; adds a line to `failed` for an unreadable one.
+
+    The `file` keeps them for later runs, with size and time of each image.
+    """
+    stamps = {name: f'{name} {file_stamp(name)}' for name in names}
+    kept: dict[str, Moments] = {}
+    try:
+        cached = dict(np.load(file or ''))
+        mean, matrix = cached['mean'], cached['matrix']
+        kept = dict(zip(cached['stamps'].tolist(), zip(cached['means'], cached['seconds'])))
+    except (OSError, ValueError, KeyError, BadZipFile):  # none, or a damaged one
+        sample = encode_all(encoder, names[:: -(-len(names) // _SAMPLE)], 'first look')
+        maps = [features for features in sample if not isinstance(features, UserError)]
+        if maps:
+            points = np.concatenate([features.reshape(-1, features.shape[-1]) for features in maps])
+            mean, matrix = whitening(points, _NUM_FEATURES)
+    todo = [name for name in names if stamps[name] not in kept]
+    try:
+        for name, features in zip(todo, encode_all(encoder, todo, 'features')):
+            if isinstance(features, UserError):
+                failed.append(str(features))
+                continue
+            points = (features.reshape(-1, features.shape[-1]) - mean) @ matrix
+            kept[stamps[name]] = points.mean(0), points.T @ points / len(points)
+    finally:  # also of a run that is stopped
+        if kept and todo and file:
+            means, seconds = (np.array(column) for column in zip(*kept.values()))
+            content = io.BytesIO()
+            np.savez(
+                content, mean=mean, matrix=matrix, stamps=list(kept), means=means, seconds=seconds
+            )
+            with suppress(OSError):
+                write_atomic(file, content.getvalue())
+    return {name: kept[stamp] for name, stamp in stamps.items() if stamp in kept}
+
+
+def _cache_file(folder: str, model: Mapping[str, Any]) -> Path | None:
+    """Names the file that keeps the features of a folder's images; None without a cache."""
+    source = f'{Path(folder).resolve()} {model["backbone"]}'
+    try:
+        name = hashlib.sha256(source.encode(errors='replace')).hexdigest()[:16]
+        return cache_folder() / 'features' / f'{name}.npz'
+    except OSError:
+        return None
+
+
+def _following(folder: str) -> list[str]:
+    """Returns the commands that bring the drawn masks into a training."""
+    is_data = Path(folder).name == 'images'  # of a data folder, where the masks go
+    data = Path(folder).parent if is_data else Path('DATA')
+    options = () if is_data else ('--images', folder)
+    return [
+        command_line('import_masks', 'EXPORT', *options, '--rest', 'background', '--out', data),
+        command_line('new_config', data),
+    ]

@@ -1,0 +1,55 @@
+import cv2
+import numpy as np
+import pytest
+
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.shipped import CONFIGS
+from mmseg_cct.engine.frozen_features import encode_all, load_encoder, read_picture
+from mmseg_cct.errors import UserError
+
+
+@pytest.fixture
+def model():
+    model = load_config(str(CONFIGS / '_base_/models/cct_mbv2-jpu.py'), {}).model
+    model.backbone.init_cfg = None
+    return model
+
+
+@pytest.mark.parametrize(('size', 'grid'), [((64, 48), (20, 15)), ((30, 900), (1, 20))])
+def test_features_have_a_cell_for_16_pixels_of_the_longest_320(model, size, grid):
+    features = load_encoder(model, 'cpu')(np.zeros((*size, 3), np.uint8))
+    assert features.shape == (*grid, 32 + 96 + 320) and np.isfinite(features).all()
+
+
+def test_weights_that_are_not_there_are_an_error(model, tmp_path):
+    model.backbone.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'gone.pth'))
+    with pytest.raises(UserError, match='gone'):
+        load_encoder(model)
+
+
+@pytest.mark.parametrize(
+    ('shape', 'dtype', 'scale'),
+    [
+        ((9, 7), 'uint8', 1), ((9, 7), 'uint16', 9),
+        ((9, 7, 3), 'uint16', 9), ((9, 7, 4), 'uint8', 1),
+    ],
+)  # fmt: skip
+def test_any_channels_and_bits_become_a_picture(tmp_path, shape, dtype, scale):
+    pixels = (np.arange(np.prod(shape)).reshape(shape) * scale).astype(dtype)
+    path = str(tmp_path / 'a.png')
+    cv2.imwrite(path, pixels)
+    picture = read_picture(path).astype(int)
+    assert picture.shape == (9, 7, 3)
+    channels = np.atleast_3d(pixels)[..., [2, 1, 0] if len(shape) == 3 else [0, 0, 0]]
+    assert np.corrcoef(picture.ravel(), channels.ravel())[0, 1] > 0.999
+    if scale > 1:
+        assert picture.min() == 0 and picture.max() == 255
+
+
+def test_unreadable_images_are_errors_in_their_place(tmp_path):
+    cv2.imwrite(str(tmp_path / 'a.png'), np.zeros((4, 4, 3), np.uint8))
+    (tmp_path / 'b.png').write_bytes((tmp_path / 'a.png').read_bytes()[:40])
+    paths = [str(tmp_path / name) for name in ('b.png', 'a.png')]
+    broken, features = encode_all(lambda picture: picture, paths, '')
+    assert isinstance(broken, UserError) and 'b.png' in str(broken)
+    assert features.shape == (4, 4, 3)
