@@ -19,13 +19,13 @@ import numpy as np
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.export import export_images
-from mmseg_cct.cli.commands import command_line
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS
 from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.engine.frozen_features import Encoder, encode_all, load_encoder, read_picture
 from mmseg_cct.engine.probe import representative, whitening
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.files import cache_folder, write_atomic, write_text
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.text import counted, natural_order, one_line

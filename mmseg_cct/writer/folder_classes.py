@@ -85,7 +85,9 @@ def _require_masks(data: str) -> None:
         images = Path(data, 'images') if has_images else data
         command = command_line('next_batch', '--images', images, '-n', '10', '--out', 'batch0')
         problem = 'no such folder, of the masks of some images'
-        raise UserError(Path(data, 'masks'), problem, f'masks; {command} chooses whom to give one')
+        raise UserError(
+            Path(data, 'masks'), problem, f'masks; {command} chooses which to draw first'
+        )
     out = data if has_images else f'{data.rstrip("/")}_masks'
     options = () if reader is plain_masks else ('--rest', 'background')
     command = command_line('import_masks', data, '--out', out, *options)
