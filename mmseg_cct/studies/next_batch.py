@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import cv2
@@ -23,6 +24,8 @@ from tqdm import tqdm
 
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, write_table
 from mmseg_cct.annotations.export import export_masks
+from mmseg_cct.annotations.importer import import_masks
+from mmseg_cct.annotations.returned_batch import PREDICTED
 from mmseg_cct.apis.predictor import Predictor
 from mmseg_cct.apis.run import Run
 from mmseg_cct.config.shipped import next_round
@@ -212,7 +215,21 @@ def _write_annotations(
     if request.format != 'masks':
         masks = {str(image.name): out / 'masks' / image.name.with_suffix('.png') for image in batch}
         export_masks(request.format, out, masks, colors, out / 'images')
+        _write_untouched(out, min(out.glob(f'{request.format.replace("-", "_")}*')), table)
     return table
+
+
+def _write_untouched(out: Path, source: Path, table: ClassTable) -> None:
+    """Writes the masks that an export gives which nobody touched: outlines are simpler than ids."""
+    with TemporaryDirectory(dir=out) as folder:
+        write_table(folder, table)
+        if source.suffix == '.json':  # Label Studio makes annotations of predictions
+            text = source.read_text('utf-8').replace('"predictions": [', '"annotations": [')
+            source = Path(folder, source.name)
+            source.write_text(text, 'utf-8')
+        import_masks(source, folder, images=out / 'images')
+        shutil.rmtree(out / PREDICTED, ignore_errors=True)
+        shutil.move(Path(folder, 'masks'), out / PREDICTED)
 
 
 def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
@@ -234,7 +251,9 @@ def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
         lines = [] if table_of_data else [copy_names]
         is_undecided = table_of_data is not None and table_of_data.undrawn is None
         options = (*images, *(('--rest', str(table.undrawn)) if is_undecided else ()))
-        lines.append(command_line('import_masks', 'CORRECTED', *options, '--out', data))
+        lines.append(
+            command_line('import_masks', 'CORRECTED', '--batch', out, *options, '--out', data)
+        )
     following = next_round(run.folder)
     runs = f'before={run.folder}', f'after={following}', *run.domain_option
     report = command_line('report', *runs, '--out', following / 'report')

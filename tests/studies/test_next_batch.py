@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from PIL import Image
 
 from mmseg_cct.annotations.class_table import read_table
+from mmseg_cct.annotations.importer import import_masks
+from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.next_batch import BatchRequest, choose, next_batch
@@ -104,6 +107,22 @@ def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
 def test_mistakes_are_named(batch_of, photos, options, images, match):
     with pytest.raises(UserError, match=match):
         batch_of(options=options, images=str(photos) if images else None)
+
+
+@pytest.mark.parametrize('form', FORMATS)
+def test_an_export_that_nobody_touched_is_known(batch_of, tmp_path, form):
+    out, data = tmp_path / 'out', tmp_path / 'data'
+    batch_of(format=form)
+    export = min(out.glob(f'{form.replace("-", "_")}*'))
+    if form == 'label-studio':
+        export.write_text(export.read_text().replace('"predictions"', '"annotations"'))
+    (data / 'images').mkdir(parents=True)
+    shutil.copy(out / 'classes.json', data)
+    imported = import_masks(export, data, images=out / 'images', batch=out)
+    assert imported.masks == 0 and not imported.missing
+    assert [sum(names.values()) for names in imported.notes.values()] == [3]
+    labels = json.loads((out / 'labels_for_cvat.json').read_text()) if form == 'cvat' else []
+    assert [label['name'] for label in labels] in ([], ['ground', 'thing', 'other'])
 
 
 def test_what_follows_depends_on_what_the_data_folder_knows(trained, photos, batch_of, tmp_path):

@@ -1,5 +1,9 @@
-"""CVAT for images 1.1: one XML with polygons, and masks for regions with holes."""
+"""CVAT for images 1.1: one XML with polygons, and masks for regions with holes.
 
+Its labels are in a file of their own, too, for the field Raw of a new task.
+"""
+
+import json
 from xml.sax.saxutils import escape, quoteattr
 
 from ..rle import runs_of_mask
@@ -10,7 +14,10 @@ _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<annotations>\n  <version>1.1</
 
 
 def write(export: Export) -> None:
-    """Writes `cvat.xml`, image by image."""
+    """Writes `labels_for_cvat.json`, and `cvat.xml` image by image."""
+    labels = [dict(name=n, color=f'#{bytes(c).hex()}') for n, c in export.classes.items()]
+    with export.open('labels_for_cvat.json') as file:
+        json.dump(labels, file, ensure_ascii=False, indent=1)
     with export.open('cvat.xml') as file:
         file.write(f'{_HEAD}  <meta>\n    <task>\n      <labels>\n')
         for name, color in export.classes.items():
