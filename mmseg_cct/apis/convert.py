@@ -19,6 +19,7 @@ from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 
+State = Mapping[str, Tensor]  # weights by name
 _BLOCKS = (3, 4, 6, 3)  # of the stages of a ResNet-50
 _BINS = 4
 _VOC_CLASSES = 21
@@ -118,7 +119,7 @@ def convert_file(source: str, target: str) -> Renamed:
     return renamed
 
 
-def to_project(state: Mapping[str, Tensor]) -> Renamed:
+def to_project(state: State) -> Renamed:
     """Renames weights of the public code to those of `CCTSegmentor` with the same network.
 
     They are `encoder.*`, `main_decoder.*` and `aux_decoders.*`, each with or without `module.`.
@@ -140,7 +141,7 @@ def to_project(state: Mapping[str, Tensor]) -> Renamed:
     return Renamed(renamed, num_decoders, missing, [n for n in source if n not in expected])
 
 
-def backbone_to_mmseg(state: Mapping[str, Tensor]) -> Renamed:
+def backbone_to_mmseg(state: State) -> Renamed:
     """Renames the authors' ImageNet weights to those of MMSeg's `ResNetV1c`; drops the classifier.
 
     They are `layer1.*` to `layer4.*` and the stem, with or without its `prefix.`.
@@ -153,7 +154,7 @@ def backbone_to_mmseg(state: Mapping[str, Tensor]) -> Renamed:
     return Renamed(renamed, 0, missing, [n for n in source if n not in BACKBONE_NAMES])
 
 
-def is_public(state: Mapping[str, Tensor]) -> bool:
+def is_public(state: State) -> bool:
     """Tells the public code's names from this project's.
 
     Raises:
@@ -170,9 +171,7 @@ def is_public(state: Mapping[str, Tensor]) -> bool:
     return bool(public)
 
 
-def _rename(
-    source: Mapping[str, Tensor], names: Mapping[str, str]
-) -> tuple[dict[str, Tensor], list[str]]:
+def _rename(source: State, names: Mapping[str, str]) -> tuple[dict[str, Tensor], list[str]]:
     renamed = {new: source[old] for old, new in names.items() if old in source}
     # Old versions of PyTorch did not count batches, and nothing depends on the count.
     missing = [n for n in names if n not in source and not n.endswith('num_batches_tracked')]

@@ -91,7 +91,5 @@ def merge_settings(common: Any, changes: Any, key: str) -> Any:
     if not isinstance(changes, (list, tuple)) or len(changes) != len(common):
         length = len(changes) if isinstance(changes, (list, tuple)) else 'no list'
         raise UserError(key, length, f'a list of {len(common)}, one entry for each of the model')
-    return [
-        merge_settings(settings, changed, f'{key}.{index}')
-        for index, (settings, changed) in enumerate(zip(common, changes))
-    ]
+    pairs = enumerate(zip(common, changes))
+    return [merge_settings(part, changed, f'{key}.{i}') for i, (part, changed) in pairs]

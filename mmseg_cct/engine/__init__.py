@@ -1,5 +1,3 @@
 """Hooks, metrics, optimizer wrappers, checkpoints, schedules and pictures of a training."""
 
 from . import hooks, metrics, optimizers, visualization
-
-__all__ = ['hooks', 'metrics', 'optimizers', 'visualization']

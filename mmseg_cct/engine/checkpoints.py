@@ -65,11 +65,8 @@ def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> N
     if not isinstance(meta, Mapping):
         raise UserError(checkpoint, 'its meta is none of a training')
     if not has_names_and_colors(meta.get('dataset_meta') or {}):
-        raise UserError(
-            checkpoint,
-            'its meta.dataset_meta is none of a training',
-            'classes, a list of names, and palette, a list of [r, g, b] from 0 to 255',
-        )
+        expected = 'classes, a list of names, and palette, a list of [r, g, b] from 0 to 255'
+        raise UserError(checkpoint, 'its meta.dataset_meta is none of a training', expected)
     missing = [key for key in ('meta', 'optimizer', 'message_hub') if key not in content]
     if training and missing:
         alone = f'to start from weights alone: --cfg-options load_from={checkpoint}'

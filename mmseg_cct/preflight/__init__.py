@@ -13,5 +13,3 @@ A config names the hook, so the checks hold under every launcher.
 """
 
 from .preflight_hook import PreflightHook
-
-__all__ = ['PreflightHook']

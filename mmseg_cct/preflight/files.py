@@ -34,6 +34,8 @@ from .pipelines import (
 # are many, and few of these wait.
 _MANY, _LOT, _WAITING_LOTS = 4096, 64, 64
 
+Info = Mapping[str, Any]  # mmengine's of an image
+
 
 def check_pairs(pairs: SemiSegDataset) -> None:
     """Validates the pipelines, images and masks of a training.
@@ -115,7 +117,7 @@ def _problems_of_files(
 ) -> Iterator[UserError]:
     """Yields the errors that the check raises for files, and counts its results for the others."""
 
-    def outcomes(infos: list[Mapping[str, Any]], leaf: Any) -> list[Any]:
+    def outcomes(infos: list[Info], leaf: Any) -> list[Any]:
         results: list[Any] = []
         for info in infos:
             try:
@@ -143,7 +145,7 @@ def _lots(infos: Iterator[Any], size: int) -> Iterator[list[Any]]:
 
 
 def _check_labeled_image(
-    info: Mapping[str, Any], dataset: Any, turned: list[str], id_of_color: IdOfColor
+    info: Info, dataset: Any, turned: list[str], id_of_color: IdOfColor
 ) -> frozenset[int]:
     """Checks a pair, returns the labels in its mask, and notes the image if loading turns it."""
     image, mask = info['img_path'], info.get('seg_map_path')
@@ -158,7 +160,7 @@ def _check_labeled_image(
     return check_mask_of(info, size, dataset, id_of_color)
 
 
-def _check_unlabeled_image(info: Mapping[str, Any], dataset: Any, num_classes: int = 255) -> None:
+def _check_unlabeled_image(info: Info, dataset: Any, num_classes: int = 255) -> None:
     backend_args = getattr(dataset, 'backend_args', None)
     size = image_size(info['img_path'], backend_args, False, image_loader(dataset))
     for transform in transforms_of(dataset):

@@ -21,11 +21,9 @@ def fetch_pretrained_weights(model: Mapping[str, Any]) -> None:
     checked to exist.
     """
     named = [(key, file, address_of(file, f'{key}: ')) for key, file in _named_checkpoints(model)]
-    raise_problems(
-        Problem(key, f'{checkpoint} is not a file', 'a checkpoint file')
-        for key, checkpoint, url in named
-        if url is None and '://' not in checkpoint and not Path(checkpoint).expanduser().is_file()
-    )
+    local = [(key, file) for key, file, url in named if url is None and '://' not in file]
+    missing = [(key, file) for key, file in local if not Path(file).expanduser().is_file()]
+    raise_problems(Problem(key, f'{file} is not a file', 'a checkpoint') for key, file in missing)
     # One download per machine; the other processes wait for it where mmengine loads the file.
     if os.environ.get('LOCAL_RANK', '0') != '0':
         return

@@ -29,10 +29,8 @@ def mmpretrain_registry() -> ModuleType:
     try:
         return importlib.import_module('mmpretrain.registry')
     except ImportError:
-        raise UserError(
-            'mmpretrain is not installed, which the classifier needs; run',
-            'pip install onedl-mmpretrain torchvision',
-        ) from None
+        missing = 'mmpretrain is not installed, which the classifier needs; run'
+        raise UserError(missing, 'pip install onedl-mmpretrain torchvision') from None
 
 
 def load_classifier(config: Config, checkpoint: str, device: str) -> Any:

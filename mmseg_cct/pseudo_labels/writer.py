@@ -127,10 +127,9 @@ def batches(
 
 def maps_of(model: Any, settings: PseudoLabelSettings, batch: Batch) -> list[np.ndarray]:
     """Computes the maps `(C_i, H, W)` in [0, 1] of images `(H, W, 3)` uint8, BGR."""
-    inputs = [
-        pixels if settings.input_size is None else cv2.resize(pixels, settings.input_size)
-        for _, pixels in batch
-    ]
+    inputs = [pixels for _, pixels in batch]
+    if settings.input_size is not None:
+        inputs = [cv2.resize(pixels, settings.input_size) for pixels in inputs]
     stacked = torch.from_numpy(np.stack(inputs).transpose(0, 3, 1, 2).copy())
     images = model.data_preprocessor(dict(inputs=stacked))['inputs']
     class_ids, sizes = zip(*((image.class_ids, pixels.shape[:2]) for image, pixels in batch))

@@ -135,10 +135,9 @@ def _candidates(run: Run, request: BatchRequest, labeled: Listed) -> tuple[Liste
         },
     }
     # the same file, a link to it or a copy: a labelled image often lies among the candidates, too
-    left_out = {
-        reason: {str(name) for _, name in common_images(images, listed)}
-        for reason, images in exclusions.items()
-    }
+    left_out = {}
+    for reason, images in exclusions.items():
+        left_out[reason] = {str(name) for _, name in common_images(images, listed)}
     known = set().union(*left_out.values())
     candidates = {name: info for name, info in listed.items() if name not in known}
     if not candidates:
@@ -153,9 +152,7 @@ def _candidates(run: Run, request: BatchRequest, labeled: Listed) -> tuple[Liste
     return candidates, {reason: len(names) for reason, names in left_out.items()}
 
 
-def choose(
-    ranked: Sequence[ScoredImage], labeled: Sequence[ScoredImage], number: int
-) -> list[ScoredImage]:
+def choose(ranked: list[ScoredImage], labeled: list[ScoredImage], number: int) -> list[ScoredImage]:
     """Chooses images from the top of a ranking, far from each other and from labelled ones.
 
     Each is the farthest from all before it (Gonzalez 1985; for labelling:

@@ -33,10 +33,8 @@ def write(export: Export) -> None:
                     **_region(shape, image.size),
                 )
                 json.dump(annotation, file)
-        header = dict(
-            images=images,
-            categories=[dict(id=i, name=name, supercategory='') for name, i in ids.items()],
-        )
+        categories = [dict(id=i, name=name, supercategory='') for name, i in ids.items()]
+        header = dict(images=images, categories=categories)
         file.write(f'\n],\n{json.dumps(header, ensure_ascii=False)[1:]}\n')
 
 

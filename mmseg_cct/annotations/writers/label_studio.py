@@ -33,10 +33,9 @@ def write(export: Export) -> None:
         file.write('[')
         for image_index, image in enumerate(export.images):
             result = [_region(index, shape, image.size) for index, shape in enumerate(image.shapes)]
-            task = dict(
-                data=dict(image=f'/data/local-files/?d={quote(image.name)}'),
-                predictions=[dict(model_version='mmseg_cct', result=result)],
-            )
+            data = dict(image=f'/data/local-files/?d={quote(image.name)}')
+            predictions = [dict(model_version='mmseg_cct', result=result)]
+            task = dict(data=data, predictions=predictions)
             file.write(',\n' if image_index else '\n')
             json.dump(task, file, ensure_ascii=False)
         file.write('\n]\n')

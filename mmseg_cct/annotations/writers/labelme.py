@@ -23,13 +23,12 @@ def write(export: Export) -> None:
     for image in export.images:
         name = Path(_FOLDER, image.name).with_suffix('.json')
         width, height = image.size
+        folder, shapes = export.out.resolve() / name.parent, list(map(_shape, image.shapes))
         content: dict[str, Any] = dict(
             version='5.5.0',
             flags={},
-            shapes=[_shape(shape) for shape in image.shapes],
-            imagePath=os.path.relpath(
-                export.folder.resolve() / image.name, export.out.resolve() / name.parent
-            ),
+            shapes=shapes,
+            imagePath=os.path.relpath(export.folder.resolve() / image.name, folder),
             imageData=None,
             imageHeight=height,
             imageWidth=width,

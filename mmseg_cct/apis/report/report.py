@@ -25,7 +25,7 @@ from mmseg_cct.engine.findings import absent_from, findings, validation_findings
 from mmseg_cct.engine.labels_record import below_folder, trained_images
 from mmseg_cct.engine.metrics.detection import foreground_of
 from mmseg_cct.engine.visualization.figures import png_bytes
-from mmseg_cct.engine.visualization.label_maps import paint
+from mmseg_cct.engine.visualization.label_maps import Palette, paint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.files import write_text
@@ -92,9 +92,8 @@ def write_report(runs: Sequence[Run], out: str | Path, palette: str | None = Non
     inputs = {folder for run in runs for folder in data_folders(run.config)}
     with OutputFolder(out, 'record.json', inputs):
         meta = runs[0].test_loader.dataset.metainfo
-        classes, colours = meta['classes'], meta['palette']
-        if palette is not None:
-            colours = chosen_colors(palette, classes)
+        classes = meta['classes']
+        colours = chosen_colors(palette, classes) if palette else meta['palette']
         evaluations = {}
         for run in runs:
             print(f'evaluating {run.name} ({run.checkpoint})', flush=True)
@@ -273,9 +272,7 @@ def _notes(
     ]
 
 
-def _cases(
-    pictures: Mapping[str, Sequence[Picture]], palette: Sequence[Sequence[int]]
-) -> list[dict]:
+def _cases(pictures: Mapping[str, Sequence[Picture]], palette: Palette) -> list[dict]:
     """Returns what the page shows of each image: its name, and the pictures as data URLs."""
     return [
         dict(
@@ -289,7 +286,7 @@ def _cases(
     ]
 
 
-def _errors(picture: Picture, palette: Sequence[Sequence[int]]) -> np.ndarray:
+def _errors(picture: Picture, palette: Palette) -> np.ndarray:
     """Paints wrong pixels in the colour of what they are taken for, on a pale grey photo."""
     height, width = picture.truth.shape
     grey = cv2.resize(cv2.cvtColor(picture.image, cv2.COLOR_RGB2GRAY), (width, height))

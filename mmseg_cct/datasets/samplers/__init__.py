@@ -3,5 +3,3 @@
 from .endless_sampler import EndlessSampler
 from .multi_domain_sampler import MultiDomainDraw, MultiDomainSampler
 from .pair_sampler import PairDraw, PairSampler
-
-__all__ = ['EndlessSampler', 'MultiDomainDraw', 'MultiDomainSampler', 'PairDraw', 'PairSampler']

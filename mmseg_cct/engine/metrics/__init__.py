@@ -2,5 +2,3 @@
 
 from .class_iou import ClassIoUMetric
 from .multi_domain_iou import MultiDomainIoUMetric
-
-__all__ = ['ClassIoUMetric', 'MultiDomainIoUMetric']

@@ -387,12 +387,10 @@ class PerturbedDecoderBank(BaseModule):
 class _StackedSubPixelConv(nn.Module):
     """Parameters of one level `B → C` of K decoders: `weight (K, 4C, B)`, `bias (K, 4C)`."""
 
-    def __init__(
-        self, num_decoders: int, in_channels: int, out_channels: int, kernel_init: str
-    ) -> None:
+    def __init__(self, number: int, in_channels: int, out_channels: int, kernel_init: str) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(num_decoders, 4 * out_channels, in_channels))
-        self.bias = nn.Parameter(torch.empty(num_decoders, 4 * out_channels))
+        self.weight = nn.Parameter(torch.empty(number, 4 * out_channels, in_channels))
+        self.bias = nn.Parameter(torch.empty(number, 4 * out_channels))
         icnr_(self.weight, self.bias, kernel_init)
 
 

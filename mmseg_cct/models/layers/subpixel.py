@@ -42,12 +42,10 @@ def require_stride(
         UserError: If a side is off by a feature position or more; it names the stride that fits.
     """
     if any(abs(a - b) >= stride for a, b in zip(predicted, expected)):
-        raise UserError(
-            f'{key}.stride={stride}',
-            f'predictions of {predicted[0]}×{predicted[1]} for {name} of '
-            f'{expected[0]}×{expected[1]}',
-            f'the stride of the features, {stride * expected[0] / predicted[0]:.0f}',
-        )
+        predictions = f'predictions of {predicted[0]}×{predicted[1]}'
+        problem = f'{predictions} for {name} of {expected[0]}×{expected[1]}'
+        right = f'the stride of the features, {stride * expected[0] / predicted[0]:.0f}'
+        raise UserError(f'{key}.stride={stride}', problem, right)
 
 
 @torch.no_grad()

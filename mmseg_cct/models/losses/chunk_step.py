@@ -146,10 +146,8 @@ def plan_chunks(
     first chunk, where these have the terms; else `torch.compile` where it is possible, or PyTorch.
     `cut_targets` cuts the targets into chunks of so many positions.
     """
-    has_mse, has_kl = (
-        _kernels_have(terms, (distance, label_cross_entropy))
-        for distance in (mse_distance, kl_distance)
-    )
+    has_mse = _kernels_have(terms, (mse_distance, label_cross_entropy))
+    has_kl = _kernels_have(terms, (kl_distance, label_cross_entropy))
     native = native_chain(projected, chain, chunking) if has_mse else None
     if native is not None:
         values_per_position = stride**2 * chain.weights[-1].shape[1] // 4
