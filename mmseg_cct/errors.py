@@ -12,10 +12,8 @@ _SHOWN = 20  # problems to print: a wrong folder would give one for every file
 
 def printable(text: object) -> str:
     """Escapes characters that would move a terminal's cursor or begin a line, as file names may."""
-    return ''.join(
-        letter if category(letter) not in ('Cc', 'Cs', 'Zl', 'Zp') else ascii(letter)[1:-1]
-        for letter in str(text)
-    )
+    hidden = ('Cc', 'Cs', 'Zl', 'Zp')
+    return ''.join(ascii(c)[1:-1] if category(c) in hidden else c for c in str(text))
 
 
 class Problem(NamedTuple):

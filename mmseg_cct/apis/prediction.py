@@ -140,11 +140,10 @@ def export_predictions(
     if table is None:
         raise UserError(str(Path(out, TABLE)), 'no such file, so this is no folder of predictions')
     folder = Path(images) if os.path.isdir(images) else Path(images).parent
-    masks = {
-        Path(path).relative_to(folder).as_posix(): Path(out, MASKS, f'{name}.png')
-        for name, path in _find_images(images).items()
-        if Path(out, OVERLAYS, f'{name}.png').is_file()
-    }
+    masks = {}
+    for name, path in _find_images(images).items():
+        if Path(out, OVERLAYS, f'{name}.png').is_file():
+            masks[Path(path).relative_to(folder).as_posix()] = Path(out, MASKS, f'{name}.png')
     with OutputFolder(out, RECORD, {images}), progress_bar(len(masks), 0) as bar:
         export_masks(
             form, out, masks, table.colors, folder,

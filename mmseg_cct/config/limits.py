@@ -17,6 +17,7 @@ _SIDES = Range(
     lambda v: isinstance(v, (list, tuple)) and len(v) == 2 and all(map(at_least(1).allows, v)),
     'height and width',
 )
+_INTERVAL = Range(lambda v: v == -1 or at_least(1).allows(v), 'a number from 1, or -1 for never')
 # By pattern of the dotted key; the first match counts, and `*` stands for anything.
 LIMITS = {
     # a training of no iterations ends at once, as if it were trained
@@ -28,9 +29,7 @@ LIMITS = {
     'model.*norm_cfg.momentum': optional(in_unit),
     'model.*loss_weight': number(0),
     # mmengine takes 0 for never, and so does a typing error
-    '*_hooks.*.interval': Range(
-        lambda v: v == -1 or at_least(1).allows(v), 'a whole number from 1, or -1 for never'
-    ),
+    '*_hooks.*.interval': _INTERVAL,
     'model*data_preprocessor.size': optional(_SIDES),
     'model*size_divisor': optional(at_least(1)),
     'pseudo_labels.input_size': optional(_SIDES._replace(expected='width and height')),
@@ -57,5 +56,4 @@ def value_problems(config: Any) -> Iterator[Problem]:
         domains = get_by_key(config, f'{key}.dataset.domains') or ()
         # a batch across the border of two domains comes late, and no model takes it
         if len(domains) > 1 and batch_size not in (1, None):
-            expected = '1, as a batch must not mix domains'
-            yield Problem(f'{key}.batch_size={batch_size}', '', expected)
+            yield Problem(f'{key}.batch_size={batch_size}', '', '1, as a batch is of one domain')

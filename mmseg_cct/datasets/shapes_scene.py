@@ -101,10 +101,8 @@ def _draw_object(
     turn = rng.uniform(0.0, 2.0 * np.pi)
     rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
     # In sixteenths of a pixel, as `shift=4` tells OpenCV.
-    outlines = [
-        ((outline * stretch @ rotation * radius + center) * 16.0).round().astype(np.int32)
-        for outline in _OUTLINES[label - 1]
-    ]
+    placed = (part * stretch @ rotation * radius + center for part in _OUTLINES[label - 1])
+    outlines = [(outline * 16.0).round().astype(np.int32) for outline in placed]
     mask = np.zeros((size, size), np.uint8)
     cv2.fillPoly(mask, outlines, 1, shift=4)
 

@@ -66,9 +66,8 @@ def to_13_classes(ids: np.ndarray) -> np.ndarray:
     """
     table = np.array([IGNORE_INDEX, *(CLASSES.index(name) for name in FROM_37.values())], np.uint8)
     if ids.size and (ids.min() < 0 or ids.max() >= len(table)):
-        raise UserError(
-            f'ids from {ids.min()} to {ids.max()}; expected 0 (void) to {len(table) - 1}'
-        )
+        problem = f'ids from {ids.min()} to {ids.max()}'
+        raise UserError(f'{problem}; expected 0 (void) to {len(table) - 1}')
     return table[ids]
 
 

@@ -154,11 +154,9 @@ def newest_first(work_dir: str, template: str | None = None) -> Iterator[str]:
         yield last
     # An earlier training may have left files with higher numbers: only those below the named count.
     below = _number(last, template)
-    numbered = sorted(
-        (number, str(path))
-        for path in Path(work_dir).glob('*.pth')
-        if (number := _number(path, template)) is not None and (below is None or number < below)
-    )
+    paths = [(_number(path, template), str(path)) for path in Path(work_dir).glob('*.pth')]
+    known = [(number, path) for number, path in paths if number is not None]
+    numbered = sorted((n, path) for n, path in known if below is None or n < below)
     yield from (path for _, path in reversed(numbered))
 
 

@@ -95,10 +95,8 @@ class BFloat16OptimWrapper(OptimWrapper):
         # where there is no oneDNN, as on a Mac, nothing was measured
         has_onednn = self.device == 'cpu' and torch.backends.mkldnn.is_available()
         if has_onednn and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
-            warn(
-                'optim_wrapper.type: BFloat16OptimWrapper (--amp) on a CPU without bfloat16, where '
-                'a step takes some ten times as long; expected OptimWrapper (no --amp)'
-            )
+            slow = 'on a CPU without bfloat16, where a step takes some ten times as long'
+            warn(f'optim_wrapper.type: BFloat16OptimWrapper (--amp) {slow}; expected no --amp')
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:

@@ -145,11 +145,10 @@ def fused_model(model: Any, data: dict[str, Any]) -> Any:
     sample = SegDataSample(metainfo={**meta, **sizes})
     try:
         fused = fuse_conv_bn(copy.deepcopy(model, left_out)).to(memory_format=torch.channels_last)
-        old, new = (
-            # a preprocessor may change the batch: each has its own
-            m.test_step(dict(inputs=[image], data_samples=[sample.clone()]))[0].seg_logits.data
-            for m in (model, fused)
-        )
+        # a preprocessor may change the batch: each has its own
+        batches = (dict(inputs=[image], data_samples=[sample.clone()]) for _ in range(2))
+        steps = zip((model.test_step, fused.test_step), batches)
+        old, new = (step(batch)[0].seg_logits.data for step, batch in steps)
     except Exception:  # a module cannot be copied or merged; `model` itself reports other errors
         return model
     return fused if (old - new).abs().max() <= 1e-3 * old.abs().max() else model

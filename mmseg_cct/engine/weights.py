@@ -164,7 +164,5 @@ def _require_half(
 
 def _forms(state: Mapping[str, Tensor]) -> dict[str, str]:
     """Describes shape and kind; whole numbers would be cast to weights without a word."""
-    return {
-        name: f'{tuple(value.shape)}{"" if value.is_floating_point() else " of whole numbers"}'
-        for name, value in state.items()
-    }
+    kinds = {True: '', False: ' of whole numbers'}
+    return {n: f'{tuple(v.shape)}{kinds[v.is_floating_point()]}' for n, v in state.items()}

@@ -84,9 +84,9 @@ def warn_of_losses_that_count_ignored_pixels(model: Any) -> None:
             with torch.random.fork_rng(), torch.enable_grad(), suppress(Exception):
                 loss(logits, truth, ignore_index=head.ignore_index).sum().backward()
             if logits.grad is not None and logits.grad[..., 1, :].any():
-                learns = f'{type(loss).__name__} also learns from ignored pixels, as padding is'
-                expected = 'a loss that leaves them out, such as BatchLovasz'
-                warn(f'model.{name}.loss_decode: {learns}; expected {expected}')
+                learns = f'{type(loss).__name__} also learns from ignored pixels'
+                expected = f'({head.ignore_index}); expected one that leaves them out: BatchLovasz'
+                warn(f'model.{name}.loss_decode: {learns} {expected}')
 
 
 def mapping_problems(trained: Any, evaluated: Any, key: str) -> Iterator[Problem]:

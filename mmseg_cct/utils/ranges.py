@@ -39,12 +39,9 @@ def ranges(**by_name: Range) -> Callable[[F], F]:
 
         @functools.wraps(init)
         def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-            arguments = signature.bind(self, *args, **kwargs).arguments
-            problems = (
-                limit.problem(f'{type(self).__name__}.{name}', arguments[name])
-                for name, limit in by_name.items()
-                if name in arguments
-            )
+            values = signature.bind(self, *args, **kwargs).arguments
+            limits = [(n, f'{type(self).__name__}.{n}') for n in by_name if n in values]
+            problems = (by_name[name].problem(key, values[name]) for name, key in limits)
             raise_problems(filter(None, problems))
             init(self, *args, **kwargs)
 

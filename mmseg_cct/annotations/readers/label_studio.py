@@ -26,10 +26,8 @@ _NOBODY: dict[str, Any] = dict(result=[])  # the annotation of a task that has n
 _REGIONS = 'rectangle', 'polygon', 'ellipse', 'brush', 'bitmask'
 _NO_REGIONS = 'keypoint', 'vector'
 # What is said of an image or a region; all else was drawn. `labels` names a region of its own id.
-_NOT_DRAWN = {
-    *('labels', 'choices', 'textarea', 'rating', 'number', 'datetime', 'taxonomy', 'relation'),
-    *('pairwise', 'ranker'),
-}
+_NOT_DRAWN = {'labels', 'choices', 'textarea', 'rating', 'number', 'datetime', 'taxonomy'}
+_NOT_DRAWN |= {'relation', 'pairwise', 'ranker'}
 
 
 def files(source: Source) -> list[str]:

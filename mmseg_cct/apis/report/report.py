@@ -171,10 +171,9 @@ def _compare(
 def _settings(run: Run) -> dict[str, Any]:
     """Returns the settings of a run that show whether a comparison with it is fair."""
     dataset = get_by_key(run.config, 'train_dataloader.dataset') or {}
-    numbers = {
-        'labelled images': branch_settings(dataset, 'labeled') or dataset,
-        'unlabelled images': branch_settings(dataset, 'unlabeled'),
-    }
+    labeled = branch_settings(dataset, 'labeled') or dataset
+    unlabeled = branch_settings(dataset, 'unlabeled')
+    numbers = {'labelled images': labeled, 'unlabelled images': unlabeled}
     labels = run.labels  # more masks may be there by now
     recorded = labels and dict(zip(numbers, (len(labels.labeled), labels.unlabeled)))
     crop = get_by_key(run.config, 'model.data_preprocessor.size')

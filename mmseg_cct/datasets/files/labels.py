@@ -16,10 +16,8 @@ BACKGROUND = 'background'
 # Ignored pixels, in every mask and at every step after the masks are loaded.
 IGNORE_INDEX = 255
 
-_IGNORED_NAMES = (
-    *('void', 'ignore', 'ignored', 'unlabelled', 'unlabeled', 'unannotated', 'nolabel'),
-    *('dontcare', 'donotcare'),
-)
+_IGNORED_NAMES = {'void', 'ignore', 'ignored', 'unlabelled', 'unlabeled', 'unannotated', 'nolabel'}
+_IGNORED_NAMES |= {'dontcare', 'donotcare'}
 
 
 def is_background(name: str) -> bool:

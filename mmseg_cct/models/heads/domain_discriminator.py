@@ -58,10 +58,8 @@ class DomainDiscriminator(BaseModule):
         self.in_index = in_index
         layers: list[nn.Module] = []
         for layer_in, layer_out in zip((in_channels, *channels), channels):
-            layers += [
-                nn.Conv2d(layer_in, layer_out, kernel_size=3, padding=1),
-                nn.LeakyReLU(0.2, inplace=True),
-            ]
+            convolution = nn.Conv2d(layer_in, layer_out, kernel_size=3, padding=1)
+            layers += [convolution, nn.LeakyReLU(0.2, inplace=True)]
         self.layers = nn.Sequential(*layers, nn.Conv2d(channels[-1], num_domains, kernel_size=1))
 
     def forward(self, z: Tensor) -> Tensor:

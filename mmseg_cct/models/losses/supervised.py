@@ -147,7 +147,6 @@ class BootstrappedCrossEntropy(nn.Module):
     @torch.no_grad()
     def share_of_hard_pixels(self, cls_score: Tensor, label: Tensor, ignore_index: int) -> Tensor:
         """Share of the labelled pixels that the loss counts, in [0, 1]: a figure for the log."""
-
         _, is_hard = self._hard_pixels(cls_score, label, ignore_index)
         return is_hard.sum() / (label != ignore_index).sum().clamp(min=1)
 

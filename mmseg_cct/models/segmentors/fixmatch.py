@@ -72,11 +72,8 @@ class FixMatchSegmentor(StrongViewSegmentor):
         views = zip(map(self.decode_head.forward, features), map(pseudo.mix, boxes))
         by_view = [self.loss_of(seg_logits, targets) for seg_logits, targets in views]
         mean = sum(by_view) / len(by_view)
-        strong = dict(
-            loss=self.loss_strong.loss_weight * mean,
-            unweighted=mean.detach(),
-            pixels=pseudo.weight.sum() / pseudo.valid.sum().clamp(min=1),
-        )
+        strong = dict(loss=self.loss_strong.loss_weight * mean, unweighted=mean.detach())
+        strong['pixels'] = pseudo.weight.sum() / pseudo.valid.sum().clamp(min=1)
         return add_prefix(strong, 'strong')
 
     def loss_of(self, seg_logits: Tensor | Sequence[Tensor], pseudo: PseudoTargets) -> Tensor:
