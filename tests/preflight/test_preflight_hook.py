@@ -111,7 +111,7 @@ def test_classes_by_name_and_id_may_be_context():
 @pytest.mark.parametrize('domains', [False, True])
 def test_classes_in_another_order(domains):
     def load_checkpoint(trained_on, data):
-        metas = [dict(classes=classes) for classes in (trained_on, data)]
+        metas = [dict(classes=classes and tuple(classes)) for classes in (trained_on, data)]
         if domains:
             metas = [dict(domains=dict(a=meta)) for meta in metas]
         model, dataset = Linear(1, 1), SimpleNamespace(metainfo=metas[1])
