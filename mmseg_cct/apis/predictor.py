@@ -21,6 +21,7 @@ from mmseg_cct.engine.prediction import fused_model, predict_class_ids
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
 from mmseg_cct.utils.shares import ahead
+from mmseg_cct.utils.text import one_line
 
 _PIXELS_AT_ONCE = 2**21  # in a batch on a GPU
 # of Python's, CUDA's and torch's own allocators
@@ -102,9 +103,14 @@ class Predictor:
     def _load(self, path: Path) -> tuple[Segmented, dict[str, Any]]:
         try:
             image = self.read(path)
-            data = self._pipeline(dict(img=image))
         except Exception as error:  # decoders raise nearly anything on a corrupt file
             return Segmented(path, error=error), {}
+        try:
+            data = self._pipeline(dict(img=image))
+        except Exception as error:
+            size = f'{image.shape[1]}×{image.shape[0]} pixels'
+            problem = f'the test pipeline does not run on its {size} ({one_line(error)})'
+            return Segmented(path, error=UserError(path, problem)), {}
         if 'inputs' not in (data or ()):
             raise UserError('test_pipeline', 'gives no inputs', 'PackSegInputs at its end')
         data['data_samples'].set_metainfo(dict(img_path=str(path)))  # for errors

@@ -12,7 +12,7 @@ from mmseg_cct.datasets.files.images import IdOfColor, image_size, read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask, require_one_suffix
 from mmseg_cct.datasets.files.layouts import Dirs, training_dirs, validation_dirs
 from mmseg_cct.datasets.files.object_widths import ObjectWidths
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.templates import markdown_table
 
 from .image_values import ImageValues, measure_images
@@ -78,7 +78,13 @@ def summarize_folder(
             expected = f'{val[1] / missing[0]}{mask_suffix}'
             raise UserError(val_images[missing[0]], 'no mask for this image', expected)
         validation, _ = _count_classes(val_images, val_masks, len(classes), id_of_color, loader)
-    sizes = [image_size(path, None, False, loader) for path in sample]
+    sizes, problems = list[tuple[int, int]](), list[UserError]()
+    for path in sample:
+        try:
+            sizes.append(image_size(path, None, False, loader))
+        except UserError as error:
+            problems.append(error)
+    raise_problems(problems)
     width, height = np.median(sizes, 0).astype(int).tolist()
     return FolderSummary(
         labels=labels,

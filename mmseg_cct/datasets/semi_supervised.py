@@ -1,6 +1,7 @@
 """Data set of pairs of a labelled and an unlabelled image."""
 
 import copy
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,15 +12,19 @@ from torch.utils.data import Dataset
 
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.files.image_files import read_list, resolve_list
-from mmseg_cct.errors import UserError
+from mmseg_cct.datasets.files.images import image_size
+from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.library_errors import library_errors_as_one_line
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.ranges import at_least, ranges
 from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.text import one_line
 
-from .leaves import leaf_datasets
+from .leaves import image_loader, leaf_datasets
 from .samplers.pair_sampler import PairDraw, require_draws
 from .watched_files import watch_files
+
+_warn_once = functools.cache(warn)
 
 
 @DATASETS.register_module()
@@ -157,7 +162,7 @@ class SemiSegDataset(Dataset):
 
     def _views(self, index: int, seed: int) -> dict[str, dict]:
         """Loads an unlabelled image and its strong views, by the names in the result."""
-        weak = self._load('unlabeled', index, seed)
+        weak = self._load_unlabeled(index, seed)
         if 'gt_sem_seg' in weak['data_samples']:
             expected = 'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels'
             raise UserError('unlabeled.pipeline', 'gives a ground truth', expected)
@@ -167,6 +172,18 @@ class SemiSegDataset(Dataset):
             views[f'unlabeled_strong_{number}'] = dict(inputs=view, data_samples=sample)
         return views
 
+    def _load_unlabeled(self, index: int, seed: int) -> dict:
+        """Loads an unlabelled image or, if it cannot be used, the next one, which is as good."""
+        dataset: Any = self.unlabeled
+        try:
+            return self._load('unlabeled', index, seed)
+        except UserError as error:
+            image = dataset.get_data_info(index).get('img_path')
+            if not image or not str(error).startswith(printable(image)):
+                raise
+            _warn_once(f'{error}; the next unlabelled image is used in its place')
+            return self._load('unlabeled', (index + 1) % len(dataset), seed)
+
     def _load(self, branch: str, index: int, seed: int) -> dict:
         dataset = getattr(self, branch)
         try:
@@ -175,7 +192,11 @@ class SemiSegDataset(Dataset):
         except UserError:
             raise
         except Exception as error:
-            image = dataset.get_data_info(index).get('img_path') or f'{branch} image {index}'
+            path = dataset.get_data_info(index).get('img_path')
+            if path:  # a decoder does not say that its file is damaged
+                leaf = leaf_datasets(dataset)[0]
+                image_size(path, getattr(leaf, 'backend_args', None), True, image_loader(leaf))
+            image = path or f'{branch} image {index}'
             problem = f'{branch}.pipeline does not run on it'
             # A file that is gone or cut off: decoders do not say which.
             if isinstance(error, OSError):

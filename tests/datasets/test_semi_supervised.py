@@ -11,6 +11,7 @@ from trees import LABELED_PIPELINE, UNLABELED_PIPELINE, Tree
 from workers import closing_workers
 
 from mmseg_cct.datasets import PairDraw, PairSampler, SemiSegDataset
+from mmseg_cct.datasets.semi_supervised import _warn_once
 from mmseg_cct.errors import UserError
 
 DRAW = PairDraw(labeled=1, unlabeled=2, labeled_seed=11, unlabeled_seed=12)
@@ -179,11 +180,22 @@ class TestErrors:
         with pytest.raises(UserError, match=f'^{branch}{message}'):
             SemiSegDataset(**configs)[DRAW]
 
+    def test_the_next_unlabelled_image_stands_in_for_a_damaged_one(self, tree, dataset, messages):
+        _warn_once.cache_clear()
+        following = dataset[DRAW._replace(unlabeled=1)]['inputs']['unlabeled']
+        tree.image('u0').write_bytes(tree.image('u0').read_bytes()[:-20])
+        for _ in range(2):
+            drawn = dataset[DRAW._replace(unlabeled=0)]['inputs']['unlabeled']
+            assert torch.equal(drawn, following)
+        assert [line.startswith(str(tree.image('u0'))) for line in messages] == [True]
+
     def test_an_image_that_the_pipeline_cannot_take_is_named_by_a_worker(self, tree):
-        cv2.imwrite(str(tree.image('u0')), np.zeros((3, 2000, 3), np.uint8))  # no row after Resize
+        for name in ('u0', 'u1'):  # the second would be used in the place of the first
+            thin = np.zeros((3, 2000, 3), np.uint8)
+            cv2.imwrite(str(tree.image(name)), thin)  # no row after Resize
         dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
         options = dict(sampler=[DRAW._replace(unlabeled=0)], batch_size=None, num_workers=1)
-        expected = r'u0\.jpg: unlabeled\.pipeline does not run on it \(error: OpenCV.*; expected'
+        expected = r'u1\.jpg: unlabeled\.pipeline does not run on it \(error: OpenCV.*; expected'
         loader = torch.utils.data.DataLoader(dataset, **options)
         with closing_workers(loader) as batches, pytest.raises(UserError, match=expected):
             next(batches)
@@ -191,8 +203,8 @@ class TestErrors:
     @pytest.mark.parametrize(
         ('file', 'content'),
         [
-            ('images/u2.jpg', b'\xff\xd8\xff\xe0 half'),
-            ('images/u2.jpg', None),
+            ('images/l1.jpg', b'\xff\xd8\xff\xe0 half'),
+            ('images/l1.jpg', None),
             ('masks/l1.png', b'no image'),
         ],
     )
