@@ -45,9 +45,11 @@ class FolderDataset(BaseSegDataset):
             not looked at (``'unlabeled'``).
         exclude: Optional list like `ann_file`, of images to leave out of the set, such as those
             used for validation.
+        partly_labeled: Optional list like `ann_file`, of images that join the set whatever their
+            masks say: an unlabelled set also takes those whose masks are mostly ignored.
         palette: Colour of each class, RGB in [0, 255]. By default classes of Cityscapes, such as
             road, sky or person, have its colours, and the others are easy to tell apart.
-        data_root: Folder that the three paths are relative to.
+        data_root: Folder that the other paths are relative to.
         mask_suffix: End of a mask's name; case is ignored.
         ignore_index: Label of ignored pixels in the masks, which are loaded as 255.
         **kwargs: Further arguments of `BaseSegDataset`.
@@ -78,6 +80,7 @@ class FolderDataset(BaseSegDataset):
         subset: str = 'all',
         ann_file: str = '',
         exclude: str = '',
+        partly_labeled: str = '',
         palette: Sequence[Sequence[int]] | None = None,
         data_root: str | None = None,
         mask_suffix: str = '.png',
@@ -101,7 +104,9 @@ class FolderDataset(BaseSegDataset):
         both = dict.fromkeys((ignore_index - reduced, loaded), IGNORE_INDEX)
         self.ignored_labels = None if ignore_index == IGNORE_INDEX else both
         self.subset = subset
-        self.exclude = os.path.join(data_root or '', resolve_list(exclude)) if exclude else ''
+        root = data_root or ''
+        self.exclude = exclude and os.path.join(root, resolve_list(exclude))
+        self.partly_labeled = partly_labeled and os.path.join(root, resolve_list(partly_labeled))
         prefix = dict(img_path=image_dir)
         if mask_dir is not None:
             prefix['seg_map_path'] = mask_dir
@@ -123,10 +128,13 @@ class FolderDataset(BaseSegDataset):
         else:
             with_mask = self.subset == 'labeled'
             names = [name for name in images if (name in masks) == with_mask]
+        partly = self._listed_names(self.partly_labeled, images) if self.partly_labeled else []
+        names += sorted(set(partly).difference(names))
         # what validates must not be trained on
         if self.exclude:
             excluded = set(self._listed_names(self.exclude, images))
             names = [name for name in names if name not in excluded]
+        self.used_twice = [images[name] for name in set(partly).intersection(names)]
         if not names:
             expected = 'images with a mask' if self.subset == 'labeled' else 'images without'
             masks_path = f'{self.data_prefix.get("seg_map_path")}/NAME{self.seg_map_suffix}'

@@ -34,6 +34,7 @@ class FolderSummary(NamedTuple):
     pixels: np.ndarray  # (C,) number of pixels of each class in the masks
     ignored: int  # number of ignored pixels
     widths: Mapping[str, float]  # of the objects of each class, see `ObjectWidths`
+    partly_labeled: Sequence[str] = ()  # names of images most of whose mask is ignored
     values: ImageValues | None = None  # if MMSegmentation's loader would change the images
 
     def sides(self, held_out: Collection[str]) -> tuple[Labels, Labels]:
@@ -68,7 +69,9 @@ def summarize_folder(
     # every mask, since one wrong id ends a training
     widths = ObjectWidths(classes)
     id_of_color = IdOfColor()
-    labels, counts = _count_classes(images, masks, len(classes), id_of_color, loader, widths)
+    labels, counts, partly_labeled = _count_classes(
+        images, masks, len(classes), id_of_color, loader, widths
+    )
     validation: Labels = {}
     # a folder of validation images has masks for all of them
     if val := validation_dirs(data):
@@ -77,7 +80,7 @@ def summarize_folder(
         if missing := sorted(val_images.keys() - val_masks.keys()):
             expected = f'{val[1] / missing[0]}{mask_suffix}'
             raise UserError(val_images[missing[0]], 'no mask for this image', expected)
-        validation, _ = _count_classes(val_images, val_masks, len(classes), id_of_color, loader)
+        validation, _, _ = _count_classes(val_images, val_masks, len(classes), id_of_color, loader)
     sizes, problems = list[tuple[int, int]](), list[UserError]()
     for path in sample:
         try:
@@ -94,6 +97,7 @@ def summarize_folder(
         pixels=counts[:-1],
         ignored=int(counts[-1]),
         widths=widths.typical(),
+        partly_labeled=partly_labeled,
         values=values,
     )
 
@@ -148,12 +152,12 @@ def _count_classes(
     id_of_color: IdOfColor,
     loader: LoadChannels | None = None,
     widths: ObjectWidths | None = None,
-) -> tuple[Labels, np.ndarray]:
+) -> tuple[Labels, np.ndarray, list[str]]:
     """Finds the labels in each mask, and counts the pixels of each class `(C + 1,)`.
 
-    Ignored pixels are counted last.
+    Ignored pixels are counted last. The third result names the partly labelled images.
     """
-    counts, labels = np.zeros(num_classes + 1, np.int64), {}
+    counts, labels, partly_labeled = np.zeros(num_classes + 1, np.int64), {}, []
     for name, path in masks.items():
         ids, image = read_mask(path, id_of_color=id_of_color), images[name]
         size = image_size(image, None, False, loader)
@@ -162,6 +166,9 @@ def _count_classes(
         labels[name] = frozenset(present.tolist())
         if widths is not None:
             widths.add(ids)
+        # Finished masks have less, for void and borders; here labels teach the smaller part.
+        if pixels[present == IGNORE_INDEX].sum() > ids.size / 2:
+            partly_labeled.append(name)
         present[present == IGNORE_INDEX] = num_classes
         np.add.at(counts, present, pixels)
-    return labels, counts
+    return labels, counts, partly_labeled

@@ -183,7 +183,12 @@ def _warn_of_leaks(trained: Any, validated: Any) -> None:
     unlabeled = [part.unlabeled for part in parts if getattr(part, 'unlabeled', None) is not None]
     val = [] if validated is None else [validated]
     sets = {'labelled': labeled, 'validated on': val, 'unlabelled': unlabeled}
-    paths = {use: chain.from_iterable(map(image_paths, parts)) for use, parts in sets.items()}
+    paths = {use: [*chain.from_iterable(map(image_paths, parts))] for use, parts in sets.items()}
+    # partly labelled images are meant to be both
+    leaves = chain.from_iterable(map(leaf_datasets, unlabeled))
+    twice = {path for leaf in leaves for path in getattr(leaf, 'used_twice', ())}
+    paths['unlabelled'] = [path for path in paths['unlabelled'] if path not in twice]
+    paths['labelled'] += sorted(twice)
     for line in describe_leaks(paths):
         warn(line)
 

@@ -30,7 +30,7 @@ from mmseg_cct.datasets.image_values import ImageValues
 from mmseg_cct.engine.weights import require_fitting_weights, require_weights_of_timm
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
-from mmseg_cct.utils.text import one_line
+from mmseg_cct.utils.text import counted, one_line
 
 from .backbones import BACKBONES
 from .choices import PRESETS, Choices, check_choices, plain_name
@@ -84,6 +84,8 @@ class _Plan(NamedTuple):
     batch_size: int
     val_list: Path | None  # the images to validate on; None if there is a folder `val`
     held_out: list[str]  # their names
+    partly_labeled: list[str]  # names of images that are trained both with and without labels
+    partly_list: Path | None  # of these
     rare: list[str]  # classes with a small share of the labelled pixels
 
 
@@ -99,7 +101,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     check_choices(data, choices)
     config_path = _config_path(data, out, choices)
     folder = _look_at(data, choices)
-    plan = _plan(folder, out, choices)
+    plan = _plan(folder, config_path, choices)
     warnings = tuple(_warnings(folder, plan))
     parts, bases = _parts(folder, plan, choices)
     write_config(config_path, _text(folder, plan, choices, parts, bases))
@@ -129,13 +131,10 @@ def _look_at(data: str, choices: Choices) -> _Folder:
     images = find_images(training_dirs(data)[0], left_out=left_out)
     options = choices.mask_suffix, choices.channels, choices.bits
     summary = summarize_folder(data, classes, images, *options)
-    if choices.method != 'supervised' and not summary.unlabeled:
-        remedy = 'images without one, --method supervised, or lists of mmseg-cct make-splits'
-        raise UserError(training_dirs(data)[0], 'every image has a mask', remedy)
     return _Folder(data, classes, context, summary, left_out)
 
 
-def _plan(folder: _Folder, out: str, choices: Choices) -> _Plan:
+def _plan(folder: _Folder, config_path: Path, choices: Choices) -> _Plan:
     """Decides what the user has left open: sizes, length, validation images, losses."""
     preset, summary = PRESETS[choices.preset], folder.summary
     sizes = choose_sizes(
@@ -144,15 +143,23 @@ def _plan(folder: _Folder, out: str, choices: Choices) -> _Plan:
     )  # fmt: skip
     own_list, val_list = Path(folder.data, VAL_LIST), None
     if not summary.validation:
-        val_list = own_list if own_list.exists() else Path(out, VAL_LIST)
+        val_list = own_list if own_list.exists() else config_path.with_name(VAL_LIST)
     redraws = choices.force and val_list != own_list
+    held_out = _held_out(summary.labels, val_list, redraws) if val_list else []
+    uses_unlabeled = choices.method != 'supervised'
+    partly = [n for n in summary.partly_labeled if uses_unlabeled and n not in held_out]
+    if uses_unlabeled and not summary.unlabeled and not partly:
+        remedy = 'images without one, --method supervised, or lists of mmseg-cct make-splits'
+        raise UserError(training_dirs(folder.data)[0], 'every image has a mask', remedy)
     min_pixels = RARE_SHARE * int(summary.pixels.sum())
     return _Plan(
         sizes,
         choices.iters or preset.iters,
         choices.batch_size or preset.batch_size,
         val_list,
-        _held_out(summary.labels, val_list, redraws) if val_list else [],
+        held_out,
+        partly,
+        config_path.with_name(f'{config_path.stem}_partly.txt') if partly else None,
         [name for name, n in zip(folder.classes, summary.pixels) if 0 < n < min_pixels],
     )
 
@@ -161,6 +168,9 @@ def _notes(folder: _Folder, plan: _Plan) -> Iterator[str]:
     """Tells what was decided."""
     if plan.rare:
         yield f'rare: {", ".join(plan.rare)}; the config adds the Lovász loss'
+    if number := len(plan.partly_labeled):
+        drawn = f'partly drawn: of {counted(number, "mask")} more than half is ignored (255)'
+        yield f'{drawn}; these images are unlabelled ones, too'
     yield from plan.sizes.notes
     if plan.val_list == Path(folder.data, VAL_LIST):
         yield f'validation: the images that {plan.val_list} names'
@@ -203,9 +213,10 @@ def _parts(folder: _Folder, plan: _Plan, choices: Choices) -> tuple[dict[str, An
         auxiliary_head=dict(num_classes=num_classes, context_classes=folder.context),
         **(dict(test_cfg=plan.sizes.windows) if plan.sizes.windows else {}),
     )
+    lists = dict(partly_labeled=plan.partly_list, exclude=plan.partly_list and plan.val_list)
     dataset = dict(
         labeled=_dataset('labeled', 'train_pipeline', exclude=plan.val_list),
-        unlabeled=_dataset('unlabeled', 'unlabeled_pipeline'),
+        unlabeled=_dataset('unlabeled', 'unlabeled_pipeline', **lists),
     )
     parts = method_parts(choices.method, model, dataset, base.decode_head.type)
     bank = parts['model'].pop('auxiliary_head', None)
@@ -263,6 +274,9 @@ def _write_lists(folder: _Folder, plan: _Plan, force: bool) -> Iterator[Path]:
     if plan.val_list and (force or not plan.val_list.exists()):
         write_list(plan.val_list, plan.held_out)
         yield plan.val_list
+    if plan.partly_list:
+        write_list(plan.partly_list, plan.partly_labeled)
+        yield plan.partly_list
     if (table := table_of_folder(folder.data, folder.classes)) is not None:
         yield table
 

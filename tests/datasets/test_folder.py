@@ -52,6 +52,9 @@ def _expected(root, files):
         (dict(subset='unlabeled', classes=()), [A]),
         (dict(ann_file='list.txt'), [C, B]),
         (dict(ann_file='b.txt', subset='unlabeled'), _bare(B)),  # in spite of its mask
+        (dict(subset='unlabeled', partly_labeled='b.txt'), _bare(A, B)),
+        (dict(subset='unlabeled', partly_labeled='bare.txt', exclude='b.txt'), _bare(A)),
+        (dict(subset='unlabeled', partly_labeled='b.txt', ann_file='a.txt'), _bare(A, B)),
         (dict(mask_dir=None), _bare(A, B, C)),
         (dict(mask_dir=None, subset='unlabeled'), _bare(A, B, C)),
     ],

@@ -33,6 +33,12 @@ def test_images_masks_and_pixels_are_counted(root):
     assert '| z | 57.1 % | 2 | 0 |' in describe_folder(summary, CLASSES).splitlines()
 
 
+@pytest.mark.parametrize(('ignored', 'partly'), [(2, []), (3, ['a']), (4, ['a'])])
+def test_images_whose_masks_are_mostly_ignored_are_named(root, ignored, partly):
+    save(root / 'masks/a.png', np.array([[255] * ignored + [0] * (4 - ignored)], np.uint8))
+    assert summarize_folder(root, CLASSES).partly_labeled == partly
+
+
 def test_validation_images_are_counted(root):
     for folder in ('images', 'masks'):
         (root / 'val' / folder).mkdir(parents=True)

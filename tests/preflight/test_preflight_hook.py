@@ -69,6 +69,14 @@ def test_an_image_that_is_trained_and_validated_on_is_told(domains, messages):
         '1 images are both validated on and unlabelled',
     ]
     messages.clear()
+    pairs = SimpleNamespace(labeled=Set('ap'), unlabeled=Set('up'))
+    pairs.unlabeled.used_twice = ['p']
+    _warn_of_leaks(pairs, Set('c'))
+    assert not messages
+    pairs.labeled = Set('a')
+    _warn_of_leaks(pairs, Set('p'))
+    assert len(messages) == 1
+    messages.clear()
     _warn_of_leaks(Set('ab'), Set('cd'))
     assert not messages
 

@@ -96,6 +96,45 @@ def test_without_a_folder_to_validate_on_a_fifth_of_the_masks_is_held_out(data):
     assert caught.value.problems[0].key == val
 
 
+def _names(settings):
+    dataset = DATASETS.build({**settings, 'pipeline': []})
+    return [Path(dataset.get_data_info(i)['img_path']).stem for i in range(len(dataset))]
+
+
+@pytest.mark.parametrize('has_val', [True, False])
+def test_partly_drawn_images_are_labelled_and_unlabelled_but_never_validated_on(data, has_val):
+    if not has_val:
+        (data / 'val').rename(data / 'other')
+    for index in range(8):  # all have masks; 0 to 3 finished ones
+        mask = np.arange(40 * 64).reshape(40, 64) % 3
+        mask[: 24 if index > 3 else 16] = 255
+        save(data / f'masks/{index}.png', mask.astype(np.uint8))
+    written = write(data)
+    [partly] = [path for path in written.lists if path.name.endswith('_partly.txt')]
+    pairs = load_config(str(written.file), {}).train_dataloader.dataset
+    validated = [] if has_val else _names(load_config(str(written.file), {}).val_dataloader.dataset)
+    trained = [str(index) for index in range(8) if str(index) not in validated]
+    assert _names(pairs.labeled) == trained
+    assert sorted(_names(pairs.unlabeled)) == [name for name in trained if int(name) > 3]
+    assert partly.read_text().split() == [name for name in trained if int(name) > 3]
+    # the list stays as it was: a resumed training has the same images
+    save(data / 'masks/7.png', np.zeros((40, 64), np.uint8))
+    assert '7' in validated or '7' in _names(pairs.unlabeled)
+    assert not any('_partly' in path.name for path in write(data, method='supervised').lists)
+
+
+def test_an_unlabelled_set_of_images_that_all_validate_is_refused(data):
+    (data / 'val').rename(data / 'other')
+    for index in range(4, 8):
+        shutil.copy(data / 'masks/1.png', data / f'masks/{index}.png')
+    (data.parents[1] / 'configs/mine').mkdir(parents=True)
+    (data.parents[1] / 'configs/mine/val.txt').write_text('3\n')
+    save(data / 'masks/3.png', np.full((40, 64), 255, np.uint8))
+    with pytest.raises(UserError) as caught:
+        write(data)
+    assert str(caught.value.problems[0].key) == f'{data}/images'
+
+
 @pytest.mark.parametrize(
     ('options', 'key'),
     [
