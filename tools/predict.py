@@ -82,6 +82,12 @@ def parse_args() -> argparse.Namespace:
         metavar='PIXELS',
         help='with --format, smaller regions are merged into their surroundings (default: 10)',
     )
+    parser.add_argument(
+        '--confidence',
+        action='store_true',
+        help='also write DIR/confidence/NAME.png, the probability of the predicted class as 0 to '
+        '255, and DIR/predict.csv with the mean of each image; it is not calibrated',
+    )
     add_device(parser)
     add_launcher(parser)
     add_domain(parser)
@@ -110,6 +116,7 @@ def main() -> int:
                 device=args.device,
                 opacity=args.opacity,
                 palette=args.palette,
+                confidence=args.confidence,
             )
             if args.format in FORMATS and rank == 0:
                 export_predictions(

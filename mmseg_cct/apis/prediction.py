@@ -1,5 +1,7 @@
 """Resumable prediction for folders of images."""
 
+import csv
+import io
 import os
 from pathlib import Path
 
@@ -10,11 +12,12 @@ from PIL import Image
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, write_table
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.datasets.files.image_files import describe_left_out, find_images
-from mmseg_cct.datasets.files.images import explain_unreadable, write_png
+from mmseg_cct.datasets.files.images import explain_unreadable, read_mask, write_png
 from mmseg_cct.datasets.files.palette import chosen_colors
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.visualization.label_maps import blend, is_tinted, legend_picture
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import ImageCounts, SharedImages, ahead, on_first_process, progress_bar
@@ -25,7 +28,7 @@ from .run import Run
 
 # Names the model of the predictions in a folder, so that two models never share one.
 RECORD = 'prediction.json'
-MASKS, OVERLAYS = 'masks', 'overlays'
+MASKS, OVERLAYS, CONFIDENCE = 'masks', 'overlays', 'confidence'
 _LEGEND_WIDTH = 640  # pixels
 
 
@@ -37,6 +40,7 @@ def predict_images(
     device: str | None = None,
     opacity: float = 0.5,
     palette: str | None = None,
+    confidence: bool = False,
 ) -> ImageCounts:
     """Segments images and writes `masks/NAME.png` and `overlays/NAME.png` for each.
 
@@ -54,6 +58,8 @@ def predict_images(
         opacity: Weight of the class colours in an overlay, in [0, 1].
         palette: A data set of MMSeg or a JSON file with the colours of the classes; by default
             those of the training.
+        confidence: Whether to write `confidence/NAME.png` too, the model's probability of the class
+            that it predicts, where 255 is 1, and `predict.csv` with the mean of each image.
 
     Returns:
         Counts of written, skipped and failed images.
@@ -62,33 +68,37 @@ def predict_images(
         UserError: If a file is missing, the checkpoint does not fit the config, or the folder holds
             predictions of another model.
     """
-    origin = {**run.digest, 'opacity': opacity, **({'palette': palette} if palette else {})}
+    options = dict(palette=palette, confidence=confidence)
+    origin = {**run.digest, 'opacity': opacity, **{k: v for k, v in options.items() if v}}
     no_images: list[str] = []  # files that are none, on the first process
     image_paths = on_first_process(lambda: _find_images(images, no_images))
     if no_images:
         warn(describe_left_out(images, no_images))
     stamps = {name: file_stamp(path) for name, path in image_paths.items()}
     with OutputFolder(out, RECORD, {images, *data_folders(run.config)}, origin) as folder:
-        # The overlay is written last, so it stands for both files.
+        # The overlay is written last, so it stands for all files.
         todo = folder.remaining(stamps, OVERLAYS)
         skipped = len(image_paths) - len(todo)
         if get_rank() == 0 and (gone := folder.leftovers(stamps, OVERLAYS)):
             number = f'{counted(len(gone), "prediction")} of images that are not in {images}'
             expected = 'another --out, or that you remove them'
             warn(f'{out}: {number}, the first is {MASKS}/{gone[0]}.png; expected {expected}')
-        if not todo and Path(out, TABLE).is_file():
-            return ImageCounts(skipped=skipped)
-        model = run.load_model(device)
-        meta = model.dataset_meta
-        if palette is not None:
-            meta['palette'] = chosen_colors(palette, meta['classes'])
-        if get_rank() == 0:
-            colours = {str(name): tuple(c) for name, c in zip(meta['classes'], meta['palette'])}
-            write_table(out, ClassTable(colours, None))
-            legend = legend_picture(meta['classes'], meta['palette'], _LEGEND_WIDTH)
-            write_png(Path(out, 'legend.png'), Image.fromarray(legend))
-        share = SharedImages([(name, image_paths[name]) for name in todo], skipped)
-        return _predict(Predictor(model), share, Path(out), opacity)
+        counts = ImageCounts(skipped=skipped)
+        if todo or not Path(out, TABLE).is_file():
+            model = run.load_model(device)
+            meta = model.dataset_meta
+            if palette is not None:
+                meta['palette'] = chosen_colors(palette, meta['classes'])
+            if get_rank() == 0:
+                colours = {str(name): tuple(c) for name, c in zip(meta['classes'], meta['palette'])}
+                write_table(out, ClassTable(colours, None))
+                legend = legend_picture(meta['classes'], meta['palette'], _LEGEND_WIDTH)
+                write_png(Path(out, 'legend.png'), Image.fromarray(legend))
+            share = SharedImages([(name, image_paths[name]) for name in todo], skipped)
+            counts = _predict(Predictor(model, confidence), share, Path(out), opacity)
+        if confidence:  # of all, those of an earlier run too
+            on_first_process(lambda: _write_means(Path(out), image_paths))
+        return counts
 
 
 def _predict(
@@ -99,9 +109,11 @@ def _predict(
     palette, tinted = np.array(meta['palette'], np.uint8), is_tinted(meta['classes'])
 
     def write(named: tuple[str, Segmented]) -> Segmented:
-        name, (_, image, labels, error) = named
+        name, (_, image, labels, confidence, error) = named
         if error is None:
             write_png(out / MASKS / f'{name}.png', Image.fromarray(labels), palette)
+            if confidence is not None:
+                write_png(out / CONFIDENCE / f'{name}.png', Image.fromarray(confidence))
             blended = blend(image, labels, meta['classes'], meta['palette'], opacity)
             shown = [index for index in np.unique(labels) if tinted[index]]
             names, colours = ([meta[key][i] for i in shown] for key in ('classes', 'palette'))
@@ -119,6 +131,15 @@ def _predict(
             else:
                 share.failed(explain_unreadable(done.path, 'image', done.error))
     return share.total()
+
+
+def _write_means(out: Path, image_paths: dict[str, str]) -> None:
+    """Writes the mean confidence of each finished image, the least confident first."""
+    names = [name for name in image_paths if (out / OVERLAYS / f'{name}.png').is_file()]
+    levels = ahead(lambda name: read_mask(out / CONFIDENCE / f'{name}.png').mean() / 255, names)
+    rows = sorted((f'{level:.4f}', image_paths[name]) for name, level in zip(names, levels))
+    csv.writer(text := io.StringIO(), lineterminator='\n').writerows([(CONFIDENCE, 'image'), *rows])
+    write_text(out / 'predict.csv', text.getvalue())
 
 
 def export_predictions(

@@ -13,11 +13,10 @@ from mmcv.transforms import LoadAnnotations, LoadImageFromFile, TestTimeAug
 from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 from mmseg.registry import TRANSFORMS
-from torch import Tensor
 
 from mmseg_cct.datasets import LoadChannels
 from mmseg_cct.datasets.files.images import decoder_of
-from mmseg_cct.engine.prediction import fused_model, predict_class_ids
+from mmseg_cct.engine.prediction import Prediction, fused_model, predict
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
 from mmseg_cct.utils.shares import ahead
@@ -38,9 +37,8 @@ class Segmented(NamedTuple):
     path: Path
     image: Any = None  # as the test pipeline reads it, `(H, W, C)`, BGR if C = 3
     labels: Any = None  # class ids, `(H, W)` uint8
-    error: Exception | None = (
-        None  # of reading it, or of its size; then there is neither of these two
-    )
+    confidence: Any = None  # `(H, W)` uint8, 255 is certain; if it is asked for
+    error: Exception | None = None  # of reading it, or of its size; then there is only a path
 
 
 class Predictor:
@@ -48,6 +46,7 @@ class Predictor:
 
     Args:
         model: Of `Run.load_model` or MMSegmentation's `init_model`.
+        with_confidence: Whether it also gives the probability of the predicted class.
 
     Examples:
         >>> from mmseg.apis import init_model
@@ -58,8 +57,8 @@ class Predictor:
         True
     """
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    def __init__(self, model: Any, with_confidence: bool = False) -> None:
+        self.model, self._with_confidence = model, with_confidence
         init_default_scope(model.cfg.get('default_scope') or 'mmseg')
         first, *steps = without_annotations(model.cfg.test_pipeline)
         loader = TRANSFORMS.build(dict(first))
@@ -78,7 +77,7 @@ class Predictor:
                 continue
             data = {name: [inputs[name] for _, inputs in batch] for name in batch[0][1]}
             try:
-                class_ids = self.class_ids(data)
+                predictions = self.predict(data)
             except (MemoryError, RuntimeError) as error:
                 if not _NO_MEMORY.search(f'{type(error).__name__}: {error}'):
                     raise
@@ -87,14 +86,16 @@ class Predictor:
                     problem = f'{width}×{height} pixels do not fit the memory', _SLIDING
                     yield Segmented(loaded.path, error=UserError(loaded.path, *problem))
                 continue
-            for (loaded, _), labels in zip(batch, class_ids):
-                yield loaded._replace(labels=labels.to(torch.uint8).cpu().numpy())
+            for (loaded, _), (class_ids, confidence) in zip(batch, predictions):
+                maps = class_ids, None if confidence is None else (confidence * 255).round()
+                labels, levels = (x if x is None else x.to(torch.uint8).cpu().numpy() for x in maps)
+                yield loaded._replace(labels=labels, confidence=levels)
 
     @torch.no_grad()
-    def class_ids(self, data: dict[str, Any]) -> list[Tensor]:
-        """Predicts class ids `(H, W)` of each image in a batch of the test pipeline."""
+    def predict(self, data: dict[str, Any]) -> list[Prediction]:
+        """Predicts each pixel of the images in a batch of the test pipeline."""
         self._fused = self._fused or fused_model(self.model, data)
-        return predict_class_ids(self._fused, data)
+        return predict(self._fused, data, self._with_confidence)
 
     def read(self, path: str | os.PathLike) -> np.ndarray:
         """Reads an image as the test pipeline does, `(H, W)` or `(H, W, C)`."""

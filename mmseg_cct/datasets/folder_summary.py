@@ -69,9 +69,7 @@ def summarize_folder(
     # every mask, since one wrong id ends a training
     widths = ObjectWidths(classes)
     id_of_color = IdOfColor()
-    labels, counts, partly_labeled = _count_classes(
-        images, masks, len(classes), id_of_color, loader, widths
-    )
+    labels, counts, partly = _count_ids(images, masks, len(classes), id_of_color, loader, widths)
     validation: Labels = {}
     # a folder of validation images has masks for all of them
     if val := validation_dirs(data):
@@ -80,7 +78,7 @@ def summarize_folder(
         if missing := sorted(val_images.keys() - val_masks.keys()):
             expected = f'{val[1] / missing[0]}{mask_suffix}'
             raise UserError(val_images[missing[0]], 'no mask for this image', expected)
-        validation, _, _ = _count_classes(val_images, val_masks, len(classes), id_of_color, loader)
+        validation, _, _ = _count_ids(val_images, val_masks, len(classes), id_of_color, loader)
     sizes, problems = list[tuple[int, int]](), list[UserError]()
     for path in sample:
         try:
@@ -97,7 +95,7 @@ def summarize_folder(
         pixels=counts[:-1],
         ignored=int(counts[-1]),
         widths=widths.typical(),
-        partly_labeled=partly_labeled,
+        partly_labeled=partly,
         values=values,
     )
 
@@ -145,7 +143,7 @@ def _masks_by_name(images: Mapping[str, str], dirs: Dirs, suffix: str) -> dict[s
     return masks
 
 
-def _count_classes(
+def _count_ids(
     images: Mapping[str, str],
     masks: Mapping[str, str],
     num_classes: int,

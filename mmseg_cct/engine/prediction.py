@@ -1,9 +1,9 @@
-"""Predictions of a model in less memory and time: class ids row by row, merged BatchNorms."""
+"""Predictions of a model in less memory and time: class by class, merged BatchNorms."""
 
 import copy
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from mmcv.cnn import fuse_conv_bn
@@ -17,8 +17,15 @@ from mmseg_cct.errors import UserError
 _SIDE = 512  # of the piece of an image on which the two are compared
 
 
-def predict_class_ids(model: Any, data: dict[str, Any]) -> list[Tensor]:
-    """Predicts class ids `(H, W)` of each image in a batch for `test_step`, at its original size.
+class Prediction(NamedTuple):
+    """What a model predicts at each pixel of an image."""
+
+    class_ids: Tensor  # `(H, W)`
+    confidence: Tensor | None = None  # if asked for: probability of that class, `(H, W)` in [0, 1]
+
+
+def predict(model: Any, data: dict[str, Any], with_confidence: bool = False) -> list[Prediction]:
+    """Predicts the class ids of each image in a batch for `test_step`, at its original size.
 
     They are those of `test_step`, which first enlarges the logits of all C classes to the image.
     Here one class is enlarged at a time, and the sliding windows of an image that keeps its size
@@ -26,15 +33,17 @@ def predict_class_ids(model: Any, data: dict[str, Any]) -> list[Tensor]:
     of others are uint8. The segmentor is in evaluation mode, and gradients are off.
     """
     if not predicts_as_encoder_decoder(type(model), 'predict', 'postprocess_result'):
-        return [result.pred_sem_seg.data[0] for result in model.test_step(data)]
+        if with_confidence:
+            raise UserError('--confidence', type(model).__name__, 'the inference of EncoderDecoder')
+        return [Prediction(result.pred_sem_seg.data[0]) for result in model.test_step(data)]
     pairs = [*zip(data['inputs'], data['data_samples'])]
     divisor = _divisor(model.data_preprocessor, model.test_cfg)
     if divisor and all(_keeps_size(*pair) for pair in pairs):
-        return [_of_windows(model, divisor, *pair) for pair in pairs]
+        return [_of_windows(model, divisor, *pair, with_confidence) for pair in pairs]
     batch = model.data_preprocessor(data, False)
     metas = [sample.metainfo for sample in batch['data_samples']]
     logits = model.inference(batch['inputs'], metas)
-    return [_ids(model, *pair) for pair in zip(logits, metas)]
+    return [_compare(model, *pair, with_confidence) for pair in zip(logits, metas)]
 
 
 def predicts_as_encoder_decoder(segmentor: Any, *methods: str) -> bool:
@@ -59,14 +68,16 @@ def _keeps_size(image: Tensor, sample: SegDataSample) -> bool:
     return not padded and tuple(image.shape[1:]) == tuple(meta['ori_shape'][:2])
 
 
-def _of_windows(segmentor: Any, divisor: int, image: Tensor, sample: SegDataSample) -> Tensor:
+def _of_windows(
+    segmentor: Any, divisor: int, image: Tensor, sample: SegDataSample, with_confidence: bool
+) -> Prediction:
     """Predicts `image` `(3, H, W)` in windows, averaged as MMSeg's `slide_inference` does.
 
     In memory are the logits of a row of windows, and a strip of the image in float32.
     """
     padded_height, padded_width = (side + -side % divisor for side in image.shape[1:])
     (height, width), (down, right) = segmentor.test_cfg.crop_size, segmentor.test_cfg.stride
-    height, ids = min(height, padded_height), []
+    height, predictions = min(height, padded_height), []
     total = next(segmentor.parameters()).new_zeros(segmentor.out_channels, height, padded_width)
     count = torch.zeros_like(total[0])
     tops = [*_starts(padded_height, height, down)]
@@ -81,12 +92,14 @@ def _of_windows(segmentor: Any, divisor: int, image: Tensor, sample: SegDataSamp
             count[..., left : left + width] += 1
         done = below - top  # rows that no later window reaches
         logits = total[:, :done].div_(count[:done])
-        ids.append(_ids(segmentor, logits, {**sample.metainfo, 'ori_shape': logits.shape[1:]}))
+        meta = {**sample.metainfo, 'ori_shape': logits.shape[1:]}
+        predictions.append(_compare(segmentor, logits, meta, with_confidence))
         # The next row starts lower: what it shares with this one moves up.
         for rows in (total, count):
             rows[..., : height - done, :] = rows[..., done:, :].clone()
             rows[..., height - done :, :] = 0
-    return torch.cat(ids)[: image.shape[1], : image.shape[2]]
+    maps = (parts for parts in zip(*predictions) if parts[0] is not None)
+    return Prediction(*(torch.cat(parts)[: image.shape[1], : image.shape[2]] for parts in maps))
 
 
 def _starts(length: int, crop: int, stride: int) -> Iterator[int]:
@@ -95,7 +108,7 @@ def _starts(length: int, crop: int, stride: int) -> Iterator[int]:
         yield max(min(index * stride, length - crop), 0)
 
 
-def _ids(segmentor: Any, logits: Tensor, meta: dict[str, Any]) -> Tensor:
+def _compare(model: Any, logits: Tensor, meta: dict[str, Any], with_confidence: bool) -> Prediction:
     """Compares logits `(C, h, w)` at the original size `(H, W)`, as `postprocess_result` does."""
     if not logits.isfinite().all():  # NaN would become class 0 without a word
         image_path = meta.get('img_path') or 'an image'
@@ -110,18 +123,21 @@ def _ids(segmentor: Any, logits: Tensor, meta: dict[str, Any]) -> Tensor:
         scores = logits[number]
         if tuple(scores.shape) == size:
             return scores
-        settings = dict(mode='bilinear', align_corners=segmentor.align_corners, warning=False)
+        settings = dict(mode='bilinear', align_corners=model.align_corners, warning=False)
         return resize(scores.contiguous()[None, None], size, **settings)[0, 0]
 
     best = score(0)
     if len(logits) == 1:
-        return (best.sigmoid() > segmentor.decode_head.threshold).to(torch.uint8)
+        ids = (best.sigmoid() > model.decode_head.threshold).to(torch.uint8)
+        return Prediction(ids, best.where(ids > 0, -best).sigmoid() if with_confidence else None)
     best, ids = best.clone(), torch.zeros(size, dtype=torch.uint8, device=logits.device)
+    log_sum = best.float() if with_confidence else None
     for number in range(1, len(logits)):
         scores = score(number)
         ids.masked_fill_(scores > best, number)
-        torch.maximum(best, scores, out=best)
-    return ids
+        log_sum = None if log_sum is None else torch.logaddexp(log_sum, scores)
+        torch.maximum(best, scores, out=best)  # last: `log_sum` begins as the same memory
+    return Prediction(ids, None if log_sum is None else (best - log_sum).exp())
 
 
 def fused_model(model: Any, data: dict[str, Any]) -> Any:

@@ -72,6 +72,42 @@ def test_a_second_run_does_what_is_missing_or_was_replaced(trained, photos, tmp_
     assert '1 prediction of images that are not in' in gone and 'masks/grey.png' in gone
 
 
+def test_confidence_is_the_probability_of_the_class_and_masks_stay(trained, photos, tmp_path):
+    predict(trained, photos, tmp_path / 'plain')
+    out = tmp_path / 'out'
+    predict(trained, photos, out, confidence=True)
+    for name in ('a', 'b', 'more/c', 'grey'):
+        mask = (out / 'masks' / f'{name}.png').read_bytes()
+        assert mask == (tmp_path / 'plain/masks' / f'{name}.png').read_bytes()
+    assert not (tmp_path / 'plain/confidence').exists()
+    model = Run.open(trained.file, trained.checkpoint).load_model('cpu')
+    logits = inference_model(model, str(photos / 'b.png')).seg_logits.data
+    found = np.array(Image.open(out / 'confidence/b.png'))
+    assert found.dtype == np.uint8
+    assert np.abs(found - 255 * logits.softmax(0).amax(0).numpy()).max() < 0.6
+
+    def rows():
+        header, *lines = (out / 'predict.csv').read_text().splitlines()
+        assert header == 'confidence,image'
+        return {path: float(mean) for mean, path in (line.split(',') for line in lines)}
+
+    means = rows()
+    assert list(means.values()) == sorted(means.values()) and len(means) == 4
+    assert means[str(photos / 'b.png')] == pytest.approx(found.mean() / 255, abs=1e-4)
+    # an unreadable image has no row, and a run that was stopped before its table gets it
+    (out / 'predict.csv').unlink()
+    (photos / 'more/c.bmp').write_bytes(b'')
+    assert len(predict(trained, photos, out, confidence=True).failed) == 1
+    assert rows() == {path: mean for path, mean in means.items() if 'c.bmp' not in path}
+    (out / 'predict.csv').unlink()
+    (photos / 'more/c.bmp').unlink()
+    assert predict(trained, photos, out, confidence=True).written == 0 and len(rows()) == 3
+    # all files of a folder are made in the same way
+    with pytest.raises(UserError) as caught:
+        predict(trained, photos, out)
+    assert caught.value.problems[0].key == '--out'
+
+
 def test_a_run_stopped_between_the_files_of_an_image_does_that_image_again(
     trained, photos, tmp_path, monkeypatch
 ):

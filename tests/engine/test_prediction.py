@@ -7,7 +7,8 @@ from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.engine.prediction import fused_model, predict_class_ids
+from mmseg_cct.engine.prediction import fused_model, predict
+from mmseg_cct.errors import UserError
 
 
 @pytest.fixture(autouse=True)
@@ -62,11 +63,31 @@ SLIDE = dict(mode='slide', crop_size=(24, 32), stride=(16, 24))
 def test_they_are_those_of_mmseg(settings, data):
     model, data = build(**settings), dict(data)
     given = batch(*[data.pop('size', (40, 56))] * 2, **data)
-    for found, result in zip(predict_class_ids(model, given), model.test_step(given), strict=True):
+    predictions = predict(model, given), predict(model, given, with_confidence=True)
+    for (found, none), (again, confidence), result in zip(
+        *predictions, model.test_step(given), strict=True
+    ):
         expected = result.pred_sem_seg.data[0]
+        assert none is None and found.equal(again)
+        probabilities = result.seg_logits.data  # logits, or the sigmoid of one channel
+        if len(probabilities) > 1:
+            probabilities = probabilities.softmax(0)
+        else:
+            probabilities = torch.cat([1 - probabilities, probabilities])
+        same = found == expected
+        wanted = probabilities.gather(0, expected.long()[None])[0]
+        assert torch.allclose(confidence[same], wanted[same], atol=1e-4)
         assert found.dtype == torch.uint8 and found.shape == expected.shape
         assert (found == expected).float().mean() > 0.999  # a tie may fall either way
         assert len(expected.unique()) > 1
+
+
+def test_a_confidence_is_not_made_up_for_a_model_that_predicts_in_its_own_way():
+    model = build()
+    model.__class__ = type('Other', (type(model),), dict(predict=lambda *_: None))
+    with pytest.raises(UserError) as caught:
+        predict(model, batch((40, 56)), with_confidence=True)
+    assert caught.value.problems[0].key == '--confidence'
 
 
 class Normed(torch.nn.Module):

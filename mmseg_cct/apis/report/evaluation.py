@@ -70,7 +70,7 @@ def evaluate(run: Run) -> Evaluation:
     key, num_classes = 'test_dataloader.dataset', len(run.test_loader.dataset.metainfo['classes'])
     confusions = []
     for batch in run.test_loader:
-        for sample, ids in zip(batch['data_samples'], run.predictor.class_ids(batch)):
+        for sample, (ids, _) in zip(batch['data_samples'], run.predictor.predict(batch)):
             if 'gt_sem_seg' not in sample:
                 raise UserError(f'{run.name}: {key}', 'has no masks', 'labelled images')
             truth = sample.gt_sem_seg.data.squeeze(0).cpu().numpy()  # (H, W)
@@ -91,7 +91,7 @@ def predict_test_images(run: Run, indices: Sequence[int]) -> list[Picture]:
     loader = run.test_loader
     pictures = []
     for index, item in zip(indices, Subset(loader.dataset, indices)):
-        (ids,) = run.predictor.class_ids(loader.collate_fn([item]))
+        ((ids, _),) = run.predictor.predict(loader.collate_fn([item]))
         sample = item['data_samples']
         path = sample.metainfo.get('img_path')
         image = as_rgb(item['inputs'].numpy().transpose(1, 2, 0))
