@@ -104,7 +104,7 @@ def next_batch(run: Run, request: BatchRequest) -> Batch:
         ranked = [image for image in ranking.images if image.name in candidates]
         known = [image for image in ranking.images if image.name in labeled]
         chosen, predictor = choose(ranked, known, request.number), Predictor(model)
-        for part in ('images', 'masks'):  # of a run that was stopped and chose others
+        for part in ('images', 'masks', PREDICTED):  # of a run that was stopped and chose others
             shutil.rmtree(out / part, ignore_errors=True)
         batch = [
             _predict(image, ranked.index(image) + 1, candidates[image.name], predictor, request)
@@ -213,6 +213,8 @@ def _write_annotations(
         masks = {str(image.name): out / 'masks' / image.name.with_suffix('.png') for image in batch}
         export_masks(request.format, out, masks, colors, out / 'images')
         _write_untouched(out, min(out.glob(f'{request.format.replace("-", "_")}*')), table)
+    else:
+        shutil.copytree(out / 'masks', out / PREDICTED)
     return table
 
 
@@ -225,32 +227,29 @@ def _write_untouched(out: Path, source: Path, table: ClassTable) -> None:
             source = Path(folder, source.name)
             source.write_text(text, 'utf-8')
         import_masks(source, folder, images=out / 'images')
-        shutil.rmtree(out / PREDICTED, ignore_errors=True)
+        Path(folder, 'masks').mkdir(exist_ok=True)  # missing where nothing but background is
         shutil.move(Path(folder, 'masks'), out / PREDICTED)
 
 
 def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
     """Returns the commands that bring the corrected batch into the training."""
     labeled, out = run.config.train_dataloader.dataset.labeled, Path(request.out)
-    root, folders = labeled.get('data_root') or '', {}
-    for name in ('masks', 'images'):
-        folders[name] = Path(root, labeled.get(f'{name[:-1]}_dir') or f'DATA/{name}')
+    masks = Path(labeled.get('data_root') or '', labeled.get('mask_dir') or 'DATA/masks')
     # the importer writes to `masks` of a data folder
-    data = folders['masks'].parent if folders['masks'].name == 'masks' else Path('DATA')
-    if request.format == 'masks':
-        parts = ['masks'] if request.images is None else ['masks', 'images']
-        copies = [('cp', '-r', f'{out / part}/.', str(folders[part])) for part in parts]
-        lines = list(map(shlex.join, copies))
-    else:
-        images = ('--images', request.images) if request.images else ()
-        table_of_data = read_table(data)
-        copy_names = shlex.join(['cp', str(out / TABLE), str(data)])  # of the ids
-        lines = [] if table_of_data else [copy_names]
-        is_undecided = table_of_data is not None and table_of_data.undrawn is None
-        options = (*images, *(('--rest', str(table.undrawn)) if is_undecided else ()))
-        lines.append(
-            command_line('import_masks', 'CORRECTED', '--batch', out, *options, '--out', data)
-        )
+    data = masks.parent if masks.name == 'masks' else Path('DATA')
+    corrected, options = 'CORRECTED', ['--batch', str(out)]
+    if request.images:
+        options += ['--images', request.images]
+    table_of_data = read_table(data)
+    copy_names = shlex.join(['cp', str(out / TABLE), str(data)])  # of the ids
+    lines = [] if table_of_data else [copy_names]
+    if table_of_data is not None and table_of_data.undrawn is None:
+        options += ['--rest', str(table.undrawn)]
+    if request.format == 'masks':  # an editor may have changed their palettes
+        colors = (','.join(map(str, color)) for color in table.colors.values())
+        pairs = map('='.join, zip(table.colors, colors))
+        corrected, options = str(out / 'masks'), [*options, '--colors', *pairs]
+    lines.append(command_line('import_masks', corrected, '--out', data, *options))
     following = next_round(run.folder)
     runs = f'before={run.folder}', f'after={following}', *run.domain_option
     report = command_line('report', *runs, '--out', following / 'report')
