@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
-from mmseg.models import EncoderDecoder
+from mmseg.models import CascadeEncoderDecoder, EncoderDecoder
 from mmseg.registry import MODELS
 
 from mmseg_cct.config.domains import pipeline_for_tests
@@ -97,9 +97,13 @@ def inference_config(config: Config) -> Config:
     model, segmentor = kept['model'], _segmentor(config)
     methods = ('extract_feat', 'encode_decode', 'predict', 'postprocess_result')
     if predicts_as_encoder_decoder(segmentor, *methods):
-        known = inspect.signature(EncoderDecoder).parameters
+        cascade = isinstance(model['decode_head'], (list, tuple))
+        plain = CascadeEncoderDecoder if cascade else EncoderDecoder
+        known = inspect.signature(plain).parameters
         model = {key: value for key, value in model.items() if key in known}
-        model['type'] = 'EncoderDecoder'
+        model['type'] = plain.__name__
+        if cascade:
+            model['num_stages'] = len(model['decode_head'])
     kept['model'] = {k: None if is_training_only(k, segmentor) else v for k, v in model.items()}
     forget_initial_weights(kept['model'])
     # MMSegInferencer looks for the transform that loads files, where the demo draws scenes

@@ -74,7 +74,9 @@ def with_method(config: Config, method: str | Mapping[str, Any]) -> Config:
     dataset = overlay.get('train_dataloader', {}).pop('dataset', {})
     _require_fitting(config, model, name)
     _fit_to_domains(overlay, config)
-    main = config.model.get('decode_head') or {}
+    *stages, main = as_list(config.model.get('decode_head')) or [{}]
+    if stages and model.get('type') == _BASELINE:
+        model.type = f'Cascade{_BASELINE}'
     if model.get('decode_head', {}).get('type', main.get('type')) != main.get('type'):
         del model['decode_head']  # a method replaces no main decoder; these settings fit another
 

@@ -27,7 +27,10 @@ from .unlabeled_pipeline import pipeline_without_masks
 
 # CCTSegmentor and BranchPreprocessor do everything that these do.
 _EXTENDED = {
-    'model.type': ('EncoderDecoder', 'mmseg.EncoderDecoder'),
+    'model.type': (
+        *('EncoderDecoder', 'mmseg.EncoderDecoder'),
+        *('CascadeEncoderDecoder', 'mmseg.CascadeEncoderDecoder'),
+    ),
     'model.data_preprocessor.type': ('SegDataPreProcessor', 'mmseg.SegDataPreProcessor', None),
 }
 _PARTS = (
@@ -80,7 +83,10 @@ def add_cct(
     _share_crop_size(pipeline, settings)
 
     model, dataset = _model(z, num_classes, context), _dataset(unlabeled, pipeline)
-    parts = method_parts(method, model, dataset, settings.model.decode_head.type)
+    *stages, main = as_list(settings.model.decode_head)
+    parts = method_parts(method, model, dataset, main.type)
+    if stages and 'decode_head' in parts['model']:
+        raise UserError(f'--method {method}', 'sets model.decode_head', 'a model of one main head')
     rules = _rules_of_heads(settings)
     _fit_to_base(parts, settings, rules)
     write_config(target, _text(parts, settings, config_path.name, base))
@@ -143,6 +149,8 @@ def _dataset(unlabeled: str, pipeline: list[Any]) -> dict[str, Any]:
 
 def _fit_to_base(parts: dict[str, Any], settings: Config, rules: Mapping[str, Any]) -> None:
     """Adds to the parts what they keep or replace of the base: heads, sampler, hooks, rules."""
+    if parts['model']['type'] == 'EncoderDecoder':  # or the cascade
+        parts['model']['type'] = settings.model.type
     bank = parts['model'].pop('auxiliary_head', None)
     parts['model']['auxiliary_head'] = _auxiliary_heads(settings.model, bank)
     sampler = dict(type='PairSampler', shuffle=True)

@@ -40,14 +40,17 @@ def choose_z(model: Mapping[str, Any]) -> tuple[Z, int]:
     size = settings.backbone.get('img_size') or 512  # transformers may accept no other size
     side = size[0] if isinstance(size, (list, tuple)) else size
     fails = f'does not run on an image of {side}×{side}'
+    settings.update(type='CCTSegmentor', auxiliary_head=None)  # it knows any main decoder
     fused: list[Tensor] = []
-    with library_errors_as_one_line('model', fails, 'a model of one main head'), torch.no_grad():
-        # tensors without values tell shapes in no time, however large the image is
-        built = revert_sync_batchnorm(MODELS.build(settings)).eval().to('meta')
-        if (layer := getattr(built.decode_head, 'conv_seg', None)) is not None:
-            layer.register_forward_pre_hook(lambda _, args: fused.append(args[0]))
-        features = built.extract_feat(torch.zeros(1, 3, side, side, device='meta'))
-        logits = built.decode_head(features)
+    with library_errors_as_one_line('model', fails, 'a model that does'), torch.no_grad():
+        built = revert_sync_batchnorm(MODELS.build(settings)).eval()
+        if layer := built.fused_layer:
+            classifier = built.decode_head.get_submodule(layer)
+            classifier.register_forward_pre_hook(lambda _, args: fused.append(args[0]))
+        try:  # tensors without values tell shapes in no time, however large the image is
+            features, logits = _outputs(copy.deepcopy(built).to('meta'), side, 'meta')
+        except (NotImplementedError, RuntimeError):  # not those that values decide on
+            features, logits = _outputs(built, side, 'cpu')
     if not isinstance(logits, Tensor) or logits.ndim != 4 or logits.shape[1] < 2:
         problem = f'{type(built.decode_head).__name__} gives no map with a channel for each class'
         raise UserError('model.decode_head', problem, 'a head that does')
@@ -59,15 +62,20 @@ def choose_z(model: Mapping[str, Any]) -> tuple[Z, int]:
         if 0 < z.stride <= _COARSEST:
             candidates.append(z)
     for features in fused[-1:]:
-        title = f'what {type(built.decode_head).__name__} has fused (the input of conv_seg)'
-        z = Z(dict(in_layer='conv_seg'), title, *_size(features, side))
+        title = f'what {type(built.decode_head).__name__} has fused (the input of {layer})'
+        z = Z(dict(in_layer=layer), title, *_size(features, side))
         # coarse fused features are the last choice: a position would stand for 1024 pixels
         if z.stride:
             candidates.insert(len(candidates) if z.stride <= _COARSEST else 0, z)
     if not candidates:
-        problem = f'neither the input of conv_seg nor a stage at stride 1 to {_COARSEST} is a map'
+        problem = f'neither what is fused nor a stage at stride 1 to {_COARSEST} is a map'
         raise UserError('model', problem, 'features that the auxiliary decoders can take')
     return candidates[-1], logits.shape[1]
+
+
+def _outputs(model: Any, side: int, device: str) -> tuple[Any, Any]:
+    features = model.extract_feat(torch.zeros(1, 3, side, side, device=device))
+    return features, model.main_logits(features)
 
 
 def _size(features: Any, side: int) -> tuple[int, int]:

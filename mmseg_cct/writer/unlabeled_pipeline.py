@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmcv.transforms import LoadAnnotations
-from mmseg.datasets.transforms import PackSegInputs
+from mmseg.datasets.transforms import GenerateEdge, PackSegInputs
 from mmseg.registry import TRANSFORMS
 
 
@@ -36,6 +36,8 @@ def _without_masks(labeled: Sequence[Any]) -> list[Any]:
         if _mixes(transform):
             continue
         transform_class = TRANSFORMS.get(transform['type'])
+        if transform_class is GenerateEdge:  # of the mask
+            continue
         transform = dict(transform)
         transform.pop('_scope_', None)
         if isinstance(transform_class, type) and issubclass(transform_class, LoadAnnotations):

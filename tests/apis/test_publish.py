@@ -5,6 +5,7 @@ import re
 from functools import partial
 from pathlib import Path
 
+import any_heads
 import numpy as np
 import pytest
 import torch
@@ -55,10 +56,12 @@ def published_from(config, tmp_path, domain=None):
     run = publish(run, str(tmp_path / 'out.pth'))
     content = torch.load(run.checkpoint, weights_only=False)
     settings = Config.fromstring(content['meta']['cfg'], '.py')
-    assert settings.model.type == 'EncoderDecoder' and settings.model.auxiliary_head is None
+    cascade = isinstance(config.model.decode_head, list)
+    assert settings.model.type == ('CascadeEncoderDecoder' if cascade else 'EncoderDecoder')
+    assert settings.model.auxiliary_head is None
     model = MODELS.build(settings.model).eval()
     model.load_state_dict(content['state_dict'])  # strict
-    images = torch.rand(1, 3, 32, 64, generator=torch.Generator().manual_seed(0))
+    images = torch.rand(1, 3, 64, 128, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         expected = (trained.domains[domain] if domain else trained)(images)
         assert torch.equal(model(images), expected)
@@ -78,6 +81,16 @@ def test_every_method_is_published_as_an_encoder_decoder(tmp_path, setting, meth
     loads = [settings.test_pipeline[0].type, settings.test_dataloader.dataset.pipeline[0].type]
     assert loads == ['LoadImageFromFile'] * 2  # what MMSegInferencer looks for
     assert not {'loss_strong', 'cutmix', 'loss_consistency'} & settings.model.keys()
+
+
+@pytest.mark.parametrize('head', ['OCRHead', 'PIDHead'])
+def test_any_main_decoder_is_published_as_mmseg_has_it(tmp_path, head):
+    config = load_config('demo/cct_shapes', dict(method='fixmatch'))
+    config.model.neck = config.model.decode_head = config.model.backbone = None
+    config.model.update(
+        any_heads.settings(head, 'FixMatchSegmentor', loss_strong=config.model.loss_strong)
+    )
+    published_from(config, tmp_path)
 
 
 def test_a_domain_is_published_as_an_encoder_decoder(tmp_path):

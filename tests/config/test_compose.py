@@ -165,3 +165,9 @@ def test_a_method_adds_what_the_one_before_has_removed(own, tmp_path):
     config = merge(before, model=dict(auxiliary_head=None), train_dataloader=overlay)
     assert config.train_dataloader.dataset.unlabeled == dict(type='A')
     assert before.train_dataloader.dataset.unlabeled is None
+
+
+def test_the_supervised_baseline_of_a_cascade_is_a_cascade():
+    config = merge(setting(decode_head=[FCN, FCN], num_stages=2), **read_method('supervised'))
+    assert config.model.type == 'CascadeEncoderDecoder'
+    assert config.model.num_stages == 2

@@ -158,7 +158,7 @@ def test_mistakes_are_named(write, config_file, images, tmp_path):
         ("type='EncoderDecoder'", "type='DepthEstimator'", 'own.py'),
         ("type='SegDataPreProcessor'", "type='Mine'", 'own.py'),
         ('in_channels=64', 'in_channels=63', 'model'),
-        ('num_classes=3', 'num_classes=2, out_channels=1, threshold=0.5', 'model.decode_head'),
+        ('num_classes=3', 'num_classes=2, out_channels=1, threshold=0.5', 'out_channels=1'),
         ("'IterBasedTrainLoop', max_iters", "'EpochBasedTrainLoop', max_epochs", 'train_cfg'),
         ('train_cfg =', 'cfg =', 'own.py'),
         ('custom_imports', 'from mmseg.models import FCNHead\nimports', 'cct.py'),
@@ -185,3 +185,18 @@ def test_the_tool_says_what_it_chose(config_file, images, tmp_path, capsys, monk
     assert 'z: output 2 of ResNet, 32 channels at stride 16' in printed
     assert '3 images' in printed
     assert load_config(str(out), {}).model.type == 'CCTStrongSegmentor'
+
+
+@pytest.mark.parametrize('method', ['cct-strong', 'supervised'])
+def test_a_cascade_stays_one(write, own, method):
+    """OCRNet: the last head is the main decoder, and what it has fused is z."""
+    edit(own, "type='EncoderDecoder'", "type='CascadeEncoderDecoder', num_stages=2")
+    head = own.read_text().partition('decode_head=')[2].partition('\n')[0].rstrip(',')
+    ocr = head.replace("type='FCNHead'", "type='OCRHead', ocr_channels=8")
+    edit(own, f'decode_head={head}', f'decode_head=[{head}, {ocr}]')
+    config = load_config(str(write(str(own), method=method).file), {})
+    cascade = method == 'supervised'
+    assert config.model.type == ('CascadeEncoderDecoder' if cascade else 'CCTStrongSegmentor')
+    assert [each.type for each in config.model.decode_head] == ['FCNHead', 'OCRHead']
+    MODELS.build(config.model)
+    assert refused(write, str(own), method='cct-abce', force=True) == '--method cct-abce'

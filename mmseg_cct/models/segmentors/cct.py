@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import torch
-from mmseg.models import EncoderDecoder
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
@@ -22,12 +21,13 @@ from mmseg_cct.models.layers.modes import (
 from mmseg_cct.models.perturbations import DetectedObjects
 from mmseg_cct.utils.text import nearest
 
-from .requirements import last_stage, require_one_output_per_class, require_pairs
+from .any_decoder import AnyDecoderSegmentor
+from .requirements import require_pairs
 from .teacher import TakesTeacher
 
 
 @MODELS.register_module()
-class CCTSegmentor(TakesTeacher, EncoderDecoder):
+class CCTSegmentor(TakesTeacher, AnyDecoderSegmentor):
     """`EncoderDecoder` that also learns from unlabelled images.
 
     `decode_head` is the main decoder g, trained on labelled images only; `auxiliary_head` holds
@@ -154,7 +154,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         if self.teacher is None:
             return self.predict_unlabeled(features)
         with torch.no_grad():
-            return last_stage(self.teacher._forward(images))
+            return self.teacher._forward(images)
 
     def predict_unlabeled(self, features: Sequence[Tensor]) -> Tensor:
         """Predicts seg_logits `(N, C, ·, ·)` by the main decoder in eval mode; no gradient.
@@ -164,7 +164,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         normalise by the batch, so the target depends on the other images, and on drop path.
         """
         with torch.no_grad(), eval_mode(self.decode_head.modules()):
-            return self.decode_head.forward(features)
+            return self.main_logits(features)
 
     def features_of_bank(self, features: Sequence[Tensor]) -> Sequence[Tensor]:
         """Computes the input of the auxiliary decoders from the neck's outputs; with gradient.
@@ -183,12 +183,11 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             frozen_running_statistics(head),
             recorded_input(head.get_submodule(name)) as inputs,
         ):
-            head.forward(features)
+            self.main_logits(features)
         return tuple(inputs)
 
     def _init_auxiliary_head(self, auxiliary_head: dict | list | None) -> None:
         """Builds the auxiliary decoders and, separately, MMSeg's auxiliary heads."""
-        require_one_output_per_class(self.decode_head)
         self.supervised_heads = nn.ModuleList()
         if auxiliary_head is None:  # as at inference
             return

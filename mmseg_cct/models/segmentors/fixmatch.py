@@ -69,13 +69,13 @@ class FixMatchSegmentor(StrongViewSegmentor):
         Each view has the neck's outputs and the boxes by which it is mixed. The log gets the
         unweighted mean and the share of real pixels that count.
         """
-        views = zip(map(self.decode_head.forward, features), map(pseudo.mix, boxes))
+        views = zip(map(self.main_logits, features), map(pseudo.mix, boxes))
         by_view = [self.loss_of(seg_logits, targets) for seg_logits, targets in views]
         mean = sum(by_view) / len(by_view)
         strong = dict(loss=self.loss_strong.loss_weight * mean, unweighted=mean.detach())
         strong['pixels'] = pseudo.weight.sum() / pseudo.valid.sum().clamp(min=1)
         return add_prefix(strong, 'strong')
 
-    def loss_of(self, seg_logits: Tensor | Sequence[Tensor], pseudo: PseudoTargets) -> Tensor:
+    def loss_of(self, seg_logits: Tensor, pseudo: PseudoTargets) -> Tensor:
         """Compares a prediction, resized to the images, with its targets; without λ_s."""
         return self.loss_strong(self.resized(seg_logits, pseudo.valid.shape[-2:]), pseudo)

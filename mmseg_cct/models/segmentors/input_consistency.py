@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor
@@ -19,11 +18,12 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.modes import all_but_batch_norm, eval_mode, frozen_running_statistics
 from mmseg_cct.models.layers.sample_fields import stack_field
 
-from .requirements import last_stage, require_one_output_per_class, require_pairs
+from .any_decoder import AnyDecoderSegmentor
+from .requirements import require_pairs
 from .teacher import TakesTeacher
 
 
-class InputConsistencySegmentor(EncoderDecoder):
+class InputConsistencySegmentor(AnyDecoderSegmentor):
     """Penalises the distance between two predictions on an unlabelled image.
 
     Unlike CCT, it has one decoder and perturbs the image or the weights, not z. A subclass defines
@@ -37,7 +37,6 @@ class InputConsistencySegmentor(EncoderDecoder):
     def __init__(self, loss_consistency: dict, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.loss_consistency = MODELS.build(loss_consistency)
-        require_one_output_per_class(self.decode_head)
 
     def loss(
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
@@ -61,10 +60,6 @@ class InputConsistencySegmentor(EncoderDecoder):
         losses['aux.loss'] = self.loss_consistency.loss_weight * consistency
         losses['aux.consistency'] = consistency.detach()
         return losses
-
-    def _forward(self, inputs: Tensor, data_samples: Any = None) -> Tensor:
-        """Predicts logits; in training a head like that of K-Net gives those of each stage."""
-        return last_stage(super()._forward(inputs, data_samples))
 
     @abstractmethod
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,10 +1,29 @@
 """Checks that a batch and a main decoder can train on unlabelled images."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
 
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
+
+# What heads of MMSeg import that it does not install: mmcv's compiled operators, and mmdetection.
+_PACKAGES = {
+    **dict.fromkeys(('CCHead', 'PSAHead', 'PointHead'), 'mmcv.ops'),
+    **dict.fromkeys(('Mask2FormerHead', 'MaskFormerHead'), 'mmdet.models'),
+}
+
+
+def require_packages(heads: Sequence[Mapping[str, Any]]) -> None:
+    """Rejects main decoders, by their configs, whose packages are not installed."""
+    for head in heads:
+        try:
+            import_module(_PACKAGES.get(str(head.get('type')).removeprefix('mmseg.'), 'mmseg'))
+        except ModuleNotFoundError as error:
+            found = f'{head["type"]} needs {error.name}'
+            expected = 'what docs/install.md lists under "Compiled operators"'
+            raise UserError('model.decode_head.type', found, expected) from error
 
 
 def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
@@ -12,19 +31,6 @@ def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
     if not isinstance(inputs, dict):
         problem = f'{segmentor} trains on pairs of a labelled and an unlabelled image'
         raise UserError('train_dataloader.dataset', problem, 'a SemiSegDataset with both')
-
-
-def last_stage(seg_logits: Tensor | Sequence[Tensor]) -> Tensor:
-    """Returns the logits that a test predicts with, of a main decoder that returns each stage's.
-
-    Raises:
-        UserError: For a tuple, whose parts are of several branches, as in DAHead.
-    """
-    if isinstance(seg_logits, tuple):
-        problem = f'returns a tuple of {len(seg_logits)} predictions'
-        expected = 'one map of seg_logits, or a list of them with one for each stage'
-        raise UserError('model.decode_head', problem, expected)
-    return seg_logits if isinstance(seg_logits, Tensor) else seg_logits[-1]
 
 
 def require_one_output_per_class(decode_head: nn.Module) -> None:

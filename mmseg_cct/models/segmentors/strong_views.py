@@ -16,7 +16,6 @@ from mmseg_cct.models.layers.cutmix import paste
 from mmseg_cct.models.layers.sample_fields import stack_field
 
 from .cct import CCTSegmentor
-from .requirements import last_stage
 
 
 @dataclass
@@ -102,13 +101,11 @@ class StrongViewSegmentor(CCTSegmentor):
         maps = self.extract_feat(cat(list(views)))
         return list(zip(*(_split(z, len(views)) for z in maps)))
 
-    def resized(self, seg_logits: Tensor | Sequence[Tensor], size: tuple[int, int]) -> Tensor:
-        """Resizes seg_logits `(N, C, ·, ·)`, of the last stage if there are several, to `size`."""
-        seg_logits = last_stage(seg_logits)
+    def resized(self, seg_logits: Tensor, size: tuple[int, int]) -> Tensor:
+        """Resizes seg_logits `(N, C, ·, ·)` to `size`."""
         if seg_logits.shape[-2:] == size:
             return seg_logits
-        align_corners = self.decode_head.align_corners
-        return resize(seg_logits, size, mode='bilinear', align_corners=align_corners)
+        return resize(seg_logits, size, mode='bilinear', align_corners=self.align_corners)
 
 
 def _split(z: Tensor | Sequence[Tensor], num_views: int) -> Sequence[Any]:

@@ -63,7 +63,7 @@ class UniMatchSegmentor(FixMatchSegmentor):
         losses.update(self.strong_loss(z_strong, boxes, pseudo))
 
         # the main decoder on the weak z without half of its channels: f
-        dropped = self.decode_head.forward([self.feature_dropout(z) for z in weak.features])
+        dropped = self.main_logits([self.feature_dropout(z) for z in weak.features])
         unweighted = self.loss_of(dropped, pseudo)
         losses['feature.loss'] = self.feature_weight * unweighted
         losses['feature.unweighted'] = unweighted.detach()
