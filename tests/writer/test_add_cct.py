@@ -188,15 +188,15 @@ def test_the_tool_says_what_it_chose(config_file, images, tmp_path, capsys, monk
 
 
 @pytest.mark.parametrize('method', ['cct-strong', 'supervised'])
-def test_a_cascade_stays_one(write, own, method):
+def test_a_cascade_stays_one(write, config_file, method):
     """OCRNet: the last head is the main decoder, and what it has fused is z."""
-    edit(own, "type='EncoderDecoder'", "type='CascadeEncoderDecoder', num_stages=2")
-    head = own.read_text().partition('decode_head=')[2].partition('\n')[0].rstrip(',')
+    edit(config_file, "type='EncoderDecoder'", "type='CascadeEncoderDecoder', num_stages=2")
+    head = config_file.read_text().partition('decode_head=')[2].partition('\n')[0].rstrip(',')
     ocr = head.replace("type='FCNHead'", "type='OCRHead', ocr_channels=8")
-    edit(own, f'decode_head={head}', f'decode_head=[{head}, {ocr}]')
-    config = load_config(str(write(str(own), method=method).file), {})
+    edit(config_file, f'decode_head={head}', f'decode_head=[{head}, {ocr}]')
+    config = load_config(str(write(str(config_file), method=method).file), {})
     cascade = method == 'supervised'
     assert config.model.type == ('CascadeEncoderDecoder' if cascade else 'CCTStrongSegmentor')
     assert [each.type for each in config.model.decode_head] == ['FCNHead', 'OCRHead']
     MODELS.build(config.model)
-    assert refused(write, str(own), method='cct-abce', force=True) == '--method cct-abce'
+    assert refused(write, str(config_file), method='cct-abce', force=True) == '--method cct-abce'

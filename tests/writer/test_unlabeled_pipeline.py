@@ -41,9 +41,13 @@ def test_the_pipeline_of_a_wrapper_counts_without_what_mixes_images(write, confi
     ]  # fmt: skip
 
 
-def test_edges_of_masks_are_not_looked_for(write, own):
-    edit(own, "dict(type='PackSegInputs')", "dict(type='GenerateEdge'), dict(type='PackSegInputs')")
-    dataset = load_config(str(write(str(own)).file), {}).train_dataloader.dataset
+def test_edges_of_masks_are_not_looked_for(write, config_file):
+    edit(
+        config_file,
+        "dict(type='PackSegInputs')",
+        "dict(type='GenerateEdge'), dict(type='PackSegInputs')",
+    )
+    dataset = load_config(str(write(str(config_file)).file), {}).train_dataloader.dataset
     assert dataset.labeled.dataset.pipeline[3].type == 'GenerateEdge'
     assert [step.type for step in dataset.unlabeled.pipeline] == [
         'LoadImageFromFile', 'MarkValidPixels', 'RandomCrop', 'PackUnlabeledInputs',

@@ -16,7 +16,7 @@ def make_model(name, kind='CCTSegmentor', **options):
     z, num_classes = choose_z(any_heads.settings(name))
     bank = dict(
         tiny.model_config()['auxiliary_head'],
-        **z.place,
+        **z.selector,
         in_channels=z.channels,
         stride=z.stride,
         num_classes=num_classes,
