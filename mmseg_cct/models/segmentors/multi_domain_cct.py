@@ -86,7 +86,9 @@ class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
         self.backbone = MODELS.build(backbone)
         self.neck = MODELS.build(neck) if neck else None
         stages = (self.backbone,) if self.neck is None else (self.backbone, self.neck)
-        shared = dict(backbone=dict(type=_SharedEncoder, stages=stages), train_cfg=train_cfg)
+        shared: dict[str, Any] = dict(
+            backbone=dict(type=_SharedEncoder, stages=stages), train_cfg=train_cfg
+        )
         parts = {name: _DomainSegmentor(**shared, **cfg) for name, cfg in settings.items()}
         self.domains = ModuleDict(parts)
         self.discriminator = None
