@@ -17,13 +17,13 @@ Examples:
 """
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mmseg_cct.cli.arguments import InputPath, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.command_line import command_line
 
 
 def _named_color(value: str) -> tuple[str, tuple[int, int, int]]:
@@ -169,7 +169,23 @@ def main() -> None:
         )
         print(f'{args.out}: {imported.describe()}')
         imported.require_complete(args.overwrite)
-        print('Next:', command_line('new_config', data_folder(Path(args.out))), sep='\n  ')
+        print(*_state(data_folder(Path(args.out)), list(imported.table.colors)), sep='\n')
+
+
+def _state(data: Path, classes: list[str]) -> Iterator[str]:
+    """Says what a data folder holds now, and what comes next."""
+    from mmseg_cct.datasets.files.image_files import find_images
+    from mmseg_cct.datasets.folder_summary import describe_folder, summarize_folder
+    from mmseg_cct.writer.next_commands import commands_after_import
+
+    try:
+        summary = summarize_folder(data, classes, find_images(data / 'images'))
+    except UserError as error:  # what is imported is there, and new_config would refuse it
+        yield f'warning: {error}'
+        return
+    yield from ('', describe_folder(summary, classes), '')
+    if commands := commands_after_import(data, summary, classes):
+        yield from ('Next:', *(f'  {line}' for line in commands))
 
 
 if __name__ == '__main__':

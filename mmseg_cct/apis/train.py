@@ -1,11 +1,13 @@
 """Prepares and runs a training."""
 
 import os
+from itertools import starmap
 from pathlib import Path
 
 from mmengine.config import Config
 from mmseg.models.segmentors.base import BaseSegmentor
 
+from mmseg_cct.config.compose import find_bank, training_sets
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_in_name
 from mmseg_cct.engine.checkpoints import newest_checkpoint
@@ -59,16 +61,22 @@ def _next_commands(config: Config) -> tuple[str, ...]:
         return ()
     domain = next(iter(config.model.get('domains') or ()), None)
     name = method_in_name(config.filename) or Path(config.work_dir).resolve().name
-    return commands_after_training(Path(config.work_dir), name, domain)
+    pools = (part.get('unlabeled') for part in training_sets(config))
+    has_pool = find_bank(config) is not None and all(pools)
+    return commands_after_training(Path(config.work_dir), name, domain, has_pool)
 
 
 def commands_after_training(
-    work_dir: Path, name: str, domain: str | None = None
+    work_dir: Path, name: str, domain: str | None = None, has_pool: bool = False
 ) -> tuple[str, ...]:
-    """Commands that use and judge a trained model; of several domains, `domain` is one."""
+    """Commands that use and judge a trained model; of several domains, `domain` is one.
+
+    `has_pool` tells whether decoders may choose unlabelled images to label next.
+    """
     if work_dir.is_relative_to(Path.cwd()):
         work_dir = work_dir.relative_to(Path.cwd())
     domain_option = () if domain is None else ('--domain', domain)
     predict = 'predict', work_dir, 'IMAGES', *domain_option, '--out', work_dir / 'predictions'
     report = 'report', f'{name}={work_dir}', *domain_option, '--out', work_dir / 'report'
-    return command_line(*predict), command_line(*report)
+    next_batch = 'next_batch', work_dir, *domain_option, '--out', work_dir / 'batch'
+    return tuple(starmap(command_line, (predict, report, *[next_batch] * has_pool)))

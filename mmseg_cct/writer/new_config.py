@@ -117,8 +117,9 @@ def _config_path(data: str, out: str, choices: Choices) -> Path:
     require_outside(out, training_dirs(data), '--out')
     path = Path(out, f'{choices.method}_{choices.backbone}_{plain_name(data)}.py')
     if path.exists() and not choices.force:
-        hint = 'it also trains masks that were added since: give train.py another --work-dir'
-        raise UserError(f'{path}: exists, and {hint}; or choose another --out, or --force')
+        hint = 'it also trains masks that were added since, with another --work-dir of train'
+        shorter = 'for fewer steps: train --cfg-options train_cfg.max_iters=N'
+        raise UserError(f'{path}: exists, and {hint}; {shorter}; or another --out, or --force')
     return path
 
 

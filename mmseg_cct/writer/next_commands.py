@@ -1,9 +1,40 @@
-"""What to run after a config is written."""
+"""What to run after masks are imported, and after a config is written."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from mmseg_cct.config.shipped import composed_name
+from mmseg_cct.config.load import read_config
+from mmseg_cct.config.shipped import composed_name, next_round
+from mmseg_cct.datasets.folder_summary import FolderSummary
 from mmseg_cct.utils.command_line import command_line
+
+from .choices import plain_name
+
+
+def commands_after_import(
+    data: Path, summary: FolderSummary, classes: Sequence[str]
+) -> tuple[str, ...]:
+    """Commands that train what a data folder holds now: again, if there is a config of it."""
+    name = plain_name(str(data))
+    if len(classes) < 2 or (len(summary.labels) < 2 and not summary.validation):
+        return ()  # none trains with so few
+    method = () if summary.unlabeled else ('--method', 'supervised')
+    for config_path in sorted(Path('configs', name).glob(f'*_{name}.py')):
+        if list(read_config(config_path).get('classes') or ()) == list(classes):
+            chosen = method[1] if method else None
+            work_dir = Path('work_dirs', composed_name(config_path.stem, chosen, None))
+            options = ('--work-dir', _free(work_dir)) if work_dir.exists() else ()
+            return (command_line('train', config_path, *method, *options),)
+    out = _free(Path('configs', name))
+    options = ('--out', out) if out.name != name else ()
+    return (command_line('new_config', data, *method, *options),)
+
+
+def _free(path: Path) -> Path:
+    """Names the first round of which there is none yet."""
+    while path.exists():
+        path = next_round(path)
+    return path
 
 
 def next_commands(config_path: Path, method: str) -> tuple[str, ...]:

@@ -94,7 +94,8 @@ def test_the_end_tells_the_next_commands_where_a_segmentor_may_be_tested(tmp_pat
 
 def test_a_trained_model_is_used_and_judged_as_is_one_of_its_domains(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    predict, report = commands_after_training(tmp_path, 'cct')
+    predict, report, batch = commands_after_training(tmp_path, 'cct', has_pool=True)
+    assert batch.endswith(' next-batch . --out batch')
     assert ' predict . IMAGES' in predict and report.endswith(' report cct=. --out report')
     for command in commands_after_training(tmp_path, 'cct', 'camvid'):
         assert '--domain camvid' in command

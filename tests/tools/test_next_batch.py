@@ -34,7 +34,7 @@ def test_each_command_that_is_printed_runs(slow, cct, tmp_path, capsys):
 
     cct.config.log_level = 'INFO'  # of which the lines are
     cct.write()
-    predict, report = commands_of('train', 'tiny.py', '--work-dir', 'run')
+    predict, report, _ = commands_of('train', 'tiny.py', '--work-dir', 'run')
     follow(predict)
     assert len(list((tmp_path / 'run/predictions/masks').iterdir())) == 8
     follow(report)
