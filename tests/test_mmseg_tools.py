@@ -116,6 +116,29 @@ def test_a_bad_mask_ends_a_training_before_it_starts(folder, mmseg_tool):
     assert not list(folder.glob('bad/*.pth'))
 
 
+def test_masks_of_unknown_quality_are_learned_by_the_config_of_their_page(
+    folder, mmseg_tool, project_root
+):
+    page = (project_root / 'docs' / 'foreign_masks.md').read_text(encoding='utf-8')
+    code = page.partition('with_masks.py"\n')[2].partition('```')[0]
+    world.write_images(folder / 'data')
+    for path in (folder / 'data' / 'masks').glob('*.png'):
+        mask = np.array(Image.open(path))
+        mask[::4][mask[::4] == 1] = 2  # a quarter of class 1
+        for name in (path.name, path.name.replace('l', 'u')):
+            (folder / 'sam' / 'masks').mkdir(parents=True, exist_ok=True)
+            Image.fromarray(mask).save(folder / 'sam' / 'masks' / name)
+    config = world.cct_config(folder / 'data')
+    config.log_level = 'INFO'
+    config.dump(folder / 'cct-strong_mbv2_mine.py')
+    (folder / 'with_masks.py').write_text(code)
+    mmseg_tool('train', 'with_masks.py', '--work-dir', 'weak')
+    log = log_of(folder / 'weak')
+    assert 'weak masks: 3 of 5 unlabelled images' in log
+    assert 'weak masks: ground: 100 % right on 3 masks, at least ' in log
+    assert 'aux.weak_ce: ' in log and (folder / 'weak' / 'iter_6.pth').is_file()
+
+
 def test_test_scores_paints_and_writes(trained, folder, mmseg_tool):
     mmseg_tool(
         *('test', 'demo.py', trained, '--work-dir', 'tested'),

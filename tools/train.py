@@ -9,7 +9,13 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_launcher, options_as, tool_parser
+from mmseg_cct.cli.arguments import (
+    InputPath,
+    add_cfg_options,
+    add_launcher,
+    options_as,
+    tool_parser,
+)
 from mmseg_cct.cli.start import running
 
 
@@ -40,6 +46,13 @@ def parse_args() -> argparse.Namespace:
         action='store_true',
         help='compile backbone and neck with torch.compile: minutes at the start, then faster '
         'steps where a GPU waits for its host',
+    )
+    parser.add_argument(
+        '--weak-masks',
+        type=InputPath,
+        metavar='FOLDER',
+        help='masks of unknown quality for the unlabelled images, from SAM or another network '
+        '(docs/foreign_masks.md)',
     )
     add_cfg_options(parser)
     add_launcher(parser)

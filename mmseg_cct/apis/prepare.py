@@ -18,6 +18,7 @@ from mmengine.config import Config
 from mmengine.registry import METRICS, DefaultScope
 from mmseg.evaluation import CityscapesMetric, IoUMetric
 
+from mmseg_cct.config.compose import find_bank
 from mmseg_cct.config.load import default_work_dir, with_protections
 from mmseg_cct.config.shipped import next_round
 from mmseg_cct.config.walk import as_list, changed_settings, get_by_key
@@ -51,6 +52,7 @@ class Request:
         resume: `'auto'` for the latest checkpoint in the work directory, or a checkpoint file.
         amp: Whether to train in mixed precision.
         compile: Whether to compile the encoders (`CompileEncoderHook`).
+        weak_masks: Folder of masks of unknown quality for the unlabelled images.
         checkpoint: The weights to test.
         out: Folder for the predictions of a test as PNGs of class ids.
         tta: Whether a test averages over the config's `tta_pipeline`.
@@ -62,6 +64,7 @@ class Request:
     resume: str | None = None
     amp: bool = False
     compile: bool = False
+    weak_masks: str | None = None
     checkpoint: str | None = None
     out: str | None = None
     tta: bool = False
@@ -83,6 +86,23 @@ def prepare(config: Config, request: Request, steps: Sequence[Step]) -> Config:
 def protections(config: Config, request: Request) -> Config:
     """Adds the hooks that protect a run to a config without, as one of MMSegmentation's own."""
     return with_protections(config, request.options)
+
+
+def weak_masks(config: Config, request: Request) -> Config:
+    """`--weak-masks` lets auxiliary decoders learn from masks of unknown quality."""
+    if request.weak_masks is None:
+        return config
+    config = copy.deepcopy(config)
+    bank = find_bank(config)
+    if bank is None or config.model.get('domains'):
+        expected = 'a method with auxiliary decoders, such as cct-strong, on one domain'
+        raise UserError('--weak-masks', f'not for {config.filename}', expected)
+    bank.loss_weak = bank.get('loss_weak') or dict(type='WeakCrossEntropy')
+    config.train_dataloader.dataset.weak_masks = request.weak_masks
+    ramp = dict(type='RampUpHook', attribute='auxiliary_head.loss_weak.loss_weight')
+    config.default_hooks.setdefault('weak_ramp_up', ramp)
+    config.default_hooks.weak_masks = dict(type='WeakMasksHook')
+    return config
 
 
 def work_dir(config: Config, request: Request) -> Config:
@@ -201,6 +221,7 @@ def device(config: Config, request: Request) -> Config:
 LAUNCHER_STEPS: tuple[Step, ...] = (protections,)
 TRAINING_STEPS: tuple[Step, ...] = (
     *LAUNCHER_STEPS,
+    weak_masks,
     work_dir,
     mixed_precision,
     compiled_encoders,

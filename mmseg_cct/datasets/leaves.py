@@ -19,7 +19,7 @@ def data_folders(config: Any) -> set[Path]:
             continue
         prefix = part.get('data_prefix') or ()
         named = list(prefix.values()) if isinstance(prefix, Mapping) else [prefix]
-        named += [part.get('image_dir'), part.get('mask_dir')]
+        named += [part.get(key) for key in ('image_dir', 'mask_dir', 'weak_masks')]
         paths = [name for name in named if isinstance(name, (str, os.PathLike)) and str(name)]
         if root or paths:
             folders |= {Path(root, name) for name in paths or ['']}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmengine.dataset import BaseDataset
+from mmseg.datasets.transforms import PackSegInputs
 from mmseg.registry import DATASETS
 from torch.utils.data import Dataset
 
@@ -22,6 +23,8 @@ from mmseg_cct.utils.text import one_line
 
 from .leaves import image_loader, leaf_datasets
 from .samplers.pair_sampler import PairDraw, require_draws
+from .transforms.unlabeled import PackPseudoLabels
+from .transforms.weak_masks import LoadWeakMasks
 from .watched_files import watch_files
 
 _warn_once = functools.cache(warn)
@@ -59,6 +62,8 @@ class SemiSegDataset(Dataset):
         strong_views: Config of `StrongViews`, which is added at the end of the unlabelled pipeline.
         labeled_per_unlabeled: Number of labelled images per unlabelled image in a batch; the other
             draws have no unlabelled image. More than 1 makes a step cheaper.
+        weak_masks: Folder of masks of unknown quality, which the unlabelled images get as pseudo
+            labels by `LoadWeakMasks`.
 
     Raises:
         UserError: If a set cannot be built or is empty, the labelled set has no class names, or the
@@ -87,6 +92,7 @@ class SemiSegDataset(Dataset):
         num_labeled: int | None = None,
         strong_views: dict | None = None,
         labeled_per_unlabeled: int = 1,
+        weak_masks: str | None = None,
     ) -> None:
         if num_labeled is not None:
             if split_dir is None:
@@ -103,6 +109,7 @@ class SemiSegDataset(Dataset):
             for _, leaf in leaf_sets(unlabeled):
                 leaf['pipeline'] = [*leaf.get('pipeline', ()), strong_views]
         self.labeled_per_unlabeled = labeled_per_unlabeled
+        self.weak_masks = weak_masks
         # The labelled set names the classes.
         self.labeled = _build(labeled, 'labeled')
         self.unlabeled = None
@@ -115,6 +122,8 @@ class SemiSegDataset(Dataset):
         if unlabeled is not None:
             self.unlabeled = _build(copy.deepcopy(unlabeled), 'unlabeled')
             _forget_masks(self.unlabeled)
+            if weak_masks is not None:
+                _load_weak_masks(self.unlabeled, weak_masks, self.classes)
             watch_files(self.unlabeled)
         watch_files(self.labeled)
 
@@ -257,3 +266,13 @@ def _forget_masks(dataset: Any) -> None:
         leaf.data_list = infos
         if leaf.serialize_data:
             leaf.data_bytes, leaf.data_address = leaf._serialize_data()
+
+
+def _load_weak_masks(dataset: Any, folder: str, classes: Sequence[str]) -> None:
+    """Lets the pipelines load masks of a folder after the image, and pack them."""
+    for leaf in leaf_datasets(dataset):
+        steps = leaf.pipeline.transforms
+        steps.insert(1, LoadWeakMasks(leaf.data_prefix.get('img_path', ''), folder, classes))
+        for index, step in enumerate(steps):
+            if isinstance(step, PackSegInputs):
+                steps[index] = PackPseudoLabels(step.meta_keys)

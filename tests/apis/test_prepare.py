@@ -3,13 +3,22 @@
 import pytest
 from mmengine.config import Config
 
-from mmseg_cct.apis.prepare import LAUNCHER_STEPS, TEST_STEPS, TRAINING_STEPS, Request, prepare
+from mmseg_cct.apis.prepare import (
+    LAUNCHER_STEPS,
+    TEST_STEPS,
+    TRAINING_STEPS,
+    Request,
+    prepare,
+    weak_masks,
+)
 from mmseg_cct.apis.run import Run
 from mmseg_cct.config.load import load_config
+from mmseg_cct.errors import UserError
 
 ALL = dict(
-    amp=True, compile=True, tta=True, checkpoint='a.pth', out='out', work_dir='a', resume='b'
-)
+    amp=True, compile=True, tta=True, checkpoint='a.pth', out='out', work_dir='a', resume='b',
+    weak_masks='c',
+)  # fmt: skip
 
 
 @pytest.mark.parametrize('step', dict.fromkeys((*TRAINING_STEPS, *TEST_STEPS)))
@@ -20,6 +29,16 @@ def test_a_step_never_writes_into_what_it_gets(cct, step, asked):
     before = config.to_dict()
     step(config, Request(**asked))
     assert config.to_dict() == before
+
+
+@pytest.mark.parametrize(
+    ('method', 'name'), [('supervised', 'demo/cct_shapes'), ('cct', 'cct_r50_cityscapes-camvid_50')]
+)
+def test_masks_need_auxiliary_decoders_of_one_domain(method, name):
+    config = load_config(name, dict(method=method))
+    with pytest.raises(UserError) as error:
+        weak_masks(config, Request(weak_masks='masks'))
+    assert error.value.problems[0].key == '--weak-masks'
 
 
 def test_the_config_says_what_each_step_changed_and_nothing_of_an_earlier_run(cct):

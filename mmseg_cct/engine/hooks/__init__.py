@@ -13,3 +13,4 @@ from .ramp_up_hook import RampUpHook
 from .resume_hook import ResumeHook
 from .sync_statistics_hook import SyncStatisticsHook
 from .teacher_hook import TeacherHook
+from .weak_masks_hook import WeakMasksHook

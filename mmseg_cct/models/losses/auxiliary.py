@@ -5,6 +5,7 @@ main decoder's distribution at a pixel, `q` an auxiliary decoder's; every distan
 over the C classes.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -143,6 +144,10 @@ class WeakCrossEntropy(nn.Module):
         UserError: If the unlabelled images carry no pseudo labels when training starts.
     """
 
+    # `(C,)`, the weight of a pixel by its pseudo label, in [0, 1]; `WeakMasksHook` sets it. The
+    # mean stays that over all pseudo-labelled pixels: what one class loses, no other gains.
+    class_weight: Tensor | None = None
+
     def __init__(self, loss_weight: float = 0.4) -> None:
         super().__init__()
         self.loss_weight = loss_weight
@@ -156,7 +161,11 @@ class WeakCrossEntropy(nn.Module):
         labels = targets.labels.masked_fill(~valid, 0)  # an index must exist; its weight is 0
         pixel_weight = valid.to(targets.valid_pixels) * targets.valid_pixels
         values = targets.num_decoders, self.loss_weight
-        return targets.term(label_cross_entropy, pixel_weight, *values, labels=labels)
+        term = targets.term(label_cross_entropy, pixel_weight, *values, labels=labels)
+        if self.class_weight is None:
+            return term
+        weight = self.class_weight[labels].to(pixel_weight)
+        return replace(term, pixel_weight=pixel_weight * weight)
 
 
 def variance(seg_logits: Tensor, target: Tensor) -> Tensor:

@@ -103,6 +103,24 @@ def test_weak_ce_needs_pseudo_labels():
     assert error.value.problems[0].key == 'model.auxiliary_head.loss_weak'
 
 
+def test_a_class_of_less_weight_leaves_the_others_theirs():
+    auxiliary, main, labels, valid = make_inputs()
+    loss, weight = MODELS.build(dict(type='WeakCrossEntropy')), [1.0, 0.0, 0.25, 0.5]
+    loss.class_weight = torch.tensor(weight)
+    term = loss.term(PixelTargets(main, labels, K, stride=1, valid=valid))
+    total, number = 0.0, 0
+    for n, _, y, x in ((labels != 255) & valid).nonzero().tolist():
+        label = labels[n, 0, y, x].item()
+        total -= weight[label] * auxiliary[:, n, :, y, x].log_softmax(1)[:, label].mean()
+        number += 1
+    torch.testing.assert_close(value_of(term, auxiliary, main), total / number)
+    loss.class_weight = torch.ones(C)
+    uniform = loss.term(PixelTargets(main, labels, K, stride=1, valid=valid))
+    loss.class_weight = None
+    plain = loss.term(PixelTargets(main, labels, K, stride=1, valid=valid))
+    assert torch.equal(uniform.pixel_weight, plain.pixel_weight)
+
+
 def test_pairs_are_drawn_anew_and_uniformly():
     torch.manual_seed(0)
     loss = MODELS.build(dict(type='PairwiseVariance', num_decoders=8))

@@ -1,0 +1,87 @@
+"""Weights of the classes of masks of unknown quality."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from mmcv.transforms import LoadAnnotations
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+
+from mmseg_cct.datasets.leaves import infos_of, leaf_datasets, transforms_of
+from mmseg_cct.datasets.transforms.weak_masks import LoadWeakMasks
+from mmseg_cct.engine.mask_precision import mask_precision
+from mmseg_cct.engine.models import unwrap_model
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.losses import WeakCrossEntropy
+from mmseg_cct.utils.log import say
+from mmseg_cct.utils.text import counted
+
+LEAST = 0.5  # of a class that is kept: more right than wrong
+
+
+@HOOKS.register_module()
+class WeakMasksHook(Hook):
+    """Gives `WeakCrossEntropy` a weight for each class of the `weak_masks` before a training.
+
+    Labelled images that have such a mask, too, show how often each class is right. If the lower end
+    of that precision (`mask_precision`) is at least 0.5, it is the weight; else the class is left
+    out. Without such images all weigh 1. This assumes that the labelled images are drawn like the
+    unlabelled ones, and that whatever made the masks has not learned from the labels.
+    """
+
+    def before_train(self, runner: Runner) -> None:
+        """Compares the masks of the labelled images, sets the weights and logs them."""
+        pairs, model = runner.train_dataloader.dataset, unwrap_model(runner.model)
+        if getattr(pairs, 'unlabeled', None) is None:  # the supervised baseline
+            return
+        losses = [part for part in model.modules() if isinstance(part, WeakCrossEntropy)]
+        if (folder := pairs.weak_masks) is None or not losses:
+            expected = 'weak_masks of the training set, and auxiliary_head.loss_weak'
+            raise UserError('WeakMasksHook', 'nothing learns from masks', expected)
+        number = sum(1 for _ in _images_with_masks(pairs.unlabeled, folder, pairs.classes))
+        if not number:
+            expected = 'a/b.png for the image a/b.jpg'
+            raise UserError(folder, 'no mask of an unlabelled image', expected)
+        say(f'weak masks: {number} of {counted(len(pairs.unlabeled), "unlabelled image")}')
+        areas = [*_areas(pairs.labeled, folder, pairs.classes)]
+        if not areas:
+            say('weak masks: none of a labelled image, which would tell how right they are')
+            return
+        area, right = np.stack(areas, 1)
+        precision, lower = mask_precision(area, right)
+        weight = np.where(lower >= LEAST, lower, 0.0)  # NaN is not
+        for index, name in enumerate(pairs.classes):
+            line = 'in no mask of a labelled image'
+            if number := (area[:, index] > 0).sum():
+                line = f'{100 * precision[index]:.0f} % right on {counted(number, "mask")}'
+                line += f', at least {100 * lower[index]:.0f} %'
+            say(f'weak masks: {name}: {line}, {"kept" if weight[index] else "left out"}')
+        for loss in losses:
+            loss.class_weight = torch.tensor(weight).float().to(next(model.parameters()).device)
+
+
+def _images_with_masks(
+    dataset: Any, folder: str, classes: Sequence[str]
+) -> Iterator[tuple[Any, dict[str, Any], LoadWeakMasks]]:
+    """Yields set, data info and loader of each image that has a mask."""
+    for leaf in leaf_datasets(dataset):
+        loader = LoadWeakMasks(leaf.data_prefix.get('img_path', ''), folder, classes)
+        for info in infos_of(leaf):
+            if info.get('img_path') and loader.has_mask(info['img_path']):
+                yield leaf, info, loader
+
+
+def _areas(dataset: Any, folder: str, classes: Sequence[str]) -> Iterator[list[np.ndarray]]:
+    """Yields the pixels by class of each image's mask, `(C,)`, and how many are right."""
+    for leaf, info, loader in _images_with_masks(dataset, folder, classes):
+        load = next(step for step in transforms_of(leaf) if isinstance(step, LoadAnnotations))
+        true = load.transform(dict(info))['gt_seg_map']
+        mask = loader.read({**info, 'ori_shape': true.shape})
+        known = np.maximum(true, mask) < len(classes)
+        yield [
+            np.bincount(mask[chosen], minlength=len(classes))
+            for chosen in (known, known & (true == mask))
+        ]

@@ -1,0 +1,108 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from folders import save
+from PIL import Image
+from spoil_masks import spoil
+from torch import nn
+from trees import CLASSES, Tree
+
+from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.engine.hooks import WeakMasksHook
+from mmseg_cct.engine.mask_precision import mask_precision
+from mmseg_cct.errors import UserError
+from mmseg_cct.models import WeakCrossEntropy
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Labelled images of large regions, whose weak masks are their masks; one more mask."""
+    tree, rng = Tree(tmp_path / 'set'), np.random.default_rng(0)
+    for name in tree.labeled_names:
+        mask = rng.permuted([0, 0, 1, 1, 2, 2]).astype(np.uint8).reshape(2, 3)
+        mask = mask.repeat(8, 0).repeat(8, 1)
+        mask[0] = 255
+        save(tree.mask(name), mask)
+        save(tree.root / f'weak/{name}.png', np.where(mask == 255, 0, mask).astype(np.uint8))
+    save(tree.root / 'weak/u0.png', np.zeros((16, 24), np.uint8))
+    return tree
+
+
+def before_train(tree, *losses, unlabeled=True, weak_masks=True):
+    """The runner after the hook."""
+    pairs = SemiSegDataset(
+        tree.config('labeled'),
+        tree.config('unlabeled') if unlabeled else None,
+        weak_masks=str(tree.root / 'weak') if weak_masks else None,
+    )
+    model = nn.Sequential(nn.Linear(1, 1), *losses)
+    loader = SimpleNamespace(dataset=pairs)
+    runner = SimpleNamespace(train_dataloader=loader, model=model)
+    WeakMasksHook().before_train(runner)
+
+
+def test_a_class_that_is_often_wrong_is_left_out(tree, messages):
+    for name in tree.labeled_names:
+        path = tree.root / f'weak/{name}.png'
+        mask = np.array(Image.open(path))
+        mask[(mask == 0) & (np.indices(mask.shape)[1] % 4 > 0)] = 1
+        save(path, mask)
+    loss = WeakCrossEntropy()
+    before_train(tree, loss)
+    weight = loss.class_weight.tolist()
+    # what is called a thing is one in 1.75; all others are right, in three images
+    assert weight == pytest.approx([0.75, 0, 0.75], abs=0.02)
+    lines = [line for line in messages if line.startswith('weak masks: ')]
+    assert lines[0] == 'weak masks: 1 of 4 unlabelled images'
+    assert [line.split(': ')[1] for line in lines[1:]] == list(CLASSES)
+    assert ['left out' in line for line in lines[1:]] == [False, True, False]
+
+
+def test_spoiled_masks_get_the_weights_of_a_naive_count(tree):
+    for number, name in enumerate(tree.labeled_names):
+        path = tree.root / f'weak/{name}.png'
+        save(path, spoil(np.array(Image.open(path)), 3, 0.8, seed=number))
+    loss = WeakCrossEntropy()
+    before_train(tree, loss)
+    area, right = np.zeros((3, 3)), np.zeros((3, 3))
+    for number, name in enumerate(tree.labeled_names):
+        true = np.array(Image.open(tree.mask(name)))
+        mask = np.array(Image.open(tree.root / f'weak/{name}.png'))
+        for a, b in zip(true.flat, mask.flat):
+            if a != 255:
+                area[number, b] += 1
+                right[number, b] += a == b
+    lower = mask_precision(area, right)[1]
+    expected = [value if value >= 0.5 else 0 for value in lower]
+    assert loss.class_weight.tolist() == pytest.approx(expected) and 0 in expected
+
+
+def test_without_an_overlap_all_weigh_the_same(tree, messages):
+    for name in tree.labeled_names:
+        (tree.root / f'weak/{name}.png').unlink()
+    loss = WeakCrossEntropy()
+    before_train(tree, loss)
+    assert loss.class_weight is None and len(messages) == 2
+
+
+def test_a_class_that_no_mask_shows_is_left_out(tree):
+    for name in tree.labeled_names:
+        path = tree.root / f'weak/{name}.png'
+        mask = np.array(Image.open(path))
+        save(path, np.where(mask == 2, 255, mask).astype(np.uint8))
+    loss = WeakCrossEntropy()
+    before_train(tree, loss)
+    assert loss.class_weight[2] == 0 and (loss.class_weight[:2] > 0).all()
+
+
+def test_what_learns_from_no_mask_is_named(tree):
+    before_train(tree, unlabeled=False)  # the supervised baseline
+    for settings in ((), (WeakCrossEntropy(),)):
+        with pytest.raises(UserError) as error:
+            before_train(tree, *settings, weak_masks=not settings)
+        assert error.value.problems[0].key == 'WeakMasksHook'
+    (tree.root / 'weak/u0.png').unlink()
+    with pytest.raises(UserError) as error:
+        before_train(tree, WeakCrossEntropy())
+    assert error.value.problems[0].key == str(tree.root / 'weak')
