@@ -181,17 +181,17 @@ class SemiSegDataset(Dataset):
             views[f'unlabeled_strong_{number}'] = dict(inputs=view, data_samples=sample)
         return views
 
-    def _load_unlabeled(self, index: int, seed: int) -> dict:
+    def _load_unlabeled(self, index: int, seed: int, tries: int = 8) -> dict:
         """Loads an unlabelled image or, if it cannot be used, the next one, which is as good."""
         dataset: Any = self.unlabeled
         try:
             return self._load('unlabeled', index, seed)
         except UserError as error:
             image = dataset.get_data_info(index).get('img_path')
-            if not image or not str(error).startswith(printable(image)):
+            if not (image and tries and str(error).startswith(printable(image))):
                 raise
             _warn_once(f'{error}; the next unlabelled image is used in its place')
-            return self._load('unlabeled', (index + 1) % len(dataset), seed)
+            return self._load_unlabeled((index + 1) % len(dataset), seed, tries - 1)
 
     def _load(self, branch: str, index: int, seed: int) -> dict:
         dataset = getattr(self, branch)

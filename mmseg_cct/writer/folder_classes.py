@@ -80,14 +80,15 @@ def reject_void_names(data: str, classes: Sequence[str], context: Sequence[str] 
 
 
 def _require_masks(data: str) -> None:
-    reader, has_images = find_reader(Source(data)), training_dirs(data)[0].is_dir()
-    if reader is None or (reader is plain_masks and has_images):  # nothing but images
-        images = Path(data, 'images') if has_images else data
+    reader, (images, masks) = find_reader(Source(data)), training_dirs(data)
+    has_images = images.is_dir()
+    if reader is None or (reader is plain_masks and has_images):
+        if masks.is_dir():
+            return
+        images = images if has_images else Path(data)  # nothing but images
         command = command_line('next_batch', '--images', images, '-n', '10', '--out', 'batch0')
         problem = 'no such folder, of the masks of some images'
-        raise UserError(
-            Path(data, 'masks'), problem, f'masks; {command} chooses which to draw first'
-        )
+        raise UserError(masks, problem, f'masks; {command} chooses which to draw first')
     out = data if has_images else f'{data.rstrip("/")}_masks'
     options = () if reader is plain_masks else ('--rest', 'background')
     command = command_line('import_masks', data, '--out', out, *options)

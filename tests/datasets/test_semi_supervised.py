@@ -190,12 +190,12 @@ class TestErrors:
         assert [line.startswith(str(tree.image('u0'))) for line in messages] == [True]
 
     def test_an_image_that_the_pipeline_cannot_take_is_named_by_a_worker(self, tree):
-        for name in ('u0', 'u1'):  # the second would be used in the place of the first
+        for name in tree.unlabeled_names:  # the next would be used in the place of the first
             thin = np.zeros((3, 2000, 3), np.uint8)
             cv2.imwrite(str(tree.image(name)), thin)  # no row after Resize
         dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
         options = dict(sampler=[DRAW._replace(unlabeled=0)], batch_size=None, num_workers=1)
-        expected = r'u1\.jpg: unlabeled\.pipeline does not run on it \(error: OpenCV.*; expected'
+        expected = r'u\d\.jpg: unlabeled\.pipeline does not run on it \(error: OpenCV.*; expected'
         loader = torch.utils.data.DataLoader(dataset, **options)
         with closing_workers(loader) as batches, pytest.raises(UserError, match=expected):
             next(batches)

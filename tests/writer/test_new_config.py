@@ -214,6 +214,8 @@ def test_the_users_own_split_is_kept(data, part):
             path = data / name
             path.parent.joinpath(part).mkdir(exist_ok=True)
             path.rename(path.parent / part / path.name)
+        if part == 'Validation':
+            (data / 'masks').rename(data / 'annotations')
     else:  # of an import
         (data / 'val.txt').write_text('2\n3\n')
     written = write(data)
