@@ -75,9 +75,9 @@ def warn_of_losses_that_count_ignored_pixels(model: Any) -> None:
     Padding is ignored too, so this concerns also masks without ignored pixels.
     """
     for name, head in model.named_modules():
-        if not isinstance(head, BaseDecodeHead) or head.out_channels < 2:
+        losses = getattr(head, 'loss_decode', None)  # K-Net's head of heads has none
+        if not isinstance(head, BaseDecodeHead) or head.out_channels < 2 or losses is None:
             continue
-        losses = head.loss_decode
         for loss in losses if isinstance(losses, ModuleList) else [losses]:
             logits = torch.arange(4.0 * head.out_channels).sin().view(1, -1, 2, 2).requires_grad_()
             truth = torch.tensor([[[0, 1], [head.ignore_index, head.ignore_index]]])

@@ -83,3 +83,10 @@ def test_a_loss_that_learns_from_ignored_pixels_is_told(messages, loss, counts):
         warn_of_losses_that_count_ignored_pixels(ModuleDict(dict(decode_head=MODELS.build(head))))
     named = 'model.decode_head.loss_decode: DiceLoss also learns from ignored pixels (255)'
     assert [line.startswith(named) for line in messages] == [True] * counts
+
+
+def test_a_head_of_heads_has_no_loss_of_its_own(messages):
+    head = MODELS.build(dict(type='mmseg.FCNHead', in_channels=4, channels=4, num_classes=2))
+    del head.loss_decode  # as K-Net's
+    warn_of_losses_that_count_ignored_pixels(ModuleDict(dict(decode_head=head)))
+    assert not messages

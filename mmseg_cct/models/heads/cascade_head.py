@@ -29,13 +29,13 @@ class CascadeHead(nn.ModuleList):
         self, features: Sequence[Tensor], data_samples: list[SegDataSample], train_cfg: Any
     ) -> dict[str, Tensor]:
         """Computes the losses of all heads on labelled images, under `0.*`, `1.*` and so on."""
-        first, *others = self
+        first, *later = self
         losses = add_prefix(first.loss(features, data_samples, train_cfg), '0')
         seg_logits = first.forward(features)
-        for index, head in enumerate(others, 1):
+        for index, head in enumerate(later, 1):
             loss = head.loss(features, seg_logits, data_samples, train_cfg)
             losses.update(add_prefix(loss, str(index)))
-            if index < len(others):
+            if index < len(later):
                 seg_logits = head.forward(features, seg_logits)
         return losses
 
@@ -43,9 +43,9 @@ class CascadeHead(nn.ModuleList):
         self, features: Sequence[Tensor], batch_img_metas: list[dict], test_cfg: Any
     ) -> Tensor:
         """Predicts seg_logits `(N, C, H, W)` of whole images."""
-        first, *others, last = self
+        first, *middle, last = self
         seg_logits = first.forward(features)
-        for head in others:
+        for head in middle:
             seg_logits = head.forward(features, seg_logits)
         return last.predict(features, seg_logits, batch_img_metas, test_cfg)
 

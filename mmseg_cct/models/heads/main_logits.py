@@ -38,9 +38,9 @@ def main_logits(head: nn.Module, features: Any, test_cfg: Any = None) -> Tensor:
     """
     seg_logits = head.forward(features)
     if isinstance(seg_logits, tuple):
-        found = f'{type(head).__name__} returns a tuple of {len(seg_logits)} predictions'
+        problem = f'{type(head).__name__} returns a tuple of {len(seg_logits)} predictions'
         expected = 'one map of seg_logits, or a list of them with one for each stage'
-        raise UserError('model.decode_head', found, expected)
+        raise UserError('model.decode_head', problem, expected)
     return seg_logits[-1] if isinstance(seg_logits, list) else seg_logits
 
 
