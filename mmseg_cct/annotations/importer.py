@@ -194,11 +194,10 @@ def import_masks(
     added = list(ids)[len(table.colors) :]
     lacking = [name for name in added if ids[name] in named - imported.drawn_ids]
     if lacking and imported.masks:
-        options = ' '.join(shlex.quote(f'{name}=') for name in lacking)
-        imported.warnings.append(
-            f'classes without an annotation: {", ".join(lacking)}; --rename {options} with another '
-            '--out leaves them out'
+        line = (
+            f'classes without an annotation: {", ".join(lacking)}; leave them out in another --out'
         )
+        imported.warnings.append(f'{line} by --rename {shlex.join(f"{n}=" for n in lacking)}')
     return imported
 
 
@@ -342,8 +341,8 @@ def _with_classes(
     for name in (*table.colors, *classes):
         twin = spellings.setdefault(''.join(name.lower().split()), name)
         if twin != name and not is_background(name) and {name, twin}.isdisjoint(renamed):
-            expected = f'--rename {shlex.quote(f"{name}={twin}")} to make them one, or '
-            expected += f'{shlex.quote(f"{name}={name}")} to keep both'
+            one, both = (shlex.quote(f'{name}={new}') for new in (twin, name))
+            expected = f'--rename {one} to make them one, or {both} to keep both'
             raise UserError(f'class {name}', f'{twin} but for case and blanks', expected)
     new_classes: dict[str, Color | None] = {}
     for name, color in classes.items():

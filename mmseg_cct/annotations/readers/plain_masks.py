@@ -21,6 +21,7 @@ TITLE = 'masks of colours'
 _LOOKED_AT = 50  # masks whose colours are shown
 _SHOWN = 12  # colours
 _LABEL_STUDIO = re.compile(r'task-\d+-annotation-\d+-by-')
+_NOTHING = Shape(None, mask=np.zeros((1, 1), bool))  # a mask without a class is one all the same
 _MOST = 256  # colours of a mask; a photo has more
 
 
@@ -32,11 +33,7 @@ def files(source: Source) -> list[str]:
 
 
 def _pictures(source: Source, suffix: str = '') -> list[str]:
-    """Lists the pictures whose names end in `suffix`.
-
-    Raises:
-        UserError: If there is none, or they name no image.
-    """
+    """Lists the pictures whose names end in `suffix`, if there are some that name an image."""
     names = [n for n in source.ending(*IMAGE_SUFFIXES) if n.lower().endswith(suffix.lower())]
     if not names:
         raise UserError(str(source.path), 'no mask of that name', f'NAME{suffix}')
@@ -102,33 +99,24 @@ def read_classes(source: Source, patterns: Mapping[str, str]) -> Annotations:
     files = defaultdict[str, dict[str, str]](dict)  # by image and class
     pictures = _pictures(source)
     for label, pattern in patterns.items():
-        start, star, end = pattern.partition('*')
+        start, _, end = pattern.partition('*')
         names = [n for n in pictures if n.startswith(start) and n.endswith(end)]
-        if not star or not names:
+        if not names:
             raise UserError(f'--mask-of {label}={pattern}', 'no mask of that name', f'{label}=*END')
         for name in names:
             files[name[len(start) : len(name) - len(end)]][label] = name
     source.masks |= {name for masks in files.values() for name in masks.values()}
 
     def make(image: str, masks: Mapping[str, str]) -> AnnotatedImage:
-        size = _open_mask(source, next(iter(masks.values()))).size
-        return AnnotatedImage(image, size, _class_parts(source, masks, size), str(source.path))
+        pictures = {label: _open_mask(source, name) for label, name in masks.items()}
+        size, *rivals = {picture.size for picture in pictures.values()}
+        if rivals:
+            raise UserError('masks', f'of sizes {size} and {rivals[0]}', 'one size')
+        parts = [Shape.of_mask(label, bitmap(picture)) for label, picture in pictures.items()]
+        return AnnotatedImage(image, size, [_NOTHING, *parts], source.location(image))
 
-    return Annotations(
-        dict.fromkeys(patterns),
-        (attempt(source.location(image), make, image, masks) for image, masks in files.items()),
-    )
-
-
-def _class_parts(
-    source: Source, masks: Mapping[str, str], size: tuple[int, int]
-) -> Iterator[Shape]:
-    yield Shape(None, mask=np.zeros((1, 1), bool))  # black alone, they are masks all the same
-    for label, name in masks.items():
-        picture = _open_mask(source, name)
-        if picture.size != size:
-            raise UserError(name, f'of size {picture.size}', f'{size}, as that of other classes')
-        yield Shape.of_mask(label, bitmap(picture))
+    images = (attempt(source.location(image), make, image, files[image]) for image in files)
+    return Annotations(dict.fromkeys(patterns), images)
 
 
 def _open_mask(source: Source, name: str) -> Image.Image:
@@ -149,7 +137,7 @@ def _parts(
         more = f' and {len(unnamed) - 5} more' if len(unnamed) > 5 else ''
         problem = f'colours {" and ".join(shown)}{more} have no name'
         raise UserError(f'{problem}; name each in --colors, or pass --rest')
-    yield Shape(None, mask=np.zeros((1, 1), bool))  # without a colour it is a mask all the same
+    yield _NOTHING
     for code in present:
         if code in labels:
             yield Shape.of_mask(labels[code], codes == code)

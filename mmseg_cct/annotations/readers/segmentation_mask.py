@@ -47,16 +47,12 @@ def read(source: Source) -> Annotations:
     classes = {label: colors[label] for label, name in class_of.items() if name}
     meanings = {0: None, TRANSPARENT: None, color_code(VOID): _IGNORED}
     meanings |= {color_code(colors[label]): name for label, name in class_of.items()}
-    subsets = {
-        line.strip(): name
-        for name in source.ending('.txt')
-        if 'ImageSets' in name.split('/')
-        for line in source.read(name).decode('utf-8-sig').splitlines()
-    }
-    images = (
-        attempt(source.location(name), _image, source, name, meanings, subsets)
-        for name in files(source)
-    )
+    subsets: dict[str, str] = {}
+    for name in source.ending('.txt'):
+        if 'ImageSets' in name.split('/'):
+            subsets |= dict.fromkeys(source.read(name).decode('utf-8-sig').splitlines(), name)
+    options = meanings, subsets
+    images = (attempt(source.location(n), _image, source, n, *options) for n in files(source))
     return Annotations(classes, images)
 
 

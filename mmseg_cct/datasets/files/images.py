@@ -194,14 +194,13 @@ def _require_one_id(
     colors = list(zip(*(palette[channel::3] for channel in range(3))))
     for index in ids:
         color = colors[index] if index < len(colors) else ()
-        if colors.count(color) == 1:  # others fill up the palette
-            first_id, first_path = id_of_color.setdefault(color, (index, path))
-            if first_id != index:
-                problem = (
-                    f'the palette says that colour {color} is id {index}, that of {first_path} '
-                )
-                expected = 'one order: mmseg-cct import-masks reads such masks by their colours'
-                raise UserError(path, f'{problem}that it is id {first_id}', expected)
+        if colors.count(color) != 1:  # it fills up the palette
+            continue
+        first_id, first_path = id_of_color.setdefault(color, (index, path))
+        if first_id != index:
+            problem = f'the palette has colour {color} as id {index}, {first_path} as id {first_id}'
+            expected = 'one order: mmseg-cct import-masks reads such masks by their colours'
+            raise UserError(path, problem, expected)
 
 
 @contextmanager

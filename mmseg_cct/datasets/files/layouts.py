@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 VAL_LIST = 'val.txt'  # in a data folder: the images that an import found to be for validation
 Dirs = tuple[Path, Path]  # of images and of masks
-# Ours, and those of MMSegmentation, ADE20K, YOLO and VOC
-_LAYOUTS = (
-    *(('images', 'masks'), ('img_dir', 'ann_dir'), ('images', 'annotations'), ('images', 'labels')),
-    ('JPEGImages', 'SegmentationClass'),
-)
+# Our names first, then those of MMSegmentation, ADE20K, VOC and others
+_IMAGES = 'images', 'img_dir', 'imgs', 'image', 'JPEGImages'
+_MASKS = 'masks', 'ann_dir', 'annotations', 'labels', 'mask', 'label', 'gt', 'SegmentationClass'
 
 
 def training_dirs(data: str | Path) -> Dirs:
@@ -30,5 +29,7 @@ def is_validation(names: Iterable[str]) -> bool:
 
 
 def _first(*roots: Path) -> Dirs | None:
-    pairs = ((root / images, root / masks) for root in roots for images, masks in _LAYOUTS)
+    pairs = (
+        (root / images, root / masks) for root, images, masks in product(roots, _IMAGES, _MASKS)
+    )
     return next((pair for pair in pairs if pair[0].is_dir() and pair[1].is_dir()), None)
