@@ -11,6 +11,10 @@ Four faults, at most one of the first two in a connected part of a class:
 Each part draws once when it breaks, between strengths 0 and 1, so a mask of more strength has the
 faults of one of less, and bisection finds the strength of an mIoU.
 
+Prints, too, how the calibration of docs/foreign_masks.md judges these masks by n of them, drawn
+again and again: in which share of the draws its bound is below a class's precision over all masks,
+and in which the class is kept.
+
 Example:
     python benchmarks/spoil_masks.py data/idd_lite/masks/train --num-classes 7 \\
         --miou 40 60 80 --out work_dirs/spoiled
@@ -25,12 +29,16 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from mmseg_cct.engine.hooks.weak_masks_hook import LEAST
+from mmseg_cct.engine.mask_precision import mask_precision
+
 IGNORED = 255
 SMALLEST_PART = 16  # pixels
 MARGIN = 2  # pixels around a part that touch it
 LARGEST_SHIFT = 0.06  # of the mask's sides
 # shares of the parts with each fault at strength 1
 CONFUSED, LOST, WITH_HOLE = 0.5, 0.25, 0.5
+NUM_LABELS, DRAWS = (5, 10, 20, 50), 400  # of the calibration
 
 
 def parts_of(
@@ -126,6 +134,24 @@ def scores(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+def calibration(counts: np.ndarray, num_labels: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Judges the calibration by `num_labels` of n masks with `confusion`s `(n, C, C)`.
+
+    Returns for each class the share of the draws whose bound is below the precision over all
+    masks, of those that show the class, and the share that keeps the class, both `(C,)`.
+    """
+    random = np.random.RandomState(seed)
+    area, right = counts.sum(1), counts.diagonal(axis1=1, axis2=2)
+    precision = right.sum(0) / area.sum(0)
+    bounds = []
+    for _ in range(DRAWS):
+        chosen = random.choice(len(counts), num_labels, replace=False)
+        bounds.append(mask_precision(area[chosen], right[chosen])[1])
+    bound = np.stack(bounds)
+    is_below = np.where(np.isnan(bound), np.nan, bound <= precision)
+    return np.nanmean(is_below, 0), (bound >= LEAST).mean(0)
+
+
 def seed_of(name: str, seed: int) -> int:
     """Returns a mask's own seed, whatever other masks there are."""
     return zlib.crc32(f'{seed} {name}'.encode())
@@ -146,17 +172,17 @@ def main() -> None:
     masks = {file.name: np.array(Image.open(file)) for file in files}
 
     def spoiled_at(strength: float) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        results, counts = {}, np.zeros((args.num_classes,) * 2, np.int64)
+        results, counts = {}, []
         for name, mask in masks.items():
             results[name] = spoil(mask, args.num_classes, strength, seed_of(name, args.seed))
-            counts += confusion(mask, results[name], args.num_classes)
-        return results, counts
+            counts.append(confusion(mask, results[name], args.num_classes))
+        return results, np.stack(counts)
 
     for goal in args.miou:
         low, high = 0.0, 1.0
         for _ in range(7):
             strength = (low + high) / 2
-            miou = scores(spoiled_at(strength)[1])[0].mean()
+            miou = scores(spoiled_at(strength)[1].sum(0))[0].mean()
             low, high = (strength, high) if miou > goal else (low, strength)
         strength = (low + high) / 2
         results, counts = spoiled_at(strength)
@@ -164,13 +190,20 @@ def main() -> None:
         out.mkdir(parents=True, exist_ok=True)
         for name, spoiled in results.items():
             Image.fromarray(spoiled).save(out / name)
-        iou, precision = scores(counts)
+        total = counts.sum(0)
+        iou, precision = scores(total)
         print(
             f'{goal:g}: {len(results)} masks, strength {strength:.3f}, mIoU {iou.mean():.1f}, '
-            f'right pixels {100 * np.trace(counts) / counts.sum():.1f} %'
+            f'right pixels {100 * np.trace(total) / total.sum():.1f} %'
         )
-        print('  IoU by class      ', ' '.join(f'{value:5.1f}' for value in iou))
-        print('  precision by class', ' '.join(f'{value:5.1f}' for value in precision), flush=True)
+        rows = [('IoU', iou), ('precision', precision)]
+        for number in NUM_LABELS:
+            if number <= len(counts):
+                is_below, is_kept = calibration(counts, number, args.seed)
+                label = f'kept, n={number} (bound below: {100 * np.nanmean(is_below):.0f} %)'
+                rows.append((label, 100 * is_kept))
+        for label, values in rows:
+            print(f'  {label:32}', ' '.join(f'{value:5.1f}' for value in values), flush=True)
 
 
 if __name__ == '__main__':

@@ -1,6 +1,6 @@
 """Weights of the classes of masks of unknown quality."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
 from mmseg_cct.datasets.leaves import infos_of, leaf_datasets, transforms_of
+from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.transforms.weak_masks import LoadWeakMasks
 from mmseg_cct.engine.mask_precision import mask_precision
 from mmseg_cct.engine.models import unwrap_model
@@ -35,19 +36,18 @@ class WeakMasksHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Compares the masks of the labelled images, sets the weights and logs them."""
         pairs, model = runner.train_dataloader.dataset, unwrap_model(runner.model)
-        if getattr(pairs, 'unlabeled', None) is None:  # the supervised baseline
-            return
         losses = [part for part in model.modules() if isinstance(part, WeakCrossEntropy)]
-        if (folder := pairs.weak_masks) is None or not losses:
+        has_masks = getattr(pairs, 'weak_masks', None) is not None
+        if has_masks and pairs.unlabeled is None:  # the supervised baseline
+            return
+        if not (has_masks and losses):
             expected = 'weak_masks of the training set, and auxiliary_head.loss_weak'
             raise UserError('WeakMasksHook', 'nothing learns from masks', expected)
-        number = sum(1 for _ in _images_with_masks(pairs.unlabeled, folder, pairs.classes))
-        if not number:
+        if not (number := sum(1 for _ in _images_with_masks(pairs, pairs.unlabeled))):
             expected = 'a/b.png for the image a/b.jpg'
-            raise UserError(folder, 'no mask of an unlabelled image', expected)
+            raise UserError(pairs.weak_masks, 'no mask of an unlabelled image', expected)
         say(f'weak masks: {number} of {counted(len(pairs.unlabeled), "unlabelled image")}')
-        areas = [*_areas(pairs.labeled, folder, pairs.classes)]
-        if not areas:
+        if not (areas := [*_areas(pairs)]):
             say('weak masks: none of a labelled image, which would tell how right they are')
             return
         area, right = np.stack(areas, 1)
@@ -64,24 +64,26 @@ class WeakMasksHook(Hook):
 
 
 def _images_with_masks(
-    dataset: Any, folder: str, classes: Sequence[str]
-) -> Iterator[tuple[Any, dict[str, Any], LoadWeakMasks]]:
+    pairs: SemiSegDataset, dataset: Any
+) -> Iterator[tuple[Any, dict, LoadWeakMasks]]:
     """Yields set, data info and loader of each image that has a mask."""
     for leaf in leaf_datasets(dataset):
-        loader = LoadWeakMasks(leaf.data_prefix.get('img_path', ''), folder, classes)
+        folders = leaf.data_prefix.get('img_path', ''), str(pairs.weak_masks)
+        loader = LoadWeakMasks(*folders, pairs.classes)
         for info in infos_of(leaf):
             if info.get('img_path') and loader.has_mask(info['img_path']):
                 yield leaf, info, loader
 
 
-def _areas(dataset: Any, folder: str, classes: Sequence[str]) -> Iterator[list[np.ndarray]]:
-    """Yields the pixels by class of each image's mask, `(C,)`, and how many are right."""
-    for leaf, info, loader in _images_with_masks(dataset, folder, classes):
+def _areas(pairs: SemiSegDataset) -> Iterator[list[np.ndarray]]:
+    """Yields the pixels by class of each labelled image's mask, `(C,)`, and how many are right."""
+    num_classes = len(pairs.classes)
+    for leaf, info, loader in _images_with_masks(pairs, pairs.labeled):
         load = next(step for step in transforms_of(leaf) if isinstance(step, LoadAnnotations))
         true = load.transform(dict(info))['gt_seg_map']
         mask = loader.read({**info, 'ori_shape': true.shape})
-        known = np.maximum(true, mask) < len(classes)
+        known = np.maximum(true, mask) < num_classes
         yield [
-            np.bincount(mask[chosen], minlength=len(classes))
+            np.bincount(mask[chosen], minlength=num_classes)
             for chosen in (known, known & (true == mask))
         ]
