@@ -71,6 +71,13 @@ def encode_all(
         yield picture if isinstance(picture, UserError) else encoder(picture)
 
 
+def points_of(encoder: Encoder, paths: Sequence[str]) -> Iterator[np.ndarray]:
+    """Yields the features `(P, D)` of each image that can be read."""
+    for features in encode_all(encoder, paths, 'first look'):
+        if not isinstance(features, UserError):
+            yield features.reshape(-1, features.shape[-1])
+
+
 def load_encoder(model: Mapping[str, Any], device: str | None = None) -> Encoder:
     """Builds the backbone of a model's config with its pretrained weights, fetched if need be.
 

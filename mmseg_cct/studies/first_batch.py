@@ -22,7 +22,13 @@ from mmseg_cct.annotations.export import export_images
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS
 from mmseg_cct.datasets.files.leaks import common_images
-from mmseg_cct.engine.frozen_features import Encoder, encode_all, load_encoder, read_picture
+from mmseg_cct.engine.frozen_features import (
+    Encoder,
+    encode_all,
+    load_encoder,
+    points_of,
+    read_picture,
+)
 from mmseg_cct.engine.probe import representative, whitening
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.command_line import command_line
@@ -132,11 +138,9 @@ def _moments(
         mean, matrix = cached['mean'], cached['matrix']
         kept = dict(zip(cached['stamps'].tolist(), zip(cached['means'], cached['seconds'])))
     except (OSError, ValueError, KeyError, BadZipFile):  # none, or a damaged one
-        sample = encode_all(encoder, names[:: -(-len(names) // _SAMPLE)], 'first look')
-        maps = [features for features in sample if not isinstance(features, UserError)]
-        if maps:
-            points = np.concatenate([features.reshape(-1, features.shape[-1]) for features in maps])
-            mean, matrix = whitening(points, _NUM_FEATURES)
+        sample = list(points_of(encoder, names[:: -(-len(names) // _SAMPLE)]))
+        if sample:
+            mean, matrix = whitening(np.concatenate(sample), _NUM_FEATURES)
     todo = [name for name in names if stamps[name] not in kept]
     try:
         for name, features in zip(todo, encode_all(encoder, todo, 'features')):
