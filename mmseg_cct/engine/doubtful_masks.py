@@ -99,7 +99,7 @@ def _evenly(paths: Sequence[str], number: int) -> list[str]:
 
 def _at_cells(ids: np.ndarray, grid: tuple[int, int]) -> np.ndarray:
     """Class ids `(P,)` at the middle of each cell of a grid over a mask `(H, W)`."""
-    rows, columns = (
-        ((np.arange(cells) + 0.5) * side / cells).astype(int) for cells, side in zip(grid, ids.shape)
-    )
-    return ids[np.ix_(rows, columns)].astype(np.int64).reshape(-1)
+    (rows, height), (columns, width) = zip(grid, ids.shape)
+    row_indices = (np.arange(rows) * 2 + 1) * height // (2 * rows)
+    column_indices = (np.arange(columns) * 2 + 1) * width // (2 * columns)
+    return ids[np.ix_(row_indices, column_indices)].astype(np.int64).reshape(-1)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 import cv2
+import numpy as np
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS
@@ -36,8 +37,14 @@ def check_masks(
 ) -> tuple[list[JudgedMask], list[tuple[str, str]]]:
     """Judges the masks of a data folder and writes a page of the most doubtful ones.
 
-    `model_name` is a file in `configs/_base_/models`, whose backbone gives the features; `number`
-    masks are in the page, and all in `masks.csv`.
+    Args:
+        data: The folder.
+        classes: Names of the classes in the order of their ids.
+        out: Folder for the page, and for `masks.csv` with the score of every mask.
+        model_name: A file in `configs/_base_/models`, whose backbone gives the features.
+        number: How many masks the page shows.
+        mask_suffix: End of a mask's name, after that of its image.
+        device: Where the backbone runs; by default the first GPU, or else the CPU.
 
     Returns:
         All masks, the most doubtful first, and the pairs of equal images with different masks.
@@ -49,24 +56,33 @@ def check_masks(
     images, masks = find_images(dirs[0]), find_masks(dirs[1], mask_suffix)
     with OutputFolder(out, _RECORD, dirs):
         summarize_folder(data, classes, images, mask_suffix)  # checks each of them
-        encoder = load_encoder(load_config(str(CONFIGS / f'_base_/models/{model_name}.py'), {}).model, device)
-        judged = judge_masks(encoder, images, masks, len(classes))
+        model = load_config(str(CONFIGS / f'_base_/models/{model_name}.py'), {}).model
+        judged = judge_masks(load_encoder(model, device), images, masks, len(classes))
         pairs = contradictions(images, masks)
-        palette, shown = class_colors(classes), []
-        for mask in judged[:number]:
-            picture, ids = read_picture(images[mask.name]), read_mask(masks[mask.name]).astype('uint8')
-            size = picture.shape[1], picture.shape[0]
-            photo, ids = shrink(picture, LARGEST), shrink(ids, LARGEST, cv2.INTER_NEAREST)
-            expected = cv2.resize(mask.expected, ids.shape[::-1], interpolation=cv2.INTER_NEAREST)
-            detail = f'score {mask.score:.2f}{", doubtful" if mask.is_doubtful else ""}'
-            layers = [
-                label_layer(caption, labels, classes, palette)
-                for caption, labels in (('mask', ids), ('what the other masks expect', expected))
-            ]
-            legend = label_legend(ids, classes, palette)
-            shown.append(PageImage(PurePath(mask.name), size, photo, detail, layers, legend))
-        title, note = f'Are the masks right? {counted(len(shown), "mask")}', f'{len(shown)} of {counted(len(judged), "mask")}, most doubtful first'
+        shown = [
+            _shown(mask, images[mask.name], masks[mask.name], classes) for mask in judged[:number]
+        ]
+        title = f'Are the masks right? {counted(len(shown), "mask")}'
+        note = f'{len(shown)} of {counted(len(judged), "mask")}, most doubtful first'
         write_text(Path(out, REVIEW), image_page(title, note, shown, marks=('looked at', 'later')))
         lines = [f'{mask.score:.3f},{int(mask.is_doubtful)},{mask.name}\n' for mask in judged]
         write_text(Path(out, SCORES), ''.join(['score,doubtful,name\n', *lines]))
     return judged, pairs
+
+
+def _shown(mask: JudgedMask, image: str, file: str, classes: Sequence[str]) -> PageImage:
+    """Makes the pictures of a mask, and of what the others expect."""
+    picture, palette = read_picture(image), class_colors(classes)
+    labels = shrink(read_mask(file).astype(np.uint8), LARGEST, cv2.INTER_NEAREST)
+    expected = cv2.resize(mask.expected, labels.shape[::-1], interpolation=cv2.INTER_NEAREST)
+    return PageImage(
+        PurePath(mask.name),
+        (picture.shape[1], picture.shape[0]),
+        shrink(picture, LARGEST),
+        f'score {mask.score:.2f}{", doubtful" if mask.is_doubtful else ""}',
+        (
+            label_layer('mask', labels, classes, palette),
+            label_layer('what the other masks expect', expected, classes, palette),
+        ),
+        label_legend(labels, classes, palette, expected),
+    )

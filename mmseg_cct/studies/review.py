@@ -121,14 +121,18 @@ def label_layer(
 
 
 def label_legend(
-    labels: np.ndarray, classes: Sequence[str], palette: Sequence[Sequence[int]]
+    labels: np.ndarray,
+    classes: Sequence[str],
+    palette: Sequence[Sequence[int]],
+    shown: np.ndarray | None = None,
 ) -> list[tuple[str, Sequence[int], str]]:
-    """Lists the classes of ids `(H, W)` with their colours and shares in percent."""
+    """Lists the classes of ids `(H, W)`, and of others `shown`, with their shares in percent."""
+    present = set(np.unique(labels if shown is None else np.append(labels, shown)).tolist())
     shares = 100 * np.bincount(labels.ravel(), minlength=256) / labels.size
     return [
         (name, color, '< 0.1' if 0 < share < 0.1 else f'{share:.1f}')
-        for name, color, share in zip(classes, palette, shares)
-        if share
+        for index, (name, color, share) in enumerate(zip(classes, palette, shares))
+        if index in present
     ]
 
 

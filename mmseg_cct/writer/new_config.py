@@ -13,6 +13,7 @@ from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.files.image_files import (
     describe_left_out,
     find_images,
+    find_masks,
     read_list,
     write_list,
 )
@@ -27,8 +28,11 @@ from mmseg_cct.datasets.files.layouts import (
 from mmseg_cct.datasets.folder_summary import FolderSummary, describe_folder, summarize_folder
 from mmseg_cct.datasets.hold_out import hold_out, one_sided
 from mmseg_cct.datasets.image_values import ImageValues
+from mmseg_cct.engine.doubtful_masks import FEWEST, contradictions, judge_masks
+from mmseg_cct.engine.frozen_features import load_encoder
 from mmseg_cct.engine.weights import require_fitting_weights, require_weights_of_timm
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.text import counted, one_line
 
@@ -48,6 +52,8 @@ from .pipeline_lines import pipeline_lines
 
 # A class with a smaller share of the labelled pixels is rare: cross-entropy may never find it.
 RARE_SHARE = 0.02
+# Masks to compare with one another; of more, the tool that does only that takes minutes.
+_MOST_JUDGED = 100
 _LOSSES_OF_RARE = dict(loss_decode=[dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')])
 _RARE_COMMENT = (
     f'# Some classes have below {RARE_SHARE:.0%} of the labelled pixels, which cross-entropy alone',
@@ -102,7 +108,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     config_path = _config_path(data, out, choices)
     folder = _look_at(data, choices)
     plan = _plan(folder, config_path, choices)
-    warnings = tuple(_warnings(folder, plan))
+    warnings = (*_warnings(folder, plan), *_doubts(folder, choices))
     parts, bases = _parts(folder, plan, choices)
     write_config(config_path, _text(folder, plan, choices, parts, bases))
     lists = tuple(_write_lists(folder, plan, choices.force))
@@ -200,10 +206,37 @@ def _warnings(folder: _Folder, plan: _Plan) -> Iterator[str]:
             yield f'masks: no {split} mask contains {names}, so {effect}'
 
 
+def _doubts(folder: _Folder, choices: Choices) -> Iterator[str]:
+    """Names masks that the others contradict, and equal images with different masks."""
+    if not FEWEST <= len(folder.summary.labels) <= _MOST_JUDGED:
+        return
+    image_dir, mask_dir = training_dirs(folder.data)
+    images, masks = find_images(image_dir), find_masks(mask_dir, choices.mask_suffix)
+    page = command_line('check_masks', folder.data, '--out', 'masks_check')
+    try:
+        if pairs := contradictions(images, masks):
+            first, second = pairs[0]
+            more = f' ({len(pairs)} such pairs)' if pairs[1:] else ''
+            yield f'masks: {first} and {second} are the same image with different masks{more}'
+        if choices.from_scratch:
+            return
+        model = load_config(str(_base_model(choices)), {}).model
+        start = _start(model.backbone, choices.weights, False)
+        model.backbone = merged(model.backbone, start)
+        judged = judge_masks(load_encoder(model), images, masks, len(folder.classes))
+    except UserError as error:
+        yield f'masks: not compared with one another: {one_line(error)}'
+        return
+    if doubtful := [mask.name for mask in judged if mask.is_doubtful]:
+        names = f'{", ".join(doubtful[:3])}{" and more" if doubtful[3:] else ""}'
+        yield f'masks: {names} may be of another image, as the others predict other classes there'
+        yield f'masks: {page} shows all with what the others expect; wrong ones may go unnamed'
+
+
 def _parts(folder: _Folder, plan: _Plan, choices: Choices) -> tuple[dict[str, Any], list[str]]:
     """Returns what the config changes of its bases, with the method merged in, and the bases."""
     backbone, values = BACKBONES[choices.backbone], folder.summary.values
-    base = load_config(str(CONFIGS / '_base_/models' / f'{backbone.model}.py'), {}).model
+    base = load_config(str(_base_model(choices)), {}).model
     start = _start(base.backbone, choices.weights, choices.from_scratch)
     num_classes, losses = len(folder.classes), _LOSSES_OF_RARE if plan.rare else {}
     measured = dict(mean=values.mean, std=values.std) if values else {}
@@ -233,6 +266,10 @@ def _parts(folder: _Folder, plan: _Plan, choices: Choices) -> tuple[dict[str, An
     schedule = 'adamw_small' if choices.from_scratch else backbone.schedule
     schedules = f'schedules/{loop}', f'schedules/{schedule}'
     return parts, [f'models/{backbone.model}', 'datasets/pairs', *schedules]
+
+
+def _base_model(choices: Choices) -> Path:
+    return CONFIGS / '_base_/models' / f'{BACKBONES[choices.backbone].model}.py'
 
 
 def _text(

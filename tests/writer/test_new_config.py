@@ -7,6 +7,7 @@ import pytest
 from folders import CLASSES, load, save, write
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
+from PIL import Image
 from world import run_tool
 
 from mmseg_cct.annotations.class_table import read_table
@@ -224,3 +225,40 @@ def test_the_users_own_split_is_kept(data, part):
     assert [Path(line).name for line in val.read_text().split()] == ['2', '3']
     assert config.train_dataloader.dataset.labeled.exclude == str(val)
     assert any(f'images/{part}' in note or str(data / 'val.txt') in note for note in written.notes)
+
+
+@pytest.fixture
+def judged(data, monkeypatch):
+    """The data with masks for six images, whose top is class 0 and bottom class 1."""
+    for index in range(6):
+        ids = np.repeat(np.uint8([0, 1]), [10 + 3 * index, 30 - 3 * index])[:, None].repeat(64, 1)
+        save(data / f'masks/{index}.png', ids)
+        noise = np.random.default_rng(index).integers(0, 40, (40, 64, 3), np.uint8)
+        save(data / f'images/{index}.jpg', noise + 180 * ids[..., None])
+
+    def encode(picture):
+        return picture[::5, ::5].astype(np.float32)
+
+    monkeypatch.setattr('mmseg_cct.writer.new_config.load_encoder', lambda *_: encode)
+    return data
+
+
+def test_masks_that_the_others_contradict_are_named(judged):
+    assert not [line for line in write(judged).warnings if 'check-masks' in line]
+    ids = np.asarray(Image.open(judged / 'masks/3.png'))
+    save(judged / 'masks/3.png', 1 - ids)
+    shutil.copy(judged / 'images/1.jpg', judged / 'images/twin.jpg')
+    save(judged / 'masks/twin.png', ids)
+    *_, pair, name, page = write(judged, force=True).warnings
+    assert '1 and twin' in pair and '3' in name and 'check-masks' in page
+    (pair_alone,) = set(write(judged, force=True, from_scratch=True).warnings) & {pair}
+    assert pair_alone
+
+
+def test_missing_weights_are_one_line(judged, monkeypatch):
+    def fail(*_):
+        raise UserError('mmcls://x', 'could not be downloaded')
+
+    monkeypatch.setattr('mmseg_cct.writer.new_config.load_encoder', fail)
+    (line,) = [line for line in write(judged).warnings if 'could not be downloaded' in line]
+    assert '\n' not in line
