@@ -174,7 +174,8 @@ def main() -> None:
 
 def _state(data: Path, classes: list[str]) -> Iterator[str]:
     """Says what a data folder holds now, and what comes next."""
-    from mmseg_cct.datasets.files.image_files import find_images
+    from mmseg_cct.datasets.files.image_files import find_images, read_list
+    from mmseg_cct.datasets.files.layouts import VAL_LIST
     from mmseg_cct.datasets.folder_summary import describe_folder, summarize_folder
     from mmseg_cct.writer.next_commands import commands_after_import
 
@@ -183,7 +184,9 @@ def _state(data: Path, classes: list[str]) -> Iterator[str]:
     except UserError as error:  # what is imported is there, and new_config would refuse it
         yield f'warning: {error}'
         return
-    yield from ('', describe_folder(summary, classes), '')
+    names = read_list(data / VAL_LIST) if (data / VAL_LIST).exists() else []
+    held_out = [name for name in names if name in summary.labels]
+    yield from ('', describe_folder(summary, classes, held_out), '')
     if commands := commands_after_import(data, summary, classes):
         yield from ('Next:', *(f'  {line}' for line in commands))
 

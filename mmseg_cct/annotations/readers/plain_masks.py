@@ -54,7 +54,8 @@ def ask_for_names(source: Source) -> NoReturn:
     more = ', ...' if len(counts) > _SHOWN else ''
     names = ' '.join(f'NAME={color}' for color in shares)
     problem = f'masks of the colours {listed}{more}'
-    raise UserError(str(source.path), f'{problem}; name them: --colors {names}')
+    merged = "; if each shows one class: --mask-of NAME='*END'" if len(counts) == 2 else ''
+    raise UserError(str(source.path), f'{problem}; name them: --colors {names}{merged}')
 
 
 def _count(source: Source, names: list[str]) -> Counter[int]:
