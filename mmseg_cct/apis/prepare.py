@@ -8,6 +8,7 @@ function here and its name in a list. The config that a run leaves in its work d
 
 import copy
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from mmseg.evaluation import CityscapesMetric, IoUMetric
 
 from mmseg_cct.config.compose import find_bank
 from mmseg_cct.config.load import default_work_dir, with_protections
-from mmseg_cct.config.shipped import next_round
+from mmseg_cct.config.shipped import free_round
 from mmseg_cct.config.walk import as_list, changed_settings, get_by_key
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint, read_checkpoint
@@ -132,9 +133,7 @@ def resumed_checkpoint(config: Config, request: Request) -> Config:
     if newest is None:
         require_files_kept(config, _WRITTEN)
     elif resume is None:
-        free = next_round(Path(config.work_dir))
-        while free.exists():
-            free = next_round(free)
+        free = shlex.quote(str(free_round(Path(config.work_dir))))
         problem = f'holds a training up to {os.path.basename(newest)}'
         remedy = f'pass --resume to go on, or --work-dir {free} for a next round of labels'
         raise UserError(f'--work-dir {config.work_dir}', f'{problem}; {remedy}')

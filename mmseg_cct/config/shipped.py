@@ -55,6 +55,13 @@ def next_round(path: Path) -> Path:
     return path.with_name(f'{stem}-round{number + 1}{suffix}')
 
 
+def free_round(path: Path) -> Path:
+    """Names the first round that does not exist yet, `path` itself or one after it."""
+    while path.exists():
+        path = next_round(path)
+    return path
+
+
 def find_config(name: str) -> str:
     """Finds the file of a config by its path, or by the short name of a shipped one.
 

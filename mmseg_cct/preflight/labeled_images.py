@@ -40,6 +40,6 @@ def keep_labeled_images(runner: Runner) -> None:
     else:
         if below_folder(recorded.validated) != below_folder(validated):
             warn('--resume: other images validate than at the beginning; scores do not compare')
-        if (recorded.unlabeled, recorded.pool) != (labels.unlabeled, labels.pool):
+        if (recorded.unlabeled, recorded.pool or labels.pool) != (labels.unlabeled, labels.pool):
             numbers = f'{labels.unlabeled} now, {recorded.unlabeled} at the beginning'
             warn(f'--resume: other unlabelled images than when the training began ({numbers})')

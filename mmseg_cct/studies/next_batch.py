@@ -28,7 +28,7 @@ from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.annotations.returned_batch import PREDICTED
 from mmseg_cct.apis.predictor import Predictor
 from mmseg_cct.apis.run import Run
-from mmseg_cct.config.shipped import next_round
+from mmseg_cct.config.shipped import free_round, next_round
 from mmseg_cct.datasets.files.images import as_rgb, write_png
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, is_background
 from mmseg_cct.datasets.files.leaks import common_images
@@ -251,7 +251,7 @@ def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
         pairs = map('='.join, zip(table.colors, colors))
         corrected, options = str(out / 'masks'), [*options, '--colors', *pairs]
     lines.append(command_line('import_masks', corrected, '--out', data, *options))
-    following = next_round(run.folder)
+    following = free_round(next_round(run.folder))
     runs = f'before={run.folder}', f'after={following}', *run.domain_option
     report = command_line('report', *runs, '--out', following / 'report')
     return [*lines, command_line('train', run.config.filename, '--work-dir', following), report]

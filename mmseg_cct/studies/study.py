@@ -133,15 +133,17 @@ def prepare_study(
 
 
 def _checksums(planned: Mapping[StudyRun, Config]) -> dict[str, str]:
-    """Returns a checksum of the test set, and of each set of labelled images, by name.
+    """Returns a checksum of the test set, and of each set of training images, by name.
 
     Where the data are not, as on a machine that only submits jobs, there is none.
     """
     checksums: dict[str, str] = {}
     for run, config in planned.items():
         name = f'{run.labels} labels' + ('' if run.labels == 'config' else f', seed {run.seed}')
-        sets = {name: [branch_settings(part, 'labeled') for part in training_sets(config)]}
-        tested = config.test_dataloader.dataset
+        parts, tested = training_sets(config), config.test_dataloader.dataset
+        sets = {name: [branch_settings(part, 'labeled') for part in parts]}
+        if all(pools := [branch_settings(part, 'unlabeled') for part in parts]):
+            sets[f'{name}, unlabelled'] = pools
         sets['test set'] = list((tested.get('domains') or {'': tested}).values())
         with DefaultScope.overwrite_default_scope(config.get('default_scope') or 'mmseg'):
             for name in sets.keys() - checksums.keys():

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmseg_cct.config.load import read_config
-from mmseg_cct.config.shipped import composed_name, next_round
+from mmseg_cct.config.shipped import composed_name, free_round
 from mmseg_cct.datasets.folder_summary import FolderSummary
 from mmseg_cct.utils.command_line import command_line
 
@@ -23,18 +23,11 @@ def commands_after_import(
         if list(read_config(config_path).get('classes') or ()) == list(classes):
             chosen = method[1] if method else None
             work_dir = Path('work_dirs', composed_name(config_path.stem, chosen, None))
-            options = ('--work-dir', _free(work_dir)) if work_dir.exists() else ()
+            options = ('--work-dir', free_round(work_dir)) if work_dir.exists() else ()
             return (command_line('train', config_path, *method, *options),)
-    out = _free(Path('configs', name))
+    out = free_round(Path('configs', name))
     options = ('--out', out) if out.name != name else ()
     return (command_line('new_config', data, *method, *options),)
-
-
-def _free(path: Path) -> Path:
-    """Names the first round of which there is none yet."""
-    while path.exists():
-        path = next_round(path)
-    return path
 
 
 def next_commands(config_path: Path, method: str) -> tuple[str, ...]:

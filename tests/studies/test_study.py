@@ -189,6 +189,10 @@ def test_a_study_whose_data_changed_is_refused(cct):
     with pytest.raises(UserError, match='config labels'):
         prepare_seed(2)
     mask.write_bytes(original)
+    shutil.copyfile(cct.images / 'u0.png', cct.images / 'u9.png')
+    with pytest.raises(UserError, match='unlabelled'):
+        prepare_seed(2)
+    (cct.images / 'u9.png').unlink()
     (cct.data / 'val_masks/v0.png').write_bytes(original)
     with pytest.raises(UserError, match='test set'):
         prepare_seed(2)

@@ -45,7 +45,8 @@ _DPI = 150  # sharp on screens with several pixels per CSS pixel
 _COMPARED = ('iterations', 'batch size', 'crop', 'seed', 'labelled images')
 # Likewise: the network, the weights that it starts from, and how it learns.
 _NETWORK = ('model.backbone', 'model.neck', 'model.decode_head', 'model.pretrained', 'load_from')
-_LEARNING = tuple(f'optim_wrapper.{key}' for key in ('optimizer', 'paramwise_cfg'))
+_STEPS = ('optimizer', 'paramwise_cfg', 'accumulative_counts')
+_LEARNING = tuple(f'optim_wrapper.{key}' for key in _STEPS)
 _OF_METHOD_OR_DEVICE = re.compile(r'decode_head\.loss_|norm_cfg')
 _HIDDEN = ('labels', 'network')  # of the settings, not rows of their table
 # Rounds of labelling have these in common.
