@@ -42,6 +42,7 @@ BACKBONES = {
     'upernet-swin-t': Backbone('UPerNet on Swin-T', 'cct_upernet-swin-t', 4, 'adamw'),
     'segformer-mit-b0': Backbone('SegFormer on MiT-B0', 'cct_segformer-mit-b0', 4, 'adamw'),
     'segformer-mit-b2': Backbone('SegFormer on MiT-B2', 'cct_segformer-mit-b2', 4, 'adamw'),
+    'segnext-t': Backbone('SegNeXt on MSCAN-T', 'cct_segnext-t', 8, 'adamw'),
     'dinov2-s': Backbone('DINOv2 ViT-S/14', 'cct_dinov2-s', 16, 'adamw_vit'),
     'dinov2-s-frozen': Backbone('DINOv2 ViT-S/14, frozen', 'cct_dinov2-s-frozen', 16, 'adamw_vit'),
     'dinov2-b': Backbone('DINOv2 ViT-B/14', 'cct_dinov2-b', 16, 'adamw_vit'),
