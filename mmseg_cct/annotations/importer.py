@@ -194,10 +194,8 @@ def import_masks(
     added = list(ids)[len(table.colors) :]
     lacking = [name for name in added if ids[name] in named - imported.drawn_ids]
     if lacking and imported.masks:
-        line = (
-            f'classes without an annotation: {", ".join(lacking)}; leave them out in another --out'
-        )
-        imported.warnings.append(f'{line} by --rename {shlex.join(f"{n}=" for n in lacking)}')
+        remedy = f'--rename {shlex.join(f"{n}=" for n in lacking)} in another --out omits them'
+        imported.warnings.append(f'classes without an annotation: {", ".join(lacking)}; {remedy}')
     return imported
 
 

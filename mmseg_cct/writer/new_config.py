@@ -183,7 +183,7 @@ def _notes(folder: _Folder, plan: _Plan) -> Iterator[str]:
         yield f'validation: the images that {plan.val_list} names'
     parents = {Path(name).parent for name in plan.held_out}
     if parts := [str(parent) for parent in sorted(parents) if is_validation(parent.parts)]:
-        yield f'validation: the masks of {training_dirs(folder.data)[0]}/{", ".join(parts)}'
+        yield f'validation: the masks of {training_dirs(folder.data)[1]}/{", ".join(parts)}'
 
 
 def _warnings(folder: _Folder, plan: _Plan) -> Iterator[str]:
