@@ -226,7 +226,6 @@ def _write_untouched(out: Path, source: Path, table: ClassTable) -> None:
             text = source.read_text('utf-8').replace('"predictions": [', '"annotations": [')
             source = Path(folder, source.name)
             source.write_text(text, 'utf-8')
-        Path(folder, 'masks').mkdir()  # there is no mask if nothing was predicted but background
         import_masks(source, folder, images=out / 'images')
         Path(folder, 'masks').mkdir(exist_ok=True)  # missing where nothing but background is
         shutil.move(Path(folder, 'masks'), out / PREDICTED)
