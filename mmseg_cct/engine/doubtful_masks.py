@@ -15,8 +15,8 @@ from .probe import leave_one_out, whitening
 FEWEST = 5  # masks to judge one by the others
 _POOL = 40  # images that features are whitened on: without a mask, if there are fewer with one
 _NUM_FEATURES = 96
-# At these, 0 to 4 % of sets of 5 to 20 right masks have one that counts as doubtful (IDD Lite,
-# CamVid, drawn scenes); of masks of another image, a third to a half do.
+# At these, at most 5 % of sets of 5 to 20 right masks have one that counts as doubtful, and about
+# a third of the masks of another image do (docs/own_data.md).
 _SCORE, _RATIO = 2.0, 1.7
 
 
@@ -38,10 +38,7 @@ def judge_masks(
     """Judges each mask by a classifier that is fitted to the others; the most doubtful come first.
 
     `images` and `masks` are paths by the name of the image; images without a mask help to whiten
-    the features.
-
-    Raises:
-        UserError: If there are fewer than five masks, or an image or a mask cannot be read.
+    the features. Fewer than five masks are a `UserError`.
     """
     if len(masks) < FEWEST:
         raise UserError('masks', f'{len(masks)} of them', f'{FEWEST} or more, to judge each')

@@ -26,15 +26,7 @@ def whitening(points: np.ndarray, num_features: int) -> tuple[np.ndarray, np.nda
 
 
 def divergence(means: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Kullback-Leibler divergence of Gaussians from N(0, I).
-
-    Args:
-        means: Means, `(..., K)`.
-        seconds: Second moments about 0, `(..., K, K)`.
-
-    Returns:
-        The divergence of each, `(...)`, from 0.
-    """
+    """Divergence (Kullback-Leibler) of Gaussians from N(0, I), by mean and second moments."""
     num_features = means.shape[-1]
     covariances = seconds - means[..., :, None] * means[..., None, :]
     covariances = covariances + _SMOOTHING * np.eye(num_features)
@@ -46,19 +38,10 @@ def divergence(means: np.ndarray, seconds: np.ndarray) -> np.ndarray:
 def representative(
     means: np.ndarray, seconds: np.ndarray, number: int, seed: int = 0, num_draws: int = 100
 ) -> np.ndarray:
-    """Chooses images whose features together are distributed most like the pool's.
+    """Chooses images whose features together are distributed most like those of all; their indices.
 
-    Each draw takes an image from each of as many even strata of the order; the best draw is kept.
-
-    Args:
-        means: Means of the features of each image, in the order of their names, `(N, K)`.
-        seconds: Second moments of the features about 0, `(N, K, K)`.
-        number: How many to choose, at most N.
-        seed: Seed of the draws.
-        num_draws: Number of draws.
-
-    Returns:
-        Indices of the chosen images, ascending.
+    Images are in the order of their names, with mean `(N, K)` and second moments `(N, K, K)` of
+    each. A draw takes one from each of as many even strata of that order; the best draw is kept.
     """
     pool_mean, pool_second = means.mean(0), seconds.mean(0)
     values, vectors = np.linalg.eigh(pool_second - np.outer(pool_mean, pool_mean))
@@ -86,13 +69,7 @@ def leave_one_out(
 ) -> list[LeftOut]:
     """Predicts each image by a linear discriminant that is fitted to all others.
 
-    Args:
-        features: Whitened features of each image, `(P, K)`.
-        labels: Class ids or 255 at the positions of each image, `(P,)`.
-        num_classes: C.
-
-    Returns:
-        What the others say of each image.
+    `features` are whitened, `(P, K)` of each image; `labels` are class ids or 255, `(P,)`.
     """
     sums = [_sums(*image, num_classes) for image in zip(features, labels)]
     totals = [np.sum(part, 0) for part in zip(*sums)]

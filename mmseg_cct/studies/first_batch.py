@@ -8,11 +8,10 @@ and an image unlike all others teaches little when there are few.
 import hashlib
 import io
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -105,7 +104,6 @@ def _choose(
     note = counted(len(names), 'image')
     if len(sample) < len(names):
         note = f'{len(sample)} images, a sample of {note} that is even by name'
-    folder = str(request.images)
     model = load_config(str(CONFIGS / f'_base_/models/{model_name}.py'), {}).model
     try:
         encoder = load_encoder(model, request.device)
@@ -114,7 +112,9 @@ def _choose(
         centers = (2 * np.arange(number) + 1) * len(sample) // (2 * number)
         note += f', evenly spaced by name, since {one_line(error)}'
         return [sample[center] for center in centers], note, failed
-    moments = _moments(encoder, sample, _cache_file(folder, model), failed)
+    source = f'{Path(str(request.images)).resolve()} {model["backbone"]}'
+    digest = hashlib.sha256(source.encode(errors='replace')).hexdigest()
+    moments = _moments(encoder, sample, Path('features', f'{digest[:16]}.npz'), failed)
     readable = [name for name in sample if name in moments]
     number = min(request.number, len(readable))
     if not number:
@@ -125,16 +125,16 @@ def _choose(
 
 
 def _moments(
-    encoder: Encoder, names: Sequence[str], file: Path | None, failed: list[str]
+    encoder: Encoder, names: Sequence[str], file: Path, failed: list[str]
 ) -> dict[str, Moments]:
     """Finds the moments of each image's features; adds a line to `failed` for an unreadable one.
 
-    The `file` keeps them for later runs, with size and time of each image.
+    The `file` in the cache folder keeps them for later runs, with size and time of each image.
     """
     stamps = {name: f'{name} {file_stamp(name)}' for name in names}
     kept: dict[str, Moments] = {}
     try:
-        cached = dict(np.load(file or ''))
+        cached = dict(np.load(cache_folder() / file))
         mean, matrix = cached['mean'], cached['matrix']
         kept = dict(zip(cached['stamps'].tolist(), zip(cached['means'], cached['seconds'])))
     except (OSError, ValueError, KeyError, BadZipFile):  # none, or a damaged one
@@ -150,25 +150,15 @@ def _moments(
             points = (features.reshape(-1, features.shape[-1]) - mean) @ matrix
             kept[stamps[name]] = points.mean(0), points.T @ points / len(points)
     finally:  # also of a run that is stopped
-        if kept and todo and file:
+        if kept and todo:
             means, seconds = (np.array(column) for column in zip(*kept.values()))
             content = io.BytesIO()
             np.savez(
                 content, mean=mean, matrix=matrix, stamps=list(kept), means=means, seconds=seconds
             )
-            with suppress(OSError):
-                write_atomic(file, content.getvalue())
+            with suppress(OSError):  # a home that cannot be written
+                write_atomic(cache_folder() / file, content.getvalue())
     return {name: kept[stamp] for name, stamp in stamps.items() if stamp in kept}
-
-
-def _cache_file(folder: str, model: Mapping[str, Any]) -> Path | None:
-    """Names the file that keeps the features of a folder's images; None without a cache."""
-    source = f'{Path(folder).resolve()} {model["backbone"]}'
-    try:
-        name = hashlib.sha256(source.encode(errors='replace')).hexdigest()[:16]
-        return cache_folder() / 'features' / f'{name}.npz'
-    except OSError:
-        return None
 
 
 def _following(folder: str) -> list[str]:

@@ -37,20 +37,9 @@ def check_masks(
 ) -> tuple[list[JudgedMask], list[tuple[str, str]]]:
     """Judges the masks of a data folder and writes a page of the most doubtful ones.
 
-    Args:
-        data: The folder.
-        classes: Names of the classes in the order of their ids.
-        out: Folder for the page, and for `masks.csv` with the score of every mask.
-        model_name: A file in `configs/_base_/models`, whose backbone gives the features.
-        number: How many masks the page shows.
-        mask_suffix: End of a mask's name, after that of its image.
-        device: Where the backbone runs; by default the first GPU, or else the CPU.
-
-    Returns:
-        All masks, the most doubtful first, and the pairs of equal images with different masks.
-
-    Raises:
-        UserError: If the masks are wrong or fewer than five, or the weights cannot be fetched.
+    `model_name` is a file in `configs/_base_/models`, whose backbone gives the features; the page
+    has `number` masks, `masks.csv` all. The result is all masks, the most doubtful first, and the
+    pairs of equal images with different masks.
     """
     dirs = training_dirs(data)
     images, masks = find_images(dirs[0]), find_masks(dirs[1], mask_suffix)
