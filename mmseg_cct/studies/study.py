@@ -6,12 +6,13 @@ The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read 
 import copy
 import functools
 import itertools
+import json
 import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from mmengine.config import Config, ConfigDict
@@ -29,7 +30,7 @@ from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.preflight.combinations import training_problems
 from mmseg_cct.preflight.failures import require_buildable
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
-from mmseg_cct.utils.files import read_record, require_outside, write_record
+from mmseg_cct.utils.files import read_record, require_outside, write_text
 from mmseg_cct.utils.output_folder import file_stamp
 
 from .execution import StudyRun
@@ -49,10 +50,6 @@ _EXPECTED = {
     'test_dataloader': 'images to test on',
     'default_hooks.checkpoint': 'a CheckpointHook, whose last checkpoint a study tests',
 }
-
-
-class _Data(NamedTuple):
-    checksums: Mapping[str, str] = {}  # see `_checksums`
 
 
 def study_config(base: str, options: dict[str, Any]) -> Config:
@@ -122,13 +119,13 @@ def prepare_study(
                 iterations = config.train_cfg.max_iters
                 planned[StudyRun(out, method, labels_name, seed, iterations)] = config
     checksums = _checksums(planned)
-    record = read_record(out / DATA, _Data, 'that of a study') if (out / DATA).exists() else _Data()
+    recorded = read_record(out / DATA, dict, 'that of a study') if (out / DATA).exists() else {}
     for name, value in checksums.items():
-        if record.checksums.get(name, value) != value:
+        if recorded.get(name, value) != value:
             problem = f'the images or masks of its runs ({name}) changed since they were planned'
             raise UserError(out, problem, 'another --out, which compares runs of the same data')
     _write_configs(planned)
-    write_record(out / DATA, _Data({**record.checksums, **checksums}))
+    write_text(out / DATA, json.dumps({**recorded, **checksums}, indent=1))
     return list(planned)
 
 

@@ -44,9 +44,14 @@ _DPI = 150  # sharp on screens with several pixels per CSS pixel
 # Two runs that differ in one of these do not show what the method alone brings.
 _COMPARED = ('iterations', 'batch size', 'crop', 'seed', 'labelled images')
 # Likewise: the network, the weights that it starts from, and how it learns.
-_NETWORK = ('model.backbone', 'model.neck', 'model.decode_head', 'model.pretrained', 'load_from')
-_STEPS = ('optimizer', 'paramwise_cfg', 'accumulative_counts')
-_LEARNING = tuple(f'optim_wrapper.{key}' for key in _STEPS)
+_NETWORK = (
+    *('model.backbone', 'model.neck', 'model.decode_head', 'model.pretrained', 'load_from'),
+    *(
+        'optim_wrapper.optimizer',
+        'optim_wrapper.paramwise_cfg',
+        'optim_wrapper.accumulative_counts',
+    ),
+)
 _OF_METHOD_OR_DEVICE = re.compile(r'decode_head\.loss_|norm_cfg')
 _HIDDEN = ('labels', 'network')  # of the settings, not rows of their table
 # Rounds of labelling have these in common.
@@ -178,8 +183,8 @@ def _settings(run: Run) -> dict[str, Any]:
     labels = run.labels  # more masks may be there by now
     recorded = labels and dict(zip(numbers, (len(labels.labeled), labels.unlabeled)))
     crop = get_by_key(run.config, 'model.data_preprocessor.size')
-    network = {key: get_by_key(run.config, key) for key in (*_NETWORK, *_LEARNING)}
-    optimizer = [get_by_key(run.config, f'{_LEARNING[0]}.{key}') for key in ('type', 'lr')]
+    network = {key: get_by_key(run.config, key) for key in _NETWORK}
+    optimizer = [get_by_key(run.config, f'optim_wrapper.optimizer.{key}') for key in ('type', 'lr')]
     return {
         **(recorded or {key: _length(part) if part else 0 for key, part in numbers.items()}),
         'iterations': (run.content.get('meta') or {}).get('iter'),
