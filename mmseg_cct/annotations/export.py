@@ -11,7 +11,7 @@ from .shapes import Color
 from .writers import coco, cvat, label_studio, labelme
 from .writers.output import Export
 
-_WRITERS = {
+WRITERS = {
     'coco': coco.write,
     'cvat': cvat.write,
     'labelme': labelme.write,
@@ -58,22 +58,4 @@ def export_masks(
             yield TracedImage(name, labels.shape[::-1], shapes)
             progress()
 
-    _WRITERS[export_format](Export(Path(out), classes, traced(), Path(folder)))
-
-
-def export_images(
-    export_format: str,
-    out: str | Path,
-    sizes: Mapping[str, tuple[int, int]],
-    classes: Mapping[str, Color],
-    folder: str | Path,
-) -> None:
-    """Writes images without a shape in one of `writers.FORMATS`, for people to draw them.
-
-    `sizes` holds width and height of each image by its path relative to `folder`.
-
-    Raises:
-        UserError: If one of the files exists with other contents.
-    """
-    images = (TracedImage(name, size, []) for name, size in sizes.items())
-    _WRITERS[export_format](Export(Path(out), classes, images, Path(folder)))
+    WRITERS[export_format](Export(Path(out), classes, traced(), Path(folder)))

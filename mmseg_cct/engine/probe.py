@@ -19,10 +19,13 @@ _SMOOTHING = 0.01  # of the covariance of a chosen set
 
 def whitening(points: np.ndarray, num_features: int) -> tuple[np.ndarray, np.ndarray]:
     """Finds mean `(D,)` and whitening `(D, K)` of the main directions of points `(N, D)`."""
-    mean = points.mean(0)
-    values, vectors = np.linalg.eigh(np.cov(points - mean, rowvar=False))
-    values, vectors = values[::-1][:num_features], vectors[:, ::-1][:, :num_features]
-    return mean, vectors / np.sqrt(np.maximum(values, 1e-6 * max(values[0], 1e-12)))
+    return points.mean(0), _whitened(np.cov(points, rowvar=False))[:, ::-1][:, :num_features]
+
+
+def _whitened(covariance: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(covariance)
+    scaled: np.ndarray = vectors / np.sqrt(np.maximum(values, 1e-6 * max(values[-1], 1e-12)))
+    return scaled
 
 
 def divergence(means: np.ndarray, seconds: np.ndarray) -> np.ndarray:
@@ -44,8 +47,7 @@ def representative(
     each. A draw takes one from each of as many even strata of that order; the best draw is kept.
     """
     pool_mean, pool_second = means.mean(0), seconds.mean(0)
-    values, vectors = np.linalg.eigh(pool_second - np.outer(pool_mean, pool_mean))
-    matrix = vectors / np.sqrt(np.maximum(values, 1e-6 * max(values[-1], 1e-12)))
+    matrix = _whitened(pool_second - np.outer(pool_mean, pool_mean))
     crossed = means[:, :, None] * pool_mean
     seconds = seconds - crossed - crossed.transpose(0, 2, 1) + np.outer(pool_mean, pool_mean)
     means, seconds = (means - pool_mean) @ matrix, matrix.T @ seconds @ matrix

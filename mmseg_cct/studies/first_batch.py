@@ -17,9 +17,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from mmseg_cct.annotations.class_table import read_table
-from mmseg_cct.annotations.export import export_images
+from mmseg_cct.annotations.contours import TracedImage
+from mmseg_cct.annotations.export import WRITERS
+from mmseg_cct.annotations.writers.output import Export
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import CONFIGS
 from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.engine.frozen_features import (
     Encoder,
@@ -84,9 +85,9 @@ def first_batch(request: BatchRequest, model_name: str) -> Batch:
         if batch:
             if request.format != 'masks':
                 table = read_table(Path(folder).parent)
-                sizes = {image.name.as_posix(): image.size for image in batch}
                 colors = table.colors if table else {}
-                export_images(request.format, out, sizes, colors, out / 'images')
+                undrawn = (TracedImage(image.name.as_posix(), image.size, []) for image in batch)
+                WRITERS[request.format](Export(out, colors, undrawn, out / 'images'))
             title = f'Label first: {counted(len(batch), "image")}'
             write_text(out / REVIEW, image_page(title, note, batch))
     return Batch(batch, note, failed, _following(folder))
@@ -104,7 +105,7 @@ def _choose(
     note = counted(len(names), 'image')
     if len(sample) < len(names):
         note = f'{len(sample)} images, a sample of {note} that is even by name'
-    model = load_config(str(CONFIGS / f'_base_/models/{model_name}.py'), {}).model
+    model = load_config(f'_base_/models/{model_name}', {}).model
     try:
         encoder = load_encoder(model, request.device)
     except UserError as error:

@@ -7,7 +7,6 @@ import cv2
 import numpy as np
 
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import CONFIGS
 from mmseg_cct.datasets.files.image_files import find_images, find_masks
 from mmseg_cct.datasets.files.images import read_mask
 from mmseg_cct.datasets.files.layouts import training_dirs
@@ -45,7 +44,7 @@ def check_masks(
     images, masks = find_images(dirs[0]), find_masks(dirs[1], mask_suffix)
     with OutputFolder(out, _RECORD, dirs):
         summarize_folder(data, classes, images, mask_suffix)  # checks each of them
-        model = load_config(str(CONFIGS / f'_base_/models/{model_name}.py'), {}).model
+        model = load_config(f'_base_/models/{model_name}', {}).model
         judged = judge_masks(load_encoder(model, device), images, masks, len(classes))
         pairs = contradictions(images, masks)
         shown = [

@@ -9,7 +9,7 @@ from mmengine.registry import DefaultScope
 
 from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import CONFIGS, SCOPE
+from mmseg_cct.config.shipped import SCOPE
 from mmseg_cct.datasets.files.image_files import (
     describe_left_out,
     find_images,
@@ -220,7 +220,7 @@ def _doubts(folder: _Folder, choices: Choices) -> Iterator[str]:
             yield f'masks: {first} and {second} are the same image with different masks{more}'
         if choices.from_scratch:
             return
-        model = load_config(str(_base_model(choices)), {}).model
+        model = _base_model(choices)
         start = _start(model.backbone, choices.weights, False)
         model.backbone = merged(model.backbone, start)
         judged = judge_masks(load_encoder(model), images, masks, len(folder.classes))
@@ -236,7 +236,7 @@ def _doubts(folder: _Folder, choices: Choices) -> Iterator[str]:
 def _parts(folder: _Folder, plan: _Plan, choices: Choices) -> tuple[dict[str, Any], list[str]]:
     """Returns what the config changes of its bases, with the method merged in, and the bases."""
     backbone, values = BACKBONES[choices.backbone], folder.summary.values
-    base = load_config(str(_base_model(choices)), {}).model
+    base = _base_model(choices)
     start = _start(base.backbone, choices.weights, choices.from_scratch)
     num_classes, losses = len(folder.classes), _LOSSES_OF_RARE if plan.rare else {}
     measured = dict(mean=values.mean, std=values.std) if values else {}
@@ -268,8 +268,8 @@ def _parts(folder: _Folder, plan: _Plan, choices: Choices) -> tuple[dict[str, An
     return parts, [f'models/{backbone.model}', 'datasets/pairs', *schedules]
 
 
-def _base_model(choices: Choices) -> Path:
-    return CONFIGS / '_base_/models' / f'{BACKBONES[choices.backbone].model}.py'
+def _base_model(choices: Choices) -> Any:
+    return load_config(f'_base_/models/{BACKBONES[choices.backbone].model}', {}).model
 
 
 def _text(
