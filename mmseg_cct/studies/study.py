@@ -119,7 +119,9 @@ def prepare_study(
                 iterations = config.train_cfg.max_iters
                 planned[StudyRun(out, method, labels_name, seed, iterations)] = config
     checksums = _checksums(planned)
-    recorded = read_record(out / DATA, dict, 'that of a study') if (out / DATA).exists() else {}
+    recorded: dict[str, str] = {}
+    if (out / DATA).exists():
+        recorded = read_record(out / DATA, dict, 'that of a study')
     for name, value in checksums.items():
         if recorded.get(name, value) != value:
             problem = f'the images or masks of its runs ({name}) changed since they were planned'
