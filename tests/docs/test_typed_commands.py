@@ -71,7 +71,7 @@ def shell(slow, project_root, tmp_path):
     def run(script):
         return subprocess.run(
             ['bash', '-ex'], input=script, cwd=tmp_path / 'home', env=environment, text=True,
-            capture_output=True, timeout=600,
+            capture_output=True, timeout=1800,
         )  # fmt: skip
 
     return run
