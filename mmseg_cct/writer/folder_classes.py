@@ -87,8 +87,8 @@ def _require_masks(data: str) -> None:
             return
         images = images if has_images else Path(data)  # nothing but images
         command = command_line('next_batch', '--images', images, '-n', '10', '--out', 'batch0')
-        problem = 'no such folder, of the masks of some images'
-        raise UserError(masks, problem, f'masks; {command} chooses which to draw first')
+        expected = f'those of some images; to choose which: {command}'
+        raise UserError(Path(data, 'masks'), 'no masks yet', expected)
     out = data if has_images else f'{data.rstrip("/")}_masks'
     options = () if reader is plain_masks else ('--rest', 'background')
     command = command_line('import_masks', data, '--out', out, *options)

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import exports
@@ -25,6 +26,13 @@ def test_a_folder_that_is_an_export_is_told_the_way_in(tmp_path):
     command = f'import-masks {folder} --out {folder}_masks --rest background'
     with pytest.raises(UserError, match=f'not masks of ids; expected first: .*{command}'):
         new_config(str(folder), str(tmp_path / 'configs'), Choices())
+
+
+def test_images_without_a_mask_are_told_what_chooses_the_first(data, tmp_path):
+    shutil.rmtree(data / 'masks')
+    shutil.rmtree(data / 'val')
+    with pytest.raises(UserError, match=f'next-batch --images {data}/images -n 10'):
+        new_config(str(data), str(tmp_path / 'configs'), Choices(['ground', 'crack']))
 
 
 def test_masks_of_0_and_255_are_told_how_to_import_them_before_a_file_is_written(data, tmp_path):
