@@ -23,6 +23,8 @@ from .walk import as_list, get_by_key
 
 # Names for the last iteration in mmengine's schedulers, their arguments and their states.
 SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
+# What models need that the maintained distributions do not have.
+COMPILED_OPERATORS = 'what docs/install.md lists under "Compiled operators"'
 # Top-level keys of a config that a program reads.
 READ_KEYS = {
     *(inspect.signature(Runner.__init__).parameters.keys() - {'self', 'cfg'}),
@@ -101,6 +103,8 @@ def read_config(config_path: str | Path, import_custom_modules: bool = True) -> 
         problem = f'this config does not load: {error_line(cause)}'
         if isinstance(cause, ModuleNotFoundError):
             expected = f'{cause.name} installed, or its folder in PYTHONPATH, such as PYTHONPATH=.'
+            if cause.name in ('mmcv._ext', 'mmdet'):  # of Mask2Former
+                expected = COMPILED_OPERATORS
             raise UserError(config_path, problem, expected) from error
         raise UserError(config_path, problem) from error
 

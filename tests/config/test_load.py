@@ -61,6 +61,7 @@ def test_a_new_key_is_named_and_a_replaced_dict_is_none(cct, messages):
             "custom_imports = dict(imports=['no_such_package'], allow_failed_imports=False)",
             r"No module named 'no_such_package'; expected .*PYTHONPATH=\.",
         ),
+        ("raise ModuleNotFoundError(name='mmcv._ext')", r'docs/install\.md'),
     ],
 )
 def test_a_config_that_does_not_load_is_one_line(tmp_path, text, match):

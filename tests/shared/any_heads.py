@@ -47,6 +47,25 @@ MASKFORMER = dict(
         sampler=dict(type='mmdet.MaskPseudoSampler'),
     ),
 )  # fmt: skip
+MASK2FORMER = dict(
+    MASKFORMER, type='Mask2FormerHead', strides=[4, 8, 8, 8],
+    num_transformer_feat_level=3,
+    pixel_decoder=dict(
+        type='mmdet.MSDeformAttnPixelDecoder', num_outs=3, norm_cfg=dict(type='GN', num_groups=2),
+        encoder=dict(
+            num_layers=1,
+            layer_cfg=dict(
+                self_attn_cfg=dict(embed_dims=8, num_heads=2, num_levels=3, batch_first=True),
+                ffn_cfg=dict(embed_dims=8, feedforward_channels=8),
+            ),
+        ),
+        positional_encoding=dict(num_feats=4, normalize=True),
+    ),
+    loss_mask=dict(type='mmdet.CrossEntropyLoss', use_sigmoid=True),
+    train_cfg=dict(
+        MASKFORMER['train_cfg'], num_points=64, oversample_ratio=3, importance_sample_ratio=0.75
+    ),
+)  # fmt: skip
 
 # by head: backbone, main decoder, where the fused features are
 HEADS = {
@@ -77,17 +96,19 @@ HEADS = {
     ),
     'PointHead': (RESNET, [FCN, POINT], '0.conv_seg'),
     'MaskFormerHead': (RESNET, MASKFORMER, 'pixel_decoder.mask_feature'),
+    'Mask2FormerHead': (RESNET, MASK2FORMER, 'pixel_decoder.mask_feature'),
 }
-_PACKAGES = dict(PointHead='mmcv._ext', MaskFormerHead='mmdet')
+_PACKAGES = dict(
+    PointHead=['mmcv._ext'],
+    MaskFormerHead=['mmcv._ext', 'mmdet'],
+    Mask2FormerHead=['mmcv._ext', 'mmdet'],
+)
 each_head = pytest.mark.parametrize(
     'name',
     [
-        pytest.param(
-            name, marks=pytest.mark.skipif(find_spec(package) is None, reason=f'no {package}')
-        )
-        if (package := _PACKAGES.get(name))
-        else name
+        pytest.param(name, marks=pytest.mark.skipif(bool(missing), reason=f'no {missing}'))
         for name in HEADS
+        for missing in [[p for p in _PACKAGES.get(name, ()) if find_spec(p) is None]]
     ],
 )
 

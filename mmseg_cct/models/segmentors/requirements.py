@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from mmseg_cct.config.load import COMPILED_OPERATORS
 from mmseg_cct.errors import UserError
 
 # What heads of MMSeg import that it does not install: mmcv's compiled operators, and mmdetection.
@@ -21,9 +22,8 @@ def require_packages(heads: Sequence[Mapping[str, Any]]) -> None:
         try:
             import_module(_PACKAGES.get(str(head.get('type')).removeprefix('mmseg.'), 'mmseg'))
         except ModuleNotFoundError as error:
-            found = f'{head["type"]} needs {error.name}'
-            expected = 'what docs/install.md lists under "Compiled operators"'
-            raise UserError('model.decode_head.type', found, expected) from error
+            problem = f'{head["type"]} needs {error.name}'
+            raise UserError('model.decode_head.type', problem, COMPILED_OPERATORS) from error
 
 
 def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
