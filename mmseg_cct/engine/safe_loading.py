@@ -77,14 +77,16 @@ def load_data(file: str | os.PathLike, name: str, map_location: Any = 'cpu') -> 
     # torch does not compare checksums: a flipped bit would be a weight like any other
     if (damage := find_damage(file)) is not None:
         raise UserError(name, f'cannot be read ({damage})', 'a whole file')
-    _require_little_work(file, name)
     try:
+        _require_little_work(file, name)
         if _TORCH_TAKES_NAMES:
             types = [(global_type, path) for path, global_type in _ALLOWED.items()]
             with torch.serialization.safe_globals(types):
                 content = torch.load(file, map_location, weights_only=True)
         else:
             content = torch.load(file, map_location, pickle_module=_PICKLE, weights_only=False)
+    except UserError:
+        raise
     except Exception as error:  # torch raises nearly anything if the file is not a checkpoint
         refused = _REFUSED.search(one_line(error))
         if isinstance(error, UnpicklingError) and refused:
@@ -130,13 +132,7 @@ def _require_little_work(file: str | os.PathLike, name: str) -> None:
         else:
             opened.seek(0)
         for pickled in pickles:
-            try:
-                require_little_work(pickled, name)
-            except UserError:
-                raise
-            except (ValueError, LookupError, AttributeError) as error:
-                failure = f'cannot be read ({error_line(error, 120)})'
-                raise UserError(name, failure, 'a whole file of torch.save') from error
+            require_little_work(pickled, name)
 
 
 def _require_dense_tensors(content: Any, checkpoint: str) -> None:

@@ -46,11 +46,7 @@ _COMPARED = ('iterations', 'batch size', 'crop', 'seed', 'labelled images')
 # Likewise: the network, the weights that it starts from, and how it learns.
 _NETWORK = (
     *('model.backbone', 'model.neck', 'model.decode_head', 'model.pretrained', 'load_from'),
-    *(
-        'optim_wrapper.optimizer',
-        'optim_wrapper.paramwise_cfg',
-        'optim_wrapper.accumulative_counts',
-    ),
+    *(f'optim_wrapper.{key}' for key in ('optimizer', 'paramwise_cfg', 'accumulative_counts')),
 )
 _OF_METHOD_OR_DEVICE = re.compile(r'decode_head\.loss_|norm_cfg')
 _HIDDEN = ('labels', 'network')  # of the settings, not rows of their table
