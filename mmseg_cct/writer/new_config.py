@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from mmengine.registry import DefaultScope
 
 from mmseg_cct.config.compose import merged
@@ -112,7 +113,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     parts, bases = _parts(folder, plan, choices)
     write_config(config_path, _text(folder, plan, choices, parts, bases))
     lists = tuple(_write_lists(folder, plan, choices.force))
-    notes = tuple(_notes(folder, plan))
+    notes = tuple(_notes(folder, plan, choices.backbone))
     described = describe_folder(folder.summary, folder.classes, plan.held_out)
     commands = next_commands(config_path, choices.method)
     return NewConfig(described, config_path, lists, notes, warnings, commands)
@@ -171,8 +172,10 @@ def _plan(folder: _Folder, config_path: Path, choices: Choices) -> _Plan:
     )
 
 
-def _notes(folder: _Folder, plan: _Plan) -> Iterator[str]:
+def _notes(folder: _Folder, plan: _Plan, backbone: str) -> Iterator[str]:
     """Tells what was decided."""
+    if BACKBONES[backbone].halves_crops and torch.cuda.is_available():
+        yield f'a GPU is there, and {backbone} needs none; for a larger encoder: --backbone r50'
     if plan.rare:
         yield f'rare: {", ".join(plan.rare)}; the config adds the Lovász loss'
     if number := len(plan.partly_labeled):

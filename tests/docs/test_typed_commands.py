@@ -99,5 +99,6 @@ def test_blocks_run_in_a_shell_that_ran_those_before(shell, project_root):
     readme, tutorial, own_data = pages
     # the last page is read instead of README's own
     forget = 'rm -r configs/mine work_dirs predictions\n'
-    done = shell('\n'.join([*readme, *tutorial, forget, *own_data]))
+    script = '\n'.join([*readme, *tutorial, forget, *own_data])
+    done = shell(re.sub('^mmseg-cct check-masks.*', '', script, flags=re.M))  # downloads weights
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -262,3 +262,11 @@ def test_missing_weights_are_one_line(judged, monkeypatch):
     monkeypatch.setattr('mmseg_cct.writer.new_config.load_encoder', fail)
     (line,) = [line for line in write(judged).warnings if 'could not be downloaded' in line]
     assert '\n' not in line
+
+
+@pytest.mark.parametrize(('backbone', 'told'), [('mbv2', True), ('r18', False)])
+def test_a_gpu_is_told_of_larger_encoders(data, tmp_path, monkeypatch, backbone, told):
+    monkeypatch.setattr('torch.cuda.is_available', lambda: True)
+    choices = Choices(CLASSES, backbone=backbone, from_scratch=True)
+    notes = new_config(str(data), str(tmp_path / 'configs'), choices).notes
+    assert any('--backbone r50' in note for note in notes) == told
