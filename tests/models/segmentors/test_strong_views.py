@@ -1,4 +1,5 @@
 import copy
+import itertools
 
 import pytest
 import tiny
@@ -7,6 +8,7 @@ import torch.nn.functional as F
 from mmengine.structures import PixelData
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.segmentors.strong_views import WeakViews
 
 N, SIZE = 2, (32, 32)
 FCN = dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=3, dropout_ratio=0)
@@ -273,3 +275,42 @@ def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(segment
     if taught and not learns:  # the student need not see it
         del expected[1]
     assert [features[0].requires_grad for features in passes] == expected
+
+
+def test_the_total_of_unimatch_is_that_of_its_code(monkeypatch):
+    """On given logits: L = (L_s + ¼ s₁ + ¼ s₂ + ½ f) / 2, each by a loop over pixels in float64."""
+    torch.manual_seed(0)
+    weak, first, second, feature = (torch.randn(N, 3, 8, 8) for _ in range(4))
+    boxes = [torch.rand(N, 1, 8, 8) < 0.3 for _ in range(2)]
+    real, tau, labeled = torch.rand(N, 1, 8, 8) < 0.9, 0.6, torch.tensor(0.7)
+    loss_strong = dict(STRONG, threshold=tau, loss_weight=0.25)
+    model = make_model('UniMatchSegmentor', loss_strong=loss_strong)
+    model.feature_dropout = torch.nn.Identity()
+    for name, value in dict(
+        extract_feat=(),
+        supervised_loss={'decode.loss_ce': labeled},
+        predict_weak=WeakViews([feature], weak, real, []),
+        mix_strong=([], boxes),
+        encode_strong=[[first], [second]],
+    ).items():
+        monkeypatch.setattr(model, name, lambda *args, value=value, **kwargs: value)
+    monkeypatch.setattr(model, 'main_logits', lambda maps: maps[-1])
+    inputs = dict.fromkeys(('labeled', 'unlabeled'))
+    losses = model.loss(inputs, dict.fromkeys(inputs, ()))
+
+    def naive(logits, box):
+        total = pixels = 0.0
+        for i, y, x in itertools.product(range(N), range(8), range(8)):
+            source = N - 1 - i if box[i, 0, y, x] else i
+            if not real[source, 0, y, x]:
+                continue
+            p, pixels = weak[source, :, y, x].double().softmax(0), pixels + 1
+            if p.max() >= tau:
+                total -= logits[i, :, y, x].double().log_softmax(0)[p.argmax()]
+        return total / pixels
+
+    unmixed = torch.zeros_like(boxes[0])
+    views = naive(first, boxes[0]) / 4 + naive(second, boxes[1]) / 4
+    expected = (labeled.double() + views + naive(feature, unmixed) / 2) / 2
+    total = sum(value.double() for name, value in losses.items() if 'loss' in name)
+    assert total.item() == pytest.approx(expected.item(), abs=1e-7)
