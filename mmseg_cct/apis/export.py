@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from mmengine.utils import digit_version
+from mmseg.models.decode_heads import MaskFormerHead
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
@@ -96,11 +97,13 @@ def export_onnx(model: Any, file: str | Path, size: tuple[int, int] | None = Non
         without onnxruntime.
 
     Raises:
-        UserError: The package onnx is missing, the head has one output for two classes, or the file
-            computes something else than PyTorch.
+        UserError: The package onnx is missing, the head has one output for two classes or is
+            MaskFormer's, or the file computes something else than PyTorch.
     """
     if model.out_channels == 1:  # its class is a threshold, where all others take the arg-max
         raise UserError('--onnx', 'a head with one output', 'out_channels=2')
+    if isinstance(getattr(model, 'decode_head', None), MaskFormerHead):  # loops over the images
+        raise UserError('--onnx', 'MaskFormerHead cannot be traced', 'Mask2FormerHead')
     if importlib.util.find_spec('onnx') is None:
         raise UserError('--onnx', 'no package onnx', "it: pip install 'mmseg_cct[export]'")
     import onnx

@@ -1,3 +1,4 @@
+import copy
 import importlib.util
 import json
 
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.models import EncoderDecoder
+from mmseg.models.decode_heads import MaskFormerHead
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import nn
@@ -134,6 +136,11 @@ def test_a_missing_package_and_a_head_with_one_output_are_named(model, tmp_path,
     config.decode_head.update(type='FCNHead', channels=4, num_classes=2, out_channels=1)
     with pytest.raises(UserError, match='--onnx: a head with one output'):
         export_onnx(loaded(MODELS.build(config)), tmp_path / 'model.onnx')
+    masks = copy.deepcopy(model)
+    masks.decode_head = object.__new__(MaskFormerHead)
+    nn.Module.__init__(masks.decode_head)
+    with pytest.raises(UserError, match='--onnx: MaskFormerHead'):
+        export_onnx(masks, tmp_path / 'model.onnx')
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
     with pytest.raises(UserError, match=r'--onnx: no package onnx'):
         export_onnx(model, tmp_path / 'model.onnx', SIZE)
