@@ -1,6 +1,7 @@
 """Steps on a simulated GPU: devices do not mix, few places wait, and few kernels start."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -48,7 +49,8 @@ print(json.dumps([steps, counts, mixed, found]))
 def test_few_places_wait_and_planted_mistakes_are_found(project_root):
     command = [sys.executable, '-W', 'ignore', '-c', RUN]
     folder = project_root / 'benchmarks'
-    done = subprocess.run(command, cwd=folder, text=True, capture_output=True)
+    env = {**os.environ, 'PYTHONPATH': str(folder)}
+    done = subprocess.run(command, cwd=folder, env=env, text=True, capture_output=True)
     assert not done.returncode, done.stderr
     (strong, unimatch), counts, mixed, differing = json.loads(done.stdout.splitlines()[-1])
     boxes, verdict = 'event in detected_objects.boxes', 'event in non_finite_loss_hook.read'

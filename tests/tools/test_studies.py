@@ -41,7 +41,7 @@ def test_a_run_is_trained_tested_and_then_finished(demo, tmp_path, project_root,
     assert '1 of 1 run finished, skipped' in printed
     assert ': train' not in printed
 
-    assert demo('--methods', 'supervised') == 2
+    assert demo(*arguments, 'optim_wrapper.optimizer.lr=0.5') == 2
     error = capsys.readouterr().err
     assert error.startswith('error: out/supervised/config/seed0/config.py: ')
     assert demo('--methods', 'kl', str(project_root / 'configs/methods/kl.py')) == 2
