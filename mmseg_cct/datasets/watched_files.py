@@ -17,10 +17,11 @@ def watch_files(dataset: Any) -> None:
     """Makes a set check images and masks that change from now on, before its pipelines load them.
 
     All are checked at the start of a run, and it would be slow to check each whenever it is read.
+    What a loader of one's own reads is left to it.
     """
     for leaf in leaf_datasets(dataset):
         transforms = getattr(getattr(leaf, 'pipeline', None), 'transforms', None)
-        if isinstance(transforms, list):
+        if isinstance(transforms, list) and image_loader(leaf) is not None:
             since = time.time() - 1  # the clock of a file system ticks more slowly
             transforms.insert(0, functools.partial(_check_changed, dataset=leaf, since=since))
 

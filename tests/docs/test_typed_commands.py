@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -60,7 +61,8 @@ def shell(slow, project_root, tmp_path):
     programs.mkdir()
     for name, text in (('python3', PYTHON), ('git', GIT)):
         program = programs / name
-        program.write_text(text.format(python=sys.executable, packages=packages, checkout=checkout))
+        paths = dict(python=sys.executable, packages=packages, checkout=checkout)
+        program.write_text(text.format(**{key: shlex.quote(str(p)) for key, p in paths.items()}))
         program.chmod(0o755)
     (tmp_path / 'home').mkdir()
     environment = dict(
