@@ -8,6 +8,8 @@ from typing import Any
 
 from mmcv.transforms import LoadAnnotations
 
+from mmseg_cct.errors import UserError
+
 from .files.images import IdOfColor, image_size, read_mask
 from .files.labels import check_mask
 from .leaves import image_loader, leaf_datasets, transforms_of
@@ -54,6 +56,9 @@ def check_mask_of(
 ) -> frozenset[int]:
     """Reads and checks the mask of an image; returns its labels."""
     mask, steps = info['seg_map_path'], transforms_of(dataset)
+    if 1 in size:  # `LoadAnnotations` drops a side of one pixel
+        problem = f'{size[0]}×{size[1]} pixels with a mask'
+        raise UserError(info['img_path'], problem, 'two or more on each side')
     decoders = (step.imdecode_backend for step in steps if isinstance(step, LoadAnnotations))
     backend_args = getattr(dataset, 'backend_args', None)
     ids = read_mask(mask, backend_args, next(decoders, 'pillow'), id_of_color)

@@ -35,6 +35,11 @@ def cut(path, length):
     path.write_bytes(path.read_bytes()[:length])
 
 
+def write_line(tree):
+    write_mask(tree, np.zeros((1, 24), np.uint8))
+    Image.fromarray(np.zeros((1, 24, 3), np.uint8)).save(tree.image('l1'))
+
+
 # what is done to the data, and the file that is named
 TABLE = {
     'an unknown id': (lambda tree: fill(tree, 3), 'mask'),
@@ -42,6 +47,7 @@ TABLE = {
     'no mask': (lambda tree: tree.mask('l1').unlink(), 'image'),
     'another size': (lambda tree: write_mask(tree, np.zeros((24, 16), np.uint8)), 'mask'),
     'colours': (lambda tree: write_mask(tree, np.zeros((16, 24, 3), np.uint8)), 'mask'),
+    'a side of one pixel': (lambda tree: write_line(tree), 'image'),
     'a damaged image': (lambda tree: cut(tree.image('l1'), 300), 'image'),
 }
 
