@@ -11,7 +11,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import InputPath, add_device, integer_from, tool_parser
+from mmseg_cct.cli.arguments import InputPath, add_backbone, add_device, integer_from, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import printable
 from mmseg_cct.writer.backbones import BACKBONES
@@ -36,15 +36,7 @@ def parse_args() -> argparse.Namespace:
         metavar='N',
         help='masks in the page (default: 50)',
     )
-    parser.add_argument(
-        '--backbone',
-        '--model',
-        dest='backbone',
-        choices=BACKBONES,
-        default='mbv2',
-        metavar='NAME',
-        help='whose features are used, as in new-config (default: mbv2)',
-    )
+    add_backbone(parser, BACKBONES, 'whose features are used, as in new-config (default: mbv2)')
     parser.add_argument(
         '--mask-suffix',
         default='.png',

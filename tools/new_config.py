@@ -12,7 +12,13 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import METHODS_HELP, integer_from, options_as, tool_parser
+from mmseg_cct.cli.arguments import (
+    METHODS_HELP,
+    add_backbone,
+    integer_from,
+    options_as,
+    tool_parser,
+)
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import method_names
@@ -58,14 +64,8 @@ def parse_args() -> argparse.Namespace:
         metavar='NAME',
         help='the classes that are not objects (default: the background, if there is one)',
     )
-    parser.add_argument(
-        '--backbone',
-        '--model',
-        dest='backbone',
-        choices=BACKBONES,
-        default='mbv2',
-        metavar='NAME',
-        help='the encoder or model, see below (default: mbv2, which needs no GPU)',
+    add_backbone(
+        parser, BACKBONES, 'the encoder or model, see below (default: mbv2, which needs no GPU)'
     )
     parser.add_argument(
         '--method',

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.cli.arguments import (
     InputPath,
+    add_backbone,
     add_cfg_options,
     add_device,
     add_domain,
@@ -84,14 +85,10 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--seed', type=integer_from(0), default=0, help='seed of the perturbations (default: 0)'
     )
-    parser.add_argument(
-        '--backbone',
-        '--model',
-        dest='backbone',
-        choices=BACKBONES,
-        default='mbv2',
-        metavar='NAME',
-        help='without WORK_DIR, the one that will be trained, as in new-config (default: mbv2)',
+    add_backbone(
+        parser,
+        BACKBONES,
+        'without WORK_DIR, the one that will be trained, as in new-config (default: mbv2)',
     )
     add_domain(parser)
     add_device(parser)

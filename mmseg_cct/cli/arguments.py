@@ -4,7 +4,7 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -91,6 +91,18 @@ def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) 
         metavar='KEY=VALUE',
         help='settings of the config to override, as in train_cfg.max_iters=2000; a list is '
         'key="[a,b]" or key=a,b, without spaces',
+    )
+
+
+def add_backbone(parser: argparse.ArgumentParser, names: Collection[str], meaning: str) -> None:
+    """Adds the option for an encoder, or a model on one, of those that `new_config` knows."""
+    parser.add_argument(
+        *('--backbone', '--model'),
+        dest='backbone',
+        choices=names,
+        default='mbv2',
+        metavar='NAME',
+        help=meaning,
     )
 
 
