@@ -21,6 +21,7 @@ from mmseg_cct.datasets.files.images import (
     decode_image,
     named_if_unreadable,
 )
+from mmseg_cct.engine.weights import require_pretrained_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import only_warnings
 from mmseg_cct.utils.shares import ahead
@@ -82,11 +83,12 @@ def load_encoder(model: Mapping[str, Any], device: str | None = None) -> Encoder
     """Builds the backbone of a model's config with its pretrained weights, fetched if need be.
 
     Raises:
-        UserError: If the weights cannot be fetched or loaded.
+        UserError: If the weights cannot be fetched or do not fit.
     """
     settings = copy.deepcopy(model['backbone'])
     try:
         with only_warnings(), DefaultScope.overwrite_default_scope('mmseg'):
+            require_pretrained_weights(settings, 'model.backbone')
             backbone = MODELS.build(settings)
             backbone.init_weights()
     except UserError:

@@ -11,7 +11,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.config.walk import forget_initial_weights
-from mmseg_cct.engine.safe_loading import load_alone
+from mmseg_cct.engine.safe_loading import address_of, load_alone
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import MultiDomainCCTSegmentor, TimmViT
 from mmseg_cct.utils.text import error_line
@@ -84,6 +84,22 @@ def require_initial_weights(
     needed = {name: state[name] for name in state if not is_training_only(name, type(model))}
     hint = ' (weights of an encoder alone belong in model.backbone.init_cfg)'
     _require_half(weights(content), needed, f'load_from={checkpoint!r}:', 'the model', hint)
+
+
+def require_pretrained_weights(module: Mapping[str, Any], key: str) -> None:
+    """Checks that the file that a module's config starts from, if any, fits it.
+
+    mmengine only warns of weights that do not fit, in the middle of the log, and leaves random
+    ones. `key` is the module's in the config.
+    """
+    file = module.get('pretrained') and (module.get('pretrained_cfg_overlay') or {}).get('file')
+    if file:
+        require_weights_of_timm(module, file, key)
+    init = module.get('init_cfg')
+    if isinstance(init, Mapping) and init.get('type') == 'Pretrained':
+        checkpoint = init['checkpoint']
+        if '://' not in checkpoint or address_of(checkpoint):  # mmengine alone reads others
+            require_fitting_weights(module, checkpoint, init.get('prefix') or '', key)
 
 
 def require_fitting_weights(

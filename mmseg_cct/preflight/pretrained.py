@@ -9,7 +9,7 @@ from mmengine.registry import DefaultScope
 
 from mmseg_cct.config.walk import settings_of
 from mmseg_cct.engine.safe_loading import address_of, download
-from mmseg_cct.engine.weights import require_fitting_weights, require_weights_of_timm
+from mmseg_cct.engine.weights import require_pretrained_weights
 from mmseg_cct.errors import Problem, UserError, raise_problems
 
 
@@ -33,26 +33,14 @@ def fetch_pretrained_weights(model: Mapping[str, Any]) -> None:
 
 
 def check_pretrained_weights(model: Mapping[str, Any], scope: str | None = 'mmseg') -> None:
-    """Checks that the files that a model's `init_cfg` names fit the modules they are for.
-
-    mmengine only warns of weights that do not fit, in the middle of the log, and trains from random
-    ones.
-    """
+    """Checks that the files that a model's `init_cfg` names fit the modules they are for."""
     problems: list[Problem | UserError] = []
     for key, part in settings_of(model, 'model'):
         if not isinstance(part, Mapping) or 'type' not in part:
             continue
-        init = part.get('init_cfg')
-        file = part.get('pretrained') and (part.get('pretrained_cfg_overlay') or {}).get('file')
         try:
             with DefaultScope.overwrite_default_scope(scope):
-                if file:
-                    require_weights_of_timm(part, file, key)
-                if isinstance(init, Mapping) and init.get('type') == 'Pretrained':
-                    checkpoint = init['checkpoint']
-                    # mmengine alone reads other addresses
-                    if '://' not in checkpoint or address_of(checkpoint):
-                        require_fitting_weights(part, checkpoint, init.get('prefix') or '', key)
+                require_pretrained_weights(part, key)
         except UserError as error:
             problems.append(error)
     raise_problems(problems)

@@ -1,6 +1,7 @@
 import cv2
 import numpy as np
 import pytest
+import torch
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS
@@ -24,6 +25,13 @@ def test_features_have_a_cell_for_16_pixels_of_the_longest_320(model, size, grid
 def test_weights_that_are_not_there_are_an_error(model, tmp_path):
     model.backbone.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'gone.pth'))
     with pytest.raises(UserError, match='gone'):
+        load_encoder(model)
+
+
+def test_weights_of_another_network_are_an_error(model, tmp_path):
+    torch.save({'conv1.weight': torch.zeros(1)}, tmp_path / 'other.pth')
+    model.backbone.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'other.pth'))
+    with pytest.raises(UserError, match=r'model\.backbone\.init_cfg: .*other\.pth has 0 of the'):
         load_encoder(model)
 
 
