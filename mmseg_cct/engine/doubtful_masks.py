@@ -17,7 +17,7 @@ _POOL = 40  # images that features are whitened on: without a mask, if there are
 _NUM_FEATURES = 96
 # At these, below a tenth of sets of right masks have one that counts as doubtful, and about a third
 # of the masks of another image do (docs/own_data.md).
-_SCORE, _RATIO = 2.0, 1.7
+_SCORE, _RATIO = 2.0, 1.8
 
 
 class JudgedMask(NamedTuple):

@@ -1,60 +1,30 @@
 """Writes the config of a folder of images and masks."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-from mmengine.registry import DefaultScope
-
 from mmseg_cct.config.compose import merged
-from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import SCOPE
-from mmseg_cct.datasets.files.image_files import (
-    describe_left_out,
-    find_images,
-    find_masks,
-    read_list,
-    write_list,
-)
-from mmseg_cct.datasets.files.labels import judge_labels
-from mmseg_cct.datasets.files.layouts import (
-    VAL_LIST,
-    Dirs,
-    is_validation,
-    training_dirs,
-    validation_dirs,
-)
-from mmseg_cct.datasets.folder_summary import FolderSummary, describe_folder, summarize_folder
-from mmseg_cct.datasets.hold_out import hold_out, one_sided
+from mmseg_cct.datasets.files.image_files import write_list
+from mmseg_cct.datasets.files.layouts import Dirs, training_dirs, validation_dirs
+from mmseg_cct.datasets.folder_summary import describe_folder
 from mmseg_cct.datasets.image_values import ImageValues
-from mmseg_cct.engine.doubtful_masks import FEWEST, contradictions, judge_masks
-from mmseg_cct.engine.frozen_features import load_encoder
-from mmseg_cct.engine.weights import require_fitting_weights, require_weights_of_timm
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.files import require_outside
-from mmseg_cct.utils.text import counted, one_line
+from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES
-from .choices import PRESETS, Choices, check_choices, plain_name
+from .base_model import base_model, start_settings
+from .choices import Choices, check_choices, plain_name
 from .config_text import Code, assignment, installed_bases, write_config
-from .folder_classes import (
-    classes_of_folder,
-    context_of_classes,
-    reject_void_names,
-    table_of_folder,
-)
-from .image_sizes import ImageSizes, choose_sizes
+from .folder_classes import table_of_folder
+from .folder_plan import RARE_SHARE, Folder, Plan, look_at, plan_config, plan_notes
+from .folder_warnings import folder_warnings
 from .method_parts import HOOKS, method_parts
 from .next_commands import next_commands
 from .pipeline_lines import pipeline_lines
 
-# A class with a smaller share of the labelled pixels is rare: cross-entropy may never find it.
-RARE_SHARE = 0.02
-# Masks to compare with one another; of more, the tool that does only that takes minutes.
-_MOST_JUDGED = 100
 _LOSSES_OF_RARE = dict(loss_decode=[dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')])
 _RARE_COMMENT = (
     f'# Some classes have below {RARE_SHARE:.0%} of the labelled pixels, which cross-entropy alone',
@@ -73,29 +43,6 @@ class NewConfig(NamedTuple):
     commands: tuple[str, ...]  # to run next, one per line
 
 
-class _Folder(NamedTuple):
-    """What is in a folder."""
-
-    data: str
-    classes: tuple[str, ...]
-    context: tuple[str, ...]  # classes that are not objects
-    summary: FolderSummary
-    left_out: list[str]  # files in `images` that are no images
-
-
-class _Plan(NamedTuple):
-    """What follows from the folder, where the user has not chosen."""
-
-    sizes: ImageSizes
-    iters: int
-    batch_size: int
-    val_list: Path | None  # the images to validate on; None if there is a folder `val`
-    held_out: list[str]  # their names
-    partly_labeled: list[str]  # names of images that are trained both with and without labels
-    partly_list: Path | None  # of these
-    rare: list[str]  # classes with a small share of the labelled pixels
-
-
 def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     """Looks at a folder, with `images`, `masks` and perhaps `val`, and writes a config into `out`.
 
@@ -107,13 +54,13 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     """
     check_choices(data, choices)
     config_path = _config_path(data, out, choices)
-    folder = _look_at(data, choices)
-    plan = _plan(folder, config_path, choices)
-    warnings = (*_warnings(folder, plan), *_doubts(folder, choices))
+    folder = look_at(data, choices)
+    plan = plan_config(folder, config_path, choices)
+    warnings = tuple(folder_warnings(folder, plan, choices))
     parts, bases = _parts(folder, plan, choices)
     write_config(config_path, _text(folder, plan, choices, parts, bases))
     lists = tuple(_write_lists(folder, plan, choices.force))
-    notes = tuple(_notes(folder, plan, choices.backbone))
+    notes = tuple(plan_notes(folder, plan, choices.backbone))
     described = describe_folder(folder.summary, folder.classes, plan.held_out)
     commands = next_commands(config_path, choices.method)
     return NewConfig(described, config_path, lists, notes, warnings, commands)
@@ -130,117 +77,11 @@ def _config_path(data: str, out: str, choices: Choices) -> Path:
     return path
 
 
-def _look_at(data: str, choices: Choices) -> _Folder:
-    """Reads names, images and masks of a folder before anything is decided."""
-    classes = classes_of_folder(data, choices.classes, choices.force)
-    context = context_of_classes(classes, choices.context)
-    reject_void_names(data, classes, choices.context)
-    left_out: list[str] = []
-    images = find_images(training_dirs(data)[0], left_out=left_out)
-    options = choices.mask_suffix, choices.channels, choices.bits
-    summary = summarize_folder(data, classes, images, *options)
-    return _Folder(data, classes, context, summary, left_out)
-
-
-def _plan(folder: _Folder, config_path: Path, choices: Choices) -> _Plan:
-    """Decides what the user has left open: sizes, length, validation images, losses."""
-    preset, summary = PRESETS[choices.preset], folder.summary
-    sizes = choose_sizes(
-        summary.size, summary.widths, BACKBONES[choices.backbone], preset.longest,
-        choices.size, choices.crop, may_window=choices.preset != 'quick',
-    )  # fmt: skip
-    own_list, val_list = Path(folder.data, VAL_LIST), None
-    if not summary.validation:
-        val_list = own_list if own_list.exists() else config_path.with_name(VAL_LIST)
-    redraws = choices.force and val_list != own_list
-    held_out = _held_out(summary.labels, val_list, redraws) if val_list else []
-    uses_unlabeled = choices.method != 'supervised'
-    partly = [n for n in summary.partly_labeled if uses_unlabeled and n not in held_out]
-    if uses_unlabeled and not summary.unlabeled and not partly:
-        remedy = 'images without one, --method supervised, or lists of mmseg-cct make-splits'
-        raise UserError(training_dirs(folder.data)[0], 'every image has a mask', remedy)
-    min_pixels = RARE_SHARE * int(summary.pixels.sum())
-    return _Plan(
-        sizes,
-        choices.iters or preset.iters,
-        choices.batch_size or preset.batch_size,
-        val_list,
-        held_out,
-        partly,
-        config_path.with_name(f'{config_path.stem}_partly.txt') if partly else None,
-        [name for name, n in zip(folder.classes, summary.pixels) if 0 < n < min_pixels],
-    )
-
-
-def _notes(folder: _Folder, plan: _Plan, backbone: str) -> Iterator[str]:
-    """Tells what was decided."""
-    if BACKBONES[backbone].halves_crops and torch.cuda.is_available():
-        yield f'a GPU is there, and {backbone} needs none; for a larger encoder: --backbone r50'
-    if plan.rare:
-        yield f'rare: {", ".join(plan.rare)}; the config adds the Lovász loss'
-    if number := len(plan.partly_labeled):
-        drawn = f'partly drawn: of {counted(number, "mask")} more than half is ignored (255)'
-        yield f'{drawn}; these images are unlabelled ones, too'
-    yield from plan.sizes.notes
-    if plan.val_list == Path(folder.data, VAL_LIST):
-        yield f'validation: the images that {plan.val_list} names'
-    parents = {Path(name).parent for name in plan.held_out}
-    if parts := [str(parent) for parent in sorted(parents) if is_validation(parent.parts)]:
-        yield f'validation: the masks of {training_dirs(folder.data)[1]}/{", ".join(parts)}'
-
-
-def _warnings(folder: _Folder, plan: _Plan) -> Iterator[str]:
-    """Tells what is worth a second look; refuses labels that cannot be meant."""
-    if folder.left_out:
-        yield describe_left_out(training_dirs(folder.data)[0], folder.left_out)
-    if tests := [name for name in folder.summary.labels if name.lower().startswith('test/')]:
-        problem = f'{len(tests)} labelled images of its folder test train, too'
-        yield f'{training_dirs(folder.data)[0]}: {problem}; move them out to test on them'
-    labels = Counter(folder.summary.labels.values())
-    yield from judge_labels(labels, folder.classes, 'masks', dirs=training_dirs(folder.data))
-    sides = folder.summary.sides(plan.held_out)
-    unseen, untrained = one_sided(*(side.values() for side in sides))
-    for ids, split, effect in (
-        (unseen, 'validation', 'its IoU cannot be measured'),
-        (untrained, 'training', 'it is never learned'),
-    ):
-        if ids:
-            names = ', '.join(folder.classes[index] for index in sorted(ids))
-            yield f'masks: no {split} mask contains {names}, so {effect}'
-
-
-def _doubts(folder: _Folder, choices: Choices) -> Iterator[str]:
-    """Names masks that the others contradict, and equal images with different masks."""
-    if not FEWEST <= len(folder.summary.labels) <= _MOST_JUDGED:
-        return
-    image_dir, mask_dir = training_dirs(folder.data)
-    images, masks = find_images(image_dir), find_masks(mask_dir, choices.mask_suffix)
-    page = command_line('check_masks', folder.data, '--out', 'masks_check')
-    try:
-        if pairs := contradictions(images, masks):
-            first, second = pairs[0]
-            more = f' ({len(pairs)} such pairs)' if pairs[1:] else ''
-            yield f'masks: {first} and {second} are the same image with different masks{more}'
-        if choices.from_scratch:
-            return
-        model = _base_model(choices)
-        start = _start(model.backbone, choices.weights, False)
-        model.backbone = merged(model.backbone, start)
-        judged = judge_masks(load_encoder(model), images, masks, len(folder.classes))
-    except UserError as error:
-        yield f'masks: not compared with one another: {one_line(error)}'
-        return
-    if doubtful := [mask.name for mask in judged if mask.is_doubtful]:
-        names = f'{", ".join(doubtful[:3])}{" and more" if doubtful[3:] else ""}'
-        yield f'masks: {names} may be of another image, as the others predict other classes there'
-        yield f'masks: {page} shows all with what the others expect; wrong ones may go unnamed'
-
-
-def _parts(folder: _Folder, plan: _Plan, choices: Choices) -> tuple[dict[str, Any], list[str]]:
+def _parts(folder: Folder, plan: Plan, choices: Choices) -> tuple[dict[str, Any], list[str]]:
     """Returns what the config changes of its bases, with the method merged in, and the bases."""
     backbone, values = BACKBONES[choices.backbone], folder.summary.values
-    base = _base_model(choices)
-    start = _start(base.backbone, choices.weights, choices.from_scratch)
+    base = base_model(choices)
+    start = start_settings(base.backbone, choices.weights, choices.from_scratch)
     num_classes, losses = len(folder.classes), _LOSSES_OF_RARE if plan.rare else {}
     measured = dict(mean=values.mean, std=values.std) if values else {}
     model = dict(
@@ -271,12 +112,8 @@ def _parts(folder: _Folder, plan: _Plan, choices: Choices) -> tuple[dict[str, An
     return parts, [f'models/{backbone.model}', 'datasets/pairs', *schedules]
 
 
-def _base_model(choices: Choices) -> Any:
-    return load_config(f'_base_/models/{BACKBONES[choices.backbone].model}', {}).model
-
-
 def _text(
-    folder: _Folder, plan: _Plan, choices: Choices, parts: Mapping[str, Any], bases: Sequence[str]
+    folder: Folder, plan: Plan, choices: Choices, parts: Mapping[str, Any], bases: Sequence[str]
 ) -> str:
     """Writes the config in the order in which one reads it."""
     title = BACKBONES[choices.backbone].title
@@ -310,7 +147,7 @@ def _text(
     return ''.join(f'{line}\n' for line in lines)
 
 
-def _write_lists(folder: _Folder, plan: _Plan, force: bool) -> Iterator[Path]:
+def _write_lists(folder: Folder, plan: Plan, force: bool) -> Iterator[Path]:
     """Writes beside the config who validates, and beside the masks the names of the classes."""
     if plan.val_list and (force or not plan.val_list.exists()):
         write_list(plan.val_list, plan.held_out)
@@ -355,36 +192,3 @@ def _auxiliary_heads(heads: Sequence[Any], bank: Mapping[str, Any] | None, num_c
         bank_settings = ', '.join(f'{key}={value!r}' for key, value in bank.items())
         settings.append((bank_index, bank_settings))
     return [Code(f'dict(_base_.model.auxiliary_head[{index}], {text})') for index, text in settings]
-
-
-def _held_out(labeled: Mapping[str, frozenset[int]], val_list: Path, redraw: bool) -> list[str]:
-    """Names the labelled images to validate on: those of earlier configs, to be comparable."""
-    if len(labeled) < 2:
-        raise UserError('masks', 'one mask, and no folder val to validate on', 'two masks or more')
-    if redraw or not val_list.exists():
-        chosen = [name for name in labeled if is_validation(name.split('/')[:-1])]
-        return chosen if 0 < len(chosen) < len(labeled) else hold_out(labeled)
-    held_out = read_list(val_list)
-    if missing := [name for name in held_out if name not in labeled]:
-        expected = 'a list of labelled images, another --out, or --force to draw a new list'
-        raise UserError(val_list, f'{missing[0]} has no mask', expected)
-    return held_out
-
-
-def _start(backbone: Mapping[str, Any], weights: str | None, from_scratch: bool) -> dict[str, Any]:
-    """Settings of the backbone that say where its weights come from, if not from the model zoo."""
-    is_timm = 'pretrained' in backbone
-    if weights is None and not from_scratch:
-        return {}
-    if weights is None:
-        if backbone.get('frozen'):
-            expected = '--weights, or an encoder that is trained'
-            raise UserError('--from-scratch', 'a frozen encoder would stay random', expected)
-        return dict(pretrained=False) if is_timm else dict(init_cfg=None)
-    with DefaultScope.overwrite_default_scope('mmseg'):
-        if is_timm:
-            require_weights_of_timm(backbone, weights, 'model.backbone')
-            return dict(pretrained_cfg_overlay=dict(file=weights))
-        prefix = require_fitting_weights(backbone, weights, None, 'model.backbone')
-    prefixed = dict(prefix=prefix or None) if prefix or backbone['init_cfg'].get('prefix') else {}
-    return dict(init_cfg=dict(**prefixed, checkpoint=weights))
