@@ -300,8 +300,11 @@ _ALLOWED: Mapping[str, Any] = {
 }
 
 
-class _Unpickler(pickle.Unpickler):
-    """Unpickler that finds only torch's and mmengine's types.
+_InPython: Any = pickle._Unpickler  # the one in C has no opcodes to override
+
+
+class _Unpickler(_InPython):
+    """Unpickler that finds only torch's and mmengine's types, and leaves them as they are.
 
     Before torch 2.6, torch's own unpickler for `weights_only=True` cannot read mmengine's log.
     """
@@ -312,6 +315,14 @@ class _Unpickler(pickle.Unpickler):
         if f'{module}.{name}' not in allowed:
             raise UnpicklingError(f'Unsupported global: GLOBAL {module}.{name}')
         return allowed[f'{module}.{name}']
+
+    def load_build(self) -> None:
+        """Sets the state of an object, but not of a type or function, which the process shares."""
+        if callable(target := self.stack[-2]):
+            raise UnpicklingError(f'Unsupported: state of GLOBAL {target.__name__}')
+        super().load_build()
+
+    dispatch = {**_InPython.dispatch, pickle.BUILD[0]: load_build}
 
 
 # The parts of the module `pickle` that torch uses.

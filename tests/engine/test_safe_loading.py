@@ -94,6 +94,14 @@ def test_a_config_that_mmengine_would_run_is_left_out(save):
     assert load_data(save(dict(good(), meta=meta)), 'x.pth')['meta'] == dict(cfg='a = 1')
 
 
+def test_a_file_for_torch_before_2_6_gives_types_no_attributes():
+    state = pickle.dumps((None, dict(mark=1)), 2)[2:-1]  # attributes to be set
+    pickled = io.BytesIO(b'\x80\x02cargparse\nNamespace\n' + state + b'b.')
+    with pytest.raises(pickle.UnpicklingError, match='Unsupported: state of GLOBAL Namespace'):
+        safe_loading._PICKLE.load(pickled)
+    assert not hasattr(Namespace, 'mark')
+
+
 @pytest.mark.parametrize(
     'payload',
     [
