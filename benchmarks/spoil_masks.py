@@ -12,7 +12,7 @@ Each part draws once when it breaks, between strengths 0 and 1, so a mask of mor
 faults of one of less, and bisection finds the strength of an mIoU.
 
 Prints, too, how the calibration of docs/foreign_masks.md judges these masks by n of them, drawn
-again and again: in which share of the draws its bound is below a class's precision over all masks,
+again and again: in which share of the draws its bound is above a class's precision over all masks,
 and in which the class is kept.
 
 Example:
@@ -137,7 +137,7 @@ def scores(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def calibration(counts: np.ndarray, num_labels: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Judges the calibration by `num_labels` of n masks with `confusion`s `(n, C, C)`.
 
-    Returns for each class the share of the draws whose bound is below the precision over all
+    Returns for each class the share of the draws whose bound is above the precision over all
     masks, of those that show the class, and the share that keeps the class, both `(C,)`.
     """
     random = np.random.RandomState(seed)
@@ -148,8 +148,8 @@ def calibration(counts: np.ndarray, num_labels: int, seed: int) -> tuple[np.ndar
         chosen = random.choice(len(counts), num_labels, replace=False)
         bounds.append(mask_precision(area[chosen], right[chosen])[1])
     bound = np.stack(bounds)
-    is_below = np.where(np.isnan(bound), np.nan, bound <= precision)
-    return np.nanmean(is_below, 0), (bound >= LEAST).mean(0)
+    is_above = np.where(np.isnan(bound), np.nan, bound >= precision)
+    return np.nanmean(is_above, 0), 1 - (bound < LEAST).mean(0)
 
 
 def seed_of(name: str, seed: int) -> int:
@@ -199,8 +199,8 @@ def main() -> None:
         rows = [('IoU', iou), ('precision', precision)]
         for number in NUM_LABELS:
             if number <= len(counts):
-                is_below, is_kept = calibration(counts, number, args.seed)
-                label = f'kept, n={number} (bound below: {100 * np.nanmean(is_below):.0f} %)'
+                is_above, is_kept = calibration(counts, number, args.seed)
+                label = f'kept, n={number} (bound above: {100 * np.nanmean(is_above):.0f} %)'
                 rows.append((label, 100 * is_kept))
         for label, values in rows:
             print(f'  {label:32}', ' '.join(f'{value:5.1f}' for value in values), flush=True)

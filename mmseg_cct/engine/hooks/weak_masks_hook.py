@@ -1,4 +1,4 @@
-"""Weights of the classes of masks of unknown quality."""
+"""Which classes of masks of unknown quality are learned."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,21 +20,21 @@ from mmseg_cct.models.losses import WeakCrossEntropy
 from mmseg_cct.utils.log import say
 from mmseg_cct.utils.text import counted
 
-LEAST = 0.5  # of a class that is kept: more right than wrong
+LEAST = 0.5  # a class that is right less often is more wrong than right
 
 
 @HOOKS.register_module()
 class WeakMasksHook(Hook):
-    """Gives `WeakCrossEntropy` a weight for each class of the `weak_masks` before a training.
+    """Leaves out the classes of the `weak_masks` that are more wrong than right.
 
-    Labelled images that have such a mask, too, show how often each class is right. If the lower end
-    of that precision (`mask_precision`) is at least 0.5, it is the weight; else the class is left
-    out. Without such images all weigh 1. This assumes that the labelled images are drawn like the
-    unlabelled ones, and that whatever made the masks has not learned from the labels.
+    Labelled images that have such a mask, too, show how often each class is right. If even the
+    upper end of that precision (`mask_precision`) is below 0.5, `WeakCrossEntropy` does not learn
+    the class. This assumes that the labelled images are drawn like the unlabelled ones, and that
+    whatever made the masks has not learned from the labels.
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Compares the masks of the labelled images, sets the weights and logs them."""
+        """Compares the masks of the labelled images, leaves out classes and logs which."""
         pairs, model = runner.train_dataloader.dataset, unwrap_model(runner.model)
         losses = [part for part in model.modules() if isinstance(part, WeakCrossEntropy)]
         has_masks = getattr(pairs, 'weak_masks', None) is not None
@@ -51,16 +51,17 @@ class WeakMasksHook(Hook):
             say('weak masks: none of a labelled image, which would tell how right they are')
             return
         area, right = np.stack(areas, 1)
-        precision, lower = mask_precision(area, right)
-        weight = np.where(lower >= LEAST, lower, 0.0)  # NaN is not
+        precision, upper = mask_precision(area, right)
+        is_left_out = upper < LEAST  # NaN is not
         for index, name in enumerate(pairs.classes):
             line = 'in no mask of a labelled image'
             if number := (area[:, index] > 0).sum():
                 line = f'{100 * precision[index]:.0f} % right on {counted(number, "mask")}'
-                line += f', at least {100 * lower[index]:.0f} %'
-            say(f'weak masks: {name}: {line}, {"kept" if weight[index] else "left out"}')
+                line += f', at most {100 * upper[index]:.0f} %'
+            say(f'weak masks: {name}: {line}, {"left out" if is_left_out[index] else "kept"}')
+        weight = torch.tensor(~is_left_out, dtype=torch.float32)
         for loss in losses:
-            loss.class_weight = torch.tensor(weight).float().to(next(model.parameters()).device)
+            loss.class_weight = weight.to(next(model.parameters()).device)
 
 
 def _images_with_masks(
