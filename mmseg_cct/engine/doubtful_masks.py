@@ -15,8 +15,8 @@ from .probe import leave_one_out, whitening
 FEWEST = 5  # masks to judge one by the others
 _POOL = 40  # images that features are whitened on: without a mask, if there are fewer with one
 _NUM_FEATURES = 96
-# At these, below a tenth of sets of right masks have one that counts as doubtful, and about a third
-# of the masks of another image do (docs/own_data.md).
+# At these, fewer than one set of right masks in twenty has one that counts as doubtful, and about a
+# fifth of the masks of another image do (docs/own_data.md).
 _SCORE, _RATIO = 2.0, 1.8
 
 

@@ -1,5 +1,4 @@
 import re
-import shutil
 from pathlib import Path
 
 import mmseg
@@ -66,19 +65,20 @@ def test_what_readme_contributing_and_citation_name_exists(pages, project_root):
     assert not [name for name in (*local, *named) if not (project_root / name).exists()]
 
 
-def test_the_config_of_the_page_on_own_data_loads_and_has_a_baseline(pages, project_root, tmp_path):
-    (tmp_path / 'configs').mkdir()
-    (tmp_path / 'configs' / '_base_').symlink_to(project_root / 'configs' / '_base_')
-    shutil.copytree(project_root / 'configs' / 'cct', tmp_path / 'configs' / 'cct')
-    blocks = BLOCK.findall(pages[project_root / 'docs' / 'own_data.md'])
-    ((title, code),) = [(title, code) for _, title, code in blocks if title]
-    (tmp_path / title).write_text(code)
-    cct = load_config(str(tmp_path / title), {})
-    assert cct.train_cfg.max_iters == cct.param_scheduler.end == 20000
+@pytest.mark.parametrize('encoder', ['r50', 'mbv2-jpu'])
+def test_a_copy_of_a_folder_config_takes_other_classes(project_root, tmp_path, encoder):
+    (tmp_path / '_base_').symlink_to(project_root / 'configs' / '_base_')
+    (tmp_path / 'cct').mkdir()
+    text = (project_root / 'configs' / 'cct' / f'cct_{encoder}_folder.py').read_text()
+    old, new = "('background', 'crack', 'rust')", "('background', 'crack', 'rust', 'bolt')"
+    copied = tmp_path / 'cct' / 'mine.py'
+    copied.write_text(text.replace(old, new))
+    cct = load_config(str(copied), {})
+    assert cct.train_cfg.max_iters == cct.param_scheduler.end
     for part in (cct.train_dataloader.dataset.unlabeled, cct.test_dataloader.dataset):
         assert tuple(part.classes) == ('background', 'crack', 'rust', 'bolt')
     assert cct.model.decode_head.num_classes == cct.model.auxiliary_head.num_classes == 4
-    assert load_config(str(tmp_path / title), {'method': 'supervised'}).model.auxiliary_head is None
+    assert load_config(str(copied), {'method': 'supervised'}).model.auxiliary_head is None
 
 
 @pytest.mark.slow
