@@ -28,6 +28,7 @@ class Folder(NamedTuple):
     data: str
     classes: tuple[str, ...]
     context: tuple[str, ...]  # classes that are not objects
+    images: Mapping[str, str]  # their files by name
     summary: FolderSummary
     left_out: list[str]  # files in `images` that are no images
 
@@ -54,7 +55,7 @@ def look_at(data: str, choices: Choices) -> Folder:
     images = find_images(training_dirs(data)[0], left_out=left_out)
     options = choices.mask_suffix, choices.channels, choices.bits
     summary = summarize_folder(data, classes, images, *options)
-    return Folder(data, classes, context, summary, left_out)
+    return Folder(data, classes, context, images, summary, left_out)
 
 
 def plan_config(folder: Folder, config_path: Path, choices: Choices) -> Plan:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mmseg_cct.config.compose import merged
-from mmseg_cct.datasets.files.image_files import describe_left_out, find_images, find_masks
+from mmseg_cct.datasets.files.image_files import describe_left_out, find_masks
 from mmseg_cct.datasets.files.labels import judge_labels
 from mmseg_cct.datasets.files.layouts import training_dirs
 from mmseg_cct.datasets.hold_out import one_sided
@@ -52,8 +52,8 @@ def _doubts(folder: Folder, choices: Choices) -> Iterator[str]:
     """Names masks that the others contradict, and equal images with different masks."""
     if not FEWEST <= len(folder.summary.labels) <= _MOST_JUDGED:
         return
-    image_dir, mask_dir = training_dirs(folder.data)
-    images, masks = find_images(image_dir), find_masks(mask_dir, choices.mask_suffix)
+    images = folder.images
+    masks = find_masks(training_dirs(folder.data)[1], choices.mask_suffix)
     page = command_line('check_masks', folder.data, '--out', 'masks_check')
     try:
         if pairs := contradictions(images, masks):
