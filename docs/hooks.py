@@ -188,7 +188,7 @@ def overview() -> str:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> None:
     """Ranks the pages in the search."""
     # a question finds the guide, then the reference, then a study
-    boost = dict.fromkeys(('faq.md', 'tutorial.md', 'own_data.md', 'trust.md'), 3)
+    boost = dict.fromkeys(('install.md', 'tutorial.md', 'own_data.md'), 3)
     boost |= {'configuration.md': 2}
     page.meta['search'] = {'boost': boost.get(page.file.src_uri, 1), **page.meta.get('search', {})}
 

@@ -119,7 +119,7 @@ def test_a_bad_mask_ends_a_training_before_it_starts(folder, mmseg_tool):
 def test_masks_of_unknown_quality_are_learned_by_the_config_of_their_page(
     folder, mmseg_tool, project_root
 ):
-    page = (project_root / 'docs' / 'foreign_masks.md').read_text(encoding='utf-8')
+    page = (project_root / 'docs' / 'weak_labels.md').read_text(encoding='utf-8')
     code = page.partition('with_masks.py"\n')[2].partition('```')[0]
     world.write_images(folder / 'data')
     for path in (folder / 'data' / 'masks').glob('*.png'):

@@ -52,7 +52,7 @@ def parse_args() -> argparse.Namespace:
         type=InputPath,
         metavar='FOLDER',
         help='masks of unknown quality for the unlabelled images, from SAM or another network '
-        '(docs/foreign_masks.md)',
+        '(docs/weak_labels.md)',
     )
     add_cfg_options(parser)
     add_launcher(parser)

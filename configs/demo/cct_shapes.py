@@ -51,7 +51,7 @@ optim_wrapper = dict(
 param_scheduler = dict(type='PolyLR', power=0.9, eta_min=0.0, begin=0, end=1400, by_epoch=False)
 default_hooks = dict(
     # targets in eval mode, from the student of the step before; otherwise it would confirm its own
-    # mistakes (docs/when_cct_gains.md)
+    # mistakes (docs/results.md)
     teacher=dict(type='TeacherHook', decay=1e-6),
     logger=dict(interval=50),
     checkpoint=dict(save_best=None),

@@ -3,7 +3,7 @@
 _base_ = '../cct/cct_r50_voc_1464.py'
 model = dict(
     # a stem of 64, 64 and 128 channels; MMSeg's has 32, 32 and 64, so no weights of the model zoo
-    # fit, but the authors' do, once converted: docs/interop.md
+    # fit, but the authors' do, once converted: docs/models.md
     backbone=dict(
         stem_channels=128,
         init_cfg=dict(checkpoint='data/3x3resnet50-imagenet_mmseg.pth'),

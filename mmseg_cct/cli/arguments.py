@@ -21,7 +21,7 @@ Options = TypeVar('Options', bound='DataclassInstance')
 # What `--help` says of methods: those that one trains; the others compare single changes.
 METHODS_HELP = (
     'cct, cct-strong, cct-plus, supervised, fixmatch, unimatch, unimatch-v2, mean-teacher, another '
-    'one of docs/how_a_run_is_put_together.md#method'
+    'one of docs/methods.md#method'
 )
 
 

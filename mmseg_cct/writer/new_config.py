@@ -28,7 +28,7 @@ from .pipeline_lines import pipeline_lines
 _LOSSES_OF_RARE = dict(loss_decode=[dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')])
 _RARE_COMMENT = (
     f'# Some classes have below {RARE_SHARE:.0%} of the labelled pixels, which cross-entropy alone',
-    '# leaves out; the Lovász loss counts each class by its IoU (docs/rare_classes.md)',
+    '# leaves out; the Lovász loss counts each class by its IoU (docs/own_data.md)',
 )
 
 

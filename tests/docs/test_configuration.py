@@ -30,7 +30,7 @@ def test_the_papers_symbols_are_where_the_page_says(project_root):
 
 
 def test_the_page_on_runs_lists_the_methods_and_the_named_hooks(project_root):
-    page = (project_root / 'docs' / 'how_a_run_is_put_together.md').read_text(encoding='utf-8')
+    page = (project_root / 'docs' / 'methods.md').read_text(encoding='utf-8')
     methods = page.partition('\n| method |')[2].partition('\n\n')[0]
     named = [name for row in rows(methods) for name in re.findall('`([^`]+)`', row[0])]
     assert sorted(named) == sorted(method_names())

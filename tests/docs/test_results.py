@@ -32,9 +32,7 @@ def test_three_pairs_that_agree_by_luck_are_not_believed_nor_drifting_ones_poole
 
 def test_rows_of_methods_that_went_are_marked():
     methods = {'cct', *(file.stem for file in (page.ROOT / 'configs' / 'methods').glob('*.py'))}
-    methods |= {
-        name for name in page.NAMES if 'fixed' in name
-    }  # docs/cct_plus.md has their overlay
+    methods |= {name for name in page.NAMES if 'fixed' in name}  # docs/methods.md has their overlay
     assert {name for name, title in page.NAMES.items() if '†' in title} == {*page.NAMES} - methods
 
 

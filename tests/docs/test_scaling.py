@@ -47,7 +47,7 @@ def command_of(page, gpus):
 
 @pytest.mark.parametrize('gpus', [1, 2, 5, 8, 16])
 def test_the_paper_is_trained_on_any_number_of_gpus(gpus, project_root):
-    page = (project_root / 'docs' / 'scaling.md').read_text(encoding='utf-8')
+    page = (project_root / 'docs' / 'performance.md').read_text(encoding='utf-8')
     words, row = command_of(page, gpus)
     options = _read_settings([word for word in words if '=' in word])
     config = load_config('configs/cct/cct_r50_voc_1464.py', options)

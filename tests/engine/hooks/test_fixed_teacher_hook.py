@@ -60,7 +60,7 @@ def test_one_of_other_classes_or_colours_is_refused(key, settings, tmp_path):
 
 @pytest.mark.slow
 def test_the_file_on_the_page_trains(cct, trained, project_root):
-    page = (project_root / 'docs' / 'cct_plus.md').read_text(encoding='utf-8')
+    page = (project_root / 'docs' / 'methods.md').read_text(encoding='utf-8')
     ((_, code),) = re.findall(r'title="(large_teacher\.py)"\n(.*?)^```', page, re.M | re.S)
     assert code.count("'work_dirs/cct-strong_r50_mine'") == 1
     file = cct.folder / 'large_teacher.py'
