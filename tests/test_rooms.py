@@ -29,10 +29,8 @@ ROOMS = {
         *('errors', 'version', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight')
     },
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine', 'preflight'},
-    'studies': {
-        *('errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'),
-        'apis',
-    },
+    'labelling': {*('errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'apis')},
+    'studies': {*('errors', 'utils', 'config', 'datasets', 'engine', 'preflight')},
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},
 }

@@ -51,7 +51,7 @@ def main() -> None:
     """Writes the page and names the doubtful masks."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.studies.mask_check import check_masks
+        from mmseg_cct.labelling.mask_check import check_masks
         from mmseg_cct.writer.folder_classes import classes_of_folder
 
         judged, pairs = check_masks(

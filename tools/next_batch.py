@@ -40,7 +40,7 @@ from mmseg_cct.errors import UserError, printable
 from mmseg_cct.writer.backbones import BACKBONES
 
 if TYPE_CHECKING:
-    from mmseg_cct.studies.next_batch import Batch
+    from mmseg_cct.labelling.next_batch import Batch
 
 
 def parse_args() -> argparse.Namespace:
@@ -104,7 +104,7 @@ def main() -> int:
         return _first_batch(args)
     with running(args):
         from mmseg_cct.apis.run import Run
-        from mmseg_cct.studies.next_batch import BatchRequest, next_batch
+        from mmseg_cct.labelling.next_batch import BatchRequest, next_batch
         from mmseg_cct.utils.shares import connected
 
         with connected(args.launcher) as rank:
@@ -121,8 +121,8 @@ def _first_batch(args: argparse.Namespace) -> int:
     with running(args):
         if args.images is None:
             raise UserError('WORK_DIR', 'missing', 'a training, or --images DIR to begin without')
-        from mmseg_cct.studies.first_batch import first_batch
-        from mmseg_cct.studies.next_batch import BatchRequest
+        from mmseg_cct.labelling.first_batch import first_batch
+        from mmseg_cct.labelling.next_batch import BatchRequest
 
         batch = first_batch(options_as(BatchRequest, args), BACKBONES[args.backbone].model)
     return _report(batch, f'Look at {args.out}/review.html, draw the masks of its images. Next:')

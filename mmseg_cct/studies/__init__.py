@@ -1,1 +1,1 @@
-"""Studies of trained networks: ablations, the next images to label, the cluster assumption."""
+"""Studies: methods compared over numbers of labels and seeds."""

@@ -19,7 +19,7 @@ from mmseg_cct.apis.test import prepare_test
 from mmseg_cct.apis.test import test as run_test
 from mmseg_cct.datasets.files.palette import class_colors
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies.next_batch import BatchRequest, next_batch
+from mmseg_cct.labelling.next_batch import BatchRequest, next_batch
 
 
 @pytest.fixture

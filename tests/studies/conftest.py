@@ -1,9 +1,6 @@
-"""Fake train.py and test.py that take a moment, and runs of them; photos to choose from."""
-
-import shutil
+"""Fake train.py and test.py that take a moment, and runs of them."""
 
 import pytest
-import world
 from mmengine.config import Config
 
 from mmseg_cct.studies.execution import StudyRun
@@ -93,12 +90,3 @@ def out(tmp_path, put_result):
     put_result(tmp_path, 'kl', 100, 0, 50.0)
     (tmp_path / 'kl' / '20' / 'seed0' / 'train').mkdir(parents=True)  # not finished
     return tmp_path
-
-
-@pytest.fixture
-def photos(trained, tmp_path):
-    """Ten smooth images in two folders, and a labelled one under another name."""
-    names = [f'{"a/" if index % 2 else ""}{index}.png' for index in range(10)]
-    folder = world.write_photos(tmp_path / 'photos', dict.fromkeys(names, (40, 56)), seed=1)
-    shutil.copy(trained.images / 'l2.png', folder / 'known.png')
-    return folder

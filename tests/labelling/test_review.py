@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmseg_cct.studies.review import BatchImage, review_page
+from mmseg_cct.labelling.review import BatchImage, review_page
 
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
 RED, BLUE = (200, 0, 0), (0, 0, 200)

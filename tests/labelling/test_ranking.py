@@ -10,9 +10,9 @@ from mmseg.structures import SegDataSample
 
 from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies import ranking
-from mmseg_cct.studies.listed_images import images_in
-from mmseg_cct.studies.ranking import SCORES, disagreement, load_training_model, rank_images
+from mmseg_cct.labelling import ranking
+from mmseg_cct.labelling.listed_images import images_in
+from mmseg_cct.labelling.ranking import SCORES, disagreement, load_training_model, rank_images
 
 
 @pytest.fixture(scope='module')

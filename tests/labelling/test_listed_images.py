@@ -3,7 +3,7 @@ import shutil
 from mmengine.config import Config
 
 from mmseg_cct.apis.run import Run
-from mmseg_cct.studies.listed_images import images_of
+from mmseg_cct.labelling.listed_images import images_of
 
 
 def test_images_of_several_folders_keep_apart(photos):

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies import first_batch as module
-from mmseg_cct.studies.first_batch import first_batch
-from mmseg_cct.studies.next_batch import BatchRequest
+from mmseg_cct.labelling import first_batch as module
+from mmseg_cct.labelling.first_batch import first_batch
+from mmseg_cct.labelling.next_batch import BatchRequest
 
 
 @pytest.fixture

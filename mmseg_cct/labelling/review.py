@@ -83,7 +83,7 @@ def image_page(
         for image in images
     ]
     return render(
-        'studies/review.html.jinja',
+        'labelling/review.html.jinja',
         title=title,
         note=note,
         highest=highest,

@@ -13,8 +13,8 @@ from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies.next_batch import BatchRequest, choose, next_batch
-from mmseg_cct.studies.ranking import ScoredImage
+from mmseg_cct.labelling.next_batch import BatchRequest, choose, next_batch
+from mmseg_cct.labelling.ranking import ScoredImage
 
 UNLABELED = 'train_dataloader.dataset.unlabeled'
 DROP = 'model.auxiliary_head.perturbations.FeatureDrop'
@@ -69,7 +69,7 @@ def test_a_stopped_run_leaves_no_image_in_a_smaller_batch(batch_of, tmp_path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr('mmseg_cct.studies.next_batch.review_page', stop)
+        patched.setattr('mmseg_cct.labelling.next_batch.review_page', stop)
         batch_of(number=4)
     batch_of(number=1)
     assert len(list((tmp_path / 'out').glob('[im]*s/**/*.png'))) == 2

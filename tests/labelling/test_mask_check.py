@@ -4,7 +4,7 @@ from folders import save
 from world import run_tool
 
 from mmseg_cct.annotations.class_table import ClassTable, write_table
-from mmseg_cct.studies import mask_check
+from mmseg_cct.labelling import mask_check
 
 
 @pytest.fixture

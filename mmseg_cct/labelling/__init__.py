@@ -1,0 +1,1 @@
+"""Which images to label next, and the pages that people see when they do."""
