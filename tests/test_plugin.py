@@ -62,7 +62,8 @@ for module in pkgutil.walk_packages(mmseg_cct.__path__, 'mmseg_cct.'):
         __import__(module.name)
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
-from mmseg_cct.utils.processes import end_session, usable_cores
+from mmseg_cct.studies.execution import end_session
+from mmseg_cct.utils.processes import usable_cores
 
 assert usable_cores()
 with OutputFolder(sys.argv[1], 'record.json'):

@@ -58,7 +58,7 @@ def main() -> int:
         from mmseg_cct.apis.device import default_device
         from mmseg_cct.config.load import load_config
         from mmseg_cct.pseudo_labels import make_pseudo_labels
-        from mmseg_cct.utils.shares import connected
+        from mmseg_cct.utils.processes import connected
 
         config = load_config(args.config, args.options)
         with connected(args.launcher) as rank:

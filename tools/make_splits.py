@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING
 from mmseg_cct.cli.arguments import InputPath, integer_from, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import output_file, read_utf8, remove_parts
-from mmseg_cct.utils.processes import locked_folder
+from mmseg_cct.utils.files import locked_folder, output_file, read_utf8, remove_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

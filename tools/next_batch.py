@@ -105,7 +105,7 @@ def main() -> int:
     with running(args):
         from mmseg_cct.apis.run import Run
         from mmseg_cct.labelling.next_batch import BatchRequest, next_batch
-        from mmseg_cct.utils.shares import connected
+        from mmseg_cct.utils.processes import connected
 
         with connected(args.launcher) as rank:
             run = Run.open(args.run, options=args.options).of_domain(args.domain)

@@ -105,7 +105,7 @@ def main() -> int:
     with running(args):
         from mmseg_cct.apis.prediction import export_predictions, predict_images
         from mmseg_cct.apis.run import Run
-        from mmseg_cct.utils.shares import connected
+        from mmseg_cct.utils.processes import connected
 
         with connected(args.launcher) as rank:
             run = Run.open(args.run, args.checkpoint, options=args.options)

@@ -16,8 +16,7 @@ from mmseg_cct.datasets.files.images import read_mask, write_png
 from mmseg_cct.datasets.files.labels import BACKGROUND, is_background, means_ignored
 from mmseg_cct.datasets.files.layouts import VAL_LIST, is_validation
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.files import remove_parts
-from mmseg_cct.utils.processes import locked_folder
+from mmseg_cct.utils.files import locked_folder, remove_parts
 from mmseg_cct.utils.text import counted
 
 from .class_table import TABLE, ClassTable, data_folder, extended, read_table, write_table

@@ -20,7 +20,13 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.shares import ImageCounts, SharedImages, ahead, on_first_process, progress_bar
+from mmseg_cct.utils.processes import (
+    ImageCounts,
+    SharedImages,
+    ahead,
+    on_first_process,
+    progress_bar,
+)
 from mmseg_cct.utils.text import counted
 
 from .predictor import Predictor, Segmented

@@ -19,7 +19,7 @@ from mmseg_cct.datasets.files.images import decoder_of
 from mmseg_cct.engine.prediction import Prediction, fused_model, predict
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.components import is_a
-from mmseg_cct.utils.shares import ahead
+from mmseg_cct.utils.processes import ahead
 from mmseg_cct.utils.text import one_line
 
 _PIXELS_AT_ONCE = 2**21  # in a batch on a GPU

@@ -22,8 +22,7 @@ from mmseg_cct.config.walk import get_by_key, settings_of
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.failures import config_errors_as_one_line
-from mmseg_cct.utils.files import require_outside, require_own_folder
-from mmseg_cct.utils.processes import locked_folder
+from mmseg_cct.utils.files import locked_folder, require_outside, require_own_folder
 
 from .device import number_the_only_gpu
 

@@ -13,9 +13,9 @@ from mmseg_cct.config.shipped import method_in_name
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
-from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.log import say
 from mmseg_cct.utils.processes import end_with_parent
+from mmseg_cct.utils.text import command_line
 
 from .prepare import TRAINING_STEPS, Request, prepare, require_keys
 from .runner import run_config

@@ -15,11 +15,10 @@ from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.files.image_files import read_list, resolve_list
 from mmseg_cct.datasets.files.images import image_size
 from mmseg_cct.errors import UserError, printable
-from mmseg_cct.utils.library_errors import library_errors_as_one_line
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.ranges import at_least, ranges
 from mmseg_cct.utils.seed import seeded_random_state
-from mmseg_cct.utils.text import one_line
+from mmseg_cct.utils.text import library_errors_as_one_line, one_line
 
 from .leaves import image_loader, leaf_datasets
 from .samplers.pair_sampler import PairDraw, require_draws

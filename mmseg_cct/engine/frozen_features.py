@@ -24,7 +24,7 @@ from mmseg_cct.datasets.files.images import (
 from mmseg_cct.engine.weights import require_pretrained_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import only_warnings
-from mmseg_cct.utils.shares import ahead
+from mmseg_cct.utils.processes import ahead
 from mmseg_cct.utils.text import error_line
 
 _LONGEST = 320  # pixels, the side that images are resized to, so that one takes 0.05 s of a core

@@ -31,10 +31,9 @@ from mmseg_cct.engine.frozen_features import (
 )
 from mmseg_cct.engine.probe import representative, whitening
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.files import cache_folder, write_atomic, write_text
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.text import counted, natural_order, one_line
+from mmseg_cct.utils.text import command_line, counted, natural_order, one_line
 
 from .listed_images import images_in
 from .next_batch import LARGEST, RECORD, REVIEW, Batch, BatchRequest

@@ -35,11 +35,10 @@ from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.visualization.label_maps import full_palette
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder
-from mmseg_cct.utils.text import counted
+from mmseg_cct.utils.text import command_line, counted
 
 from .listed_images import Listed, images_in, images_of
 from .ranking import ScoredImage, disagreement, image_pipeline, load_training_model, rank_images

@@ -29,7 +29,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import append_line, read_lines
 from mmseg_cct.utils.log import only_warnings
 from mmseg_cct.utils.output_folder import file_stamp
-from mmseg_cct.utils.shares import SharedImages, gather
+from mmseg_cct.utils.processes import SharedImages, gather
 
 # A folder with a file of scores for each process.
 SCORES = 'scores'

@@ -12,8 +12,8 @@ from mmengine.visualization import Visualizer
 
 from mmseg_cct.config.load import schedulers
 from mmseg_cct.config.walk import as_list, forget_initial_weights, get_by_key, settings_of
-from mmseg_cct.utils.library_errors import library_errors_as_one_line
 from mmseg_cct.utils.log import only_warnings
+from mmseg_cct.utils.text import library_errors_as_one_line
 
 from .combinations import hooks_of
 

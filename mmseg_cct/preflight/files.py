@@ -19,7 +19,7 @@ from mmseg_cct.datasets.transforms import LoadPseudoLabels
 from mmseg_cct.datasets.watched_files import check_mask_of, watch_files
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.shares import ahead, on_first_process
+from mmseg_cct.utils.processes import ahead, on_first_process
 from mmseg_cct.utils.text import one_line
 
 from .pipelines import (

@@ -25,7 +25,7 @@ from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.weights import require_initial_weights, require_matching_weights
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.log import say, warn
-from mmseg_cct.utils.shares import gather, on_first_process
+from mmseg_cct.utils.processes import gather, on_first_process
 
 from .classes import (
     bank_problems,

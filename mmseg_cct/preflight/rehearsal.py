@@ -17,8 +17,8 @@ from mmseg_cct.datasets.leaves import image_loader, infos_of, leaf_datasets
 from mmseg_cct.engine.metrics import ClassIoUMetric
 from mmseg_cct.engine.models import eval_sandbox, unwrap_model
 from mmseg_cct.errors import Problem, raise_problems
-from mmseg_cct.utils.library_errors import library_errors_as_one_line
 from mmseg_cct.utils.log import only_warnings
+from mmseg_cct.utils.text import library_errors_as_one_line
 
 _FITS = 'a pipeline that loads masks after any Resize, and a model and metrics that fit it'
 

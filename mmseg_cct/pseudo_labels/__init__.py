@@ -9,7 +9,7 @@ from mmseg_cct.errors import raise_problems
 from mmseg_cct.preflight.classes import order_problems, output_problems
 from mmseg_cct.utils.log import say
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.shares import ImageCounts, SharedImages
+from mmseg_cct.utils.processes import ImageCounts, SharedImages
 
 from .agreement import agreement_table
 from .cam import load_classifier

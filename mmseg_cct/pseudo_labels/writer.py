@@ -21,9 +21,7 @@ from PIL import Image
 
 from mmseg_cct.datasets.files.images import explain_unreadable, read_image, write_png
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_threads import image_threads
-from mmseg_cct.utils.processes import end_with_parent
-from mmseg_cct.utils.shares import SharedImages
+from mmseg_cct.utils.processes import SharedImages, end_with_parent, image_threads
 
 from .cam import class_activation_maps
 from .labels_from_maps import DenseCRF, Thresholds, labels_from_maps, refined_labels

@@ -19,9 +19,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.processes import end_session, ending_with_this, locked_folder
+from mmseg_cct.utils.files import locked_folder
 from mmseg_cct.utils.text import counted
 
 _GRACE = 10.0  # seconds that processes get to end on SIGTERM
@@ -148,6 +149,25 @@ class Processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(last - time.monotonic(), 0))
             end_session(process, at_once=True)
+
+
+def end_session(process: subprocess.Popen, at_once: bool = False) -> None:
+    """Ends a process that began a session, with its children; on Windows, the process alone."""
+    if not hasattr(os, 'killpg'):
+        (process.kill if at_once else process.terminate)()
+        return
+    with suppress(ProcessLookupError):  # it may have ended before its thread noticed
+        os.killpg(process.pid, signal.SIGKILL if at_once else signal.SIGTERM)
+
+
+def ending_with_this(command: Sequence[Any]) -> list[Any]:
+    """Returns a command that Linux kills as soon as this process ends, even if it is killed."""
+    if sys.platform != 'linux':
+        return list(command)
+    # as `end_with_parent` does, without the start of its imports
+    start = 'import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); '
+    start += 'os.execv(sys.argv[1], sys.argv[1:])'
+    return [sys.executable, '-c', start, *command]
 
 
 def execute(

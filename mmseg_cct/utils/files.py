@@ -1,5 +1,6 @@
-"""Atomic file writes, records of the tools, and guards of what is read."""
+"""Atomic file writes, records of the tools, locks of folders, and guards of what is read."""
 
+import errno
 import json
 import os
 import secrets
@@ -9,11 +10,15 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, TypeVar
 
+from filelock import FileLock, Timeout
+
 from mmseg_cct.errors import UserError
 
 T = TypeVar('T')
 
 LOCK = '.lock'
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP)
+_PATIENCE = 0.2  # seconds for a file that its holder removes just now
 # File managers leave these behind; a folder with nothing else counts as empty.
 _UNSEEN = ('.DS_Store', 'Thumbs.db', 'desktop.ini', LOCK)
 # The pattern of files that are being written.
@@ -166,3 +171,31 @@ def output_file(
     if os.path.lexists(path) and not overwrite:
         raise UserError(path, 'exists', 'a new file, or --overwrite')
     return path
+
+
+@contextmanager
+def locked_folder(folder: str | Path, holder: str) -> Iterator[None]:
+    """Holds a folder's lock, a file that is removed at the end of the body; makes the folder.
+
+    A killed process leaves the file, but no lock on it. A message says which `holder` may have it.
+    """
+    path = Path(folder, LOCK)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path, timeout=_PATIENCE)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise UserError(folder, f'in use by {holder}', 'a folder of its own') from None
+    except NotImplementedError:  # some network file systems have no locks
+        pass
+    except OSError as error:  # or say so in other words
+        if error.errno not in _WITHOUT_LOCKS:
+            raise
+    try:
+        yield
+    finally:
+        # While the lock is held: a later holder's file would be another one. filelock tries again
+        # where it locked a file that was removed.
+        with suppress(OSError):  # Windows removes no open file; there, filelock does it
+            path.unlink()
+        lock.release()

@@ -9,9 +9,15 @@ from typing import Any, NamedTuple
 
 from mmseg_cct.errors import UserError
 
-from .files import read_record, remove_parts, require_outside, require_own_folder, write_record
-from .processes import locked_folder
-from .shares import on_first_process
+from .files import (
+    locked_folder,
+    read_record,
+    remove_parts,
+    require_outside,
+    require_own_folder,
+    write_record,
+)
+from .processes import on_first_process
 
 
 class _Record(NamedTuple):

@@ -1,62 +1,169 @@
-"""Processes: their cores, locks of folders and lifetimes."""
+"""Processes and threads: connected ones, their shares of images, their cores and their end.
+
+Threads that read and write images are kept until the process ends. Python's join returns before a
+thread has released its storage in OpenCV, which it does under OpenCV's mutex. A loader's worker
+that is forked at that moment inherits the mutex locked, and waits in its first `imdecode` for ever.
+So no thread that reads images ends before a fork: idle ones hold nothing.
+"""
 
 import ctypes
-import errno
+import datetime
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Generic, TypeVar
 
-from filelock import FileLock, Timeout
+import torch.distributed
+from mmengine.dist import all_gather_object, broadcast_object_list, get_rank, get_world_size
+from tqdm import tqdm
 
 from mmseg_cct.errors import UserError
 
-from .files import LOCK
+T = TypeVar('T')
+R = TypeVar('R')
 
-_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP)
-_PATIENCE = 0.2  # seconds for a file that its holder removes just now
+# The first process to finish waits for the last.
+_TIMEOUT = datetime.timedelta(days=30)
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 @contextmanager
-def locked_folder(folder: str | Path, holder: str) -> Iterator[None]:
-    """Holds a folder's lock, a file that is removed at the end of the body; makes the folder.
+def connected(launcher: str) -> Iterator[int]:
+    """Connects a launcher's processes by gloo, which needs no GPU; yields this one's rank.
 
-    A killed process leaves the file, but no lock on it. A message says which `holder` may have it.
+    Call `set_ranks` first, unless the launcher is `none` (a single process).
     """
-    path = Path(folder, LOCK)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path, timeout=_PATIENCE)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise UserError(folder, f'in use by {holder}', 'a folder of its own') from None
-    except NotImplementedError:  # some network file systems have no locks
-        pass
-    except OSError as error:  # or say so in other words
-        if error.errno not in _WITHOUT_LOCKS:
-            raise
-    try:
-        yield
-    finally:
-        # While the lock is held: a later holder's file would be another one. filelock tries again
-        # where it locked a file that was removed.
-        with suppress(OSError):  # Windows removes no open file; there, filelock does it
-            path.unlink()
-        lock.release()
-
-
-def end_session(process: subprocess.Popen, at_once: bool = False) -> None:
-    """Ends a process that began a session, with its children; on Windows, the process alone."""
-    if not hasattr(os, 'killpg'):
-        (process.kill if at_once else process.terminate)()
+    if launcher == 'none':
+        yield 0
         return
-    with suppress(ProcessLookupError):  # it may have ended before its thread noticed
-        os.killpg(process.pid, signal.SIGKILL if at_once else signal.SIGTERM)
+    torch.distributed.init_process_group('gloo', timeout=_TIMEOUT)
+    yield get_rank()
+    # Not after an error: the process ends then, and its message needs the group's store.
+    torch.distributed.destroy_process_group()
+
+
+def on_first_process(function: Callable[[], T]) -> T:
+    """Calls a function on rank 0; its result, `UserError` or `OSError` is that of all ranks."""
+    outcome: list[Any] = [None, None]
+    if get_rank() == 0:
+        try:
+            outcome[0] = function()
+        except (UserError, OSError) as error:
+            outcome[1] = error
+    # An exception that only rank 0 raised would leave the others waiting for it.
+    broadcast_object_list(outcome)
+    result, mistake = outcome
+    if mistake is not None:
+        raise mistake
+    return result
+
+
+def gather(value: T) -> list[T]:
+    """Waits for all processes, of which none may have ended; returns the values by rank."""
+    try:
+        return all_gather_object(value)
+    except RuntimeError:
+        problem = 'another process ended before its share was done; run the same command again'
+        raise UserError(problem, 'finished images are kept') from None
+
+
+def progress_bar(number: int, done: int) -> tqdm:
+    """Shows rate and time left on rank 0.
+
+    `number` counts this process's images; `done` those that an earlier run finished on all.
+    """
+    processes = get_world_size()
+    title = f'process 1 of {processes}' if processes > 1 else None
+    look: Any = dict(desc=title, unit='image', smoothing=0.1, disable=get_rank() != 0)
+    return tqdm(initial=done // processes, total=done // processes + number, **look)
+
+
+@dataclass
+class ImageCounts:
+    """Counts of images: written, finished by an earlier run (skipped), failed (a line each)."""
+
+    written: int = 0
+    skipped: int = 0
+    failed: list[str] = field(default_factory=list)
+
+    def describe(self, out: str) -> str:
+        """Gives the counts in one line; `out` is the output folder."""
+        written = f'{self.written} written to {out}, {self.skipped} there already'
+        return f'{written}, {len(self.failed)} unreadable'
+
+
+class SharedImages(Generic[T]):
+    """The images that are left `todo`, the same in all processes, and shared between them.
+
+    Its `bar` is a context that shows progress. An earlier run had finished the `skipped` ones.
+    """
+
+    def __init__(self, todo: Sequence[T], skipped: int = 0) -> None:
+        self.own = todo[get_rank() :: get_world_size()]  # every n-th of n processes
+        self._counts = ImageCounts(skipped=skipped)
+        self.bar = progress_bar(len(self.own), skipped)
+
+    def written(self, number: int = 1) -> None:
+        """Counts images whose files were written."""
+        self._counts.written += number
+        self.bar.update(number)
+
+    def failed(self, line: str) -> None:
+        """Counts an image that could not be read, as the line says."""
+        self._counts.failed.append(line)
+        self.bar.update()
+
+    def total(self) -> ImageCounts:
+        """Waits for all processes and adds up their counts."""
+        parts = gather(self._counts)
+        failed = sorted(line for part in parts for line in part.failed)
+        return ImageCounts(sum(part.written for part in parts), self._counts.skipped, failed)
+
+
+@cache
+def image_threads() -> ThreadPoolExecutor:
+    """Returns the process's pool, which nobody shuts down; its functions submit nothing to it."""
+    return ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4), 'images')
+
+
+if hasattr(os, 'register_at_fork'):  # a fork has none of its parent's threads
+    os.register_at_fork(after_in_child=image_threads.cache_clear)
+
+
+def ahead(function: Callable[[T], R], items: Iterable[T], num_waiting: int = 4) -> Iterator[R]:
+    """Yields a function's results in the order of the items, computing a few ahead.
+
+    The function runs in other threads, the iteration over items in this one. An exception of the
+    function is raised when its result is due. When the results end, by it or because nobody asks
+    for more, no call runs any longer.
+
+    Args:
+        function: Called with each item; it must not use `ahead` itself.
+        items: The items.
+        num_waiting: How many results may wait to be consumed.
+
+    Yields:
+        The results.
+    """
+    # Threads suffice: decoders and encoders of images release the interpreter's lock.
+    waiting: deque[Future[R]] = deque()
+    try:
+        for item in items:
+            waiting.append(image_threads().submit(function, item))
+            if len(waiting) > num_waiting:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+        wait(waiting)
 
 
 def end_with_parent() -> None:
@@ -70,15 +177,6 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended just before
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def ending_with_this(command: Sequence[Any]) -> list[Any]:
-    """Returns a command that Linux kills as soon as this process ends, even if it is killed."""
-    if sys.platform != 'linux':
-        return list(command)
-    start = 'import os, sys; from mmseg_cct.utils.processes import end_with_parent; '
-    start += 'end_with_parent(); os.execv(sys.argv[1], sys.argv[1:])'
-    return [sys.executable, '-c', start, *command]
 
 
 def usable_cores() -> int:

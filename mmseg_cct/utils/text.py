@@ -1,8 +1,18 @@
-"""Text for messages, reports and tables."""
+"""Text for messages, reports and tables; the commands that tools print; errors in one line."""
 
 import difflib
 import re
-from collections.abc import Sequence
+import shlex
+import shutil
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
+
+_PACKAGE = Path(__file__).parents[1]
+_IN_WORKER = re.compile(r'File "([^"<]+)", line')
 
 
 def one_line(text: object, max_length: int | None = None) -> str:
@@ -46,3 +56,34 @@ def nearest(
     if close := close_names(name, names, cutoff):
         return f'did you mean {" or ".join(close)}?'
     return f'one of {", ".join(names)}' if otherwise is None else otherwise
+
+
+def command_line(name: str, *arguments: str | Path) -> str:
+    """Returns the command line that runs a tool, for a person to run next."""
+    # a script of an environment that is not activated is not found by its name
+    package = ['mmseg-cct'] if shutil.which('mmseg-cct') else ['python', '-m', 'mmseg_cct']
+    return shlex.join([*package, name.replace('_', '-'), *map(str, arguments)])
+
+
+@contextmanager
+def library_errors_as_one_line(key: str, fails: str, expected: str) -> Iterator[None]:
+    """Replaces a library's traceback by one line that names a file or key of the config.
+
+    Errors of this package or of the user's code are bugs and keep their traceback, as do those of
+    the system, which no single setting causes.
+    """
+    try:
+        yield
+    except (UserError, OSError):
+        raise
+    except Exception as error:
+        files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+        # a DataLoader puts the traceback of its worker into the message
+        file = Path([*files, *_IN_WORKER.findall(str(error))][-1])
+        is_library = {'site-packages', 'dist-packages'} & {*file.parts}
+        if not is_library or _PACKAGE in file.parents:
+            raise
+        lines = str(error).strip().splitlines() or ['']
+        message = one_line(f'{type(error).__name__}: {lines[-1]}', 200)
+        hint = f'({TRACEBACK_VARIABLE}=1 shows the traceback)'
+        raise UserError(key, f'{fails} ({message})', f'{expected} {hint}') from error

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.library_errors import library_errors_as_one_line
+from mmseg_cct.utils.text import library_errors_as_one_line
 
 _COARSEST = 16  # the coarsest stride of a stage that is offered as z
 

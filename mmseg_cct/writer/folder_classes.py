@@ -9,8 +9,7 @@ from mmseg_cct.annotations.source import Source
 from mmseg_cct.datasets.files.labels import check_classes, is_background, means_ignored
 from mmseg_cct.datasets.files.layouts import training_dirs
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.command_line import command_line
-from mmseg_cct.utils.text import nearest
+from mmseg_cct.utils.text import command_line, nearest
 
 
 def classes_of_folder(

@@ -11,8 +11,7 @@ from mmseg_cct.datasets.hold_out import one_sided
 from mmseg_cct.engine.doubtful_masks import FEWEST, contradictions, judge_masks
 from mmseg_cct.engine.frozen_features import load_encoder
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.command_line import command_line
-from mmseg_cct.utils.text import one_line
+from mmseg_cct.utils.text import command_line, one_line
 
 from .base_model import base_model, start_settings
 from .choices import Choices

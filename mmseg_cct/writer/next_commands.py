@@ -6,7 +6,7 @@ from pathlib import Path
 from mmseg_cct.config.load import read_config
 from mmseg_cct.config.shipped import composed_name, free_round
 from mmseg_cct.datasets.folder_summary import FolderSummary
-from mmseg_cct.utils.command_line import command_line
+from mmseg_cct.utils.text import command_line
 
 from .choices import plain_name
 

@@ -16,7 +16,7 @@ from mmseg_cct.datasets.files.image_files import find_images
 from mmseg_cct.datasets.files.images import read_image
 from mmseg_cct.datasets.files.layouts import is_validation
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.processes import locked_folder
+from mmseg_cct.utils.files import locked_folder
 
 
 @pytest.mark.parametrize('export', exports.EXPORTS)

@@ -11,7 +11,7 @@ from mmseg_cct.apis.prepare import Request
 from mmseg_cct.apis.run import Run
 from mmseg_cct.apis.test import prepare_test
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.processes import locked_folder
+from mmseg_cct.utils.files import locked_folder
 
 
 def _metrics(work_dir):

@@ -12,7 +12,7 @@ from mmseg_cct.pseudo_labels import make_pseudo_labels, writer
 from mmseg_cct.pseudo_labels.cam import load_classifier
 from mmseg_cct.pseudo_labels.labels_from_maps import labels_from_maps
 from mmseg_cct.pseudo_labels.settings import read_settings
-from mmseg_cct.utils.shares import SharedImages
+from mmseg_cct.utils.processes import SharedImages
 
 
 def make(weak, **kwargs):

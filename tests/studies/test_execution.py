@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mmseg_cct.studies.execution import Processes, StudyRun, execute, find_runs, finish
-from mmseg_cct.utils.processes import locked_folder
+from mmseg_cct.utils.files import locked_folder
 
 
 def iterations(run):

@@ -13,7 +13,7 @@ from ranks import without_cuda
 from mmseg_cct.engine import checkpoints
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.processes import locked_folder
+from mmseg_cct.utils.files import locked_folder
 
 pytestmark = pytest.mark.slow
 

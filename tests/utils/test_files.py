@@ -1,4 +1,7 @@
+import errno
+import multiprocessing
 import os
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -7,6 +10,7 @@ import pytest
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import (
     append_line,
+    locked_folder,
     output_file,
     read_lines,
     read_record,
@@ -15,6 +19,8 @@ from mmseg_cct.utils.files import (
     write_atomic,
     write_record,
 )
+
+FORK = multiprocessing.get_context('fork')  # quick: everything is imported
 
 
 class Record(NamedTuple):
@@ -99,3 +105,38 @@ def test_a_file_is_replaced_on_demand_alone_and_an_input_never(tmp_path, monkeyp
     for name in ('a', 'b', './a'):
         with pytest.raises(UserError, match=r'^OUT: .* is read'):
             output_file(name, ['none', 'a'], overwrite=True, option='OUT')
+
+
+def test_a_file_system_without_locks_is_written_all_the_same(tmp_path, monkeypatch):
+    errors = [NotImplementedError(), OSError(errno.ENOLCK, 'no locks'), OSError(28, 'full')]
+
+    def acquire(*_):
+        raise errors.pop(0)
+
+    monkeypatch.setattr('filelock.FileLock.acquire', acquire)
+    for _ in range(2):
+        with locked_folder(tmp_path / 'new', 'a run'):
+            assert (tmp_path / 'new').is_dir()
+    with pytest.raises(OSError, match='full'):
+        locked_folder(tmp_path, 'a run').__enter__()
+
+
+def hold(folder, held):
+    with locked_folder(folder, 'a run'):
+        held.set()
+        time.sleep(60)
+
+
+@pytest.mark.slow
+def test_a_killed_process_holds_no_lock(tmp_path):
+    held = FORK.Event()
+    holder = FORK.Process(target=hold, args=(tmp_path, held))
+    holder.start()
+    assert held.wait(60)
+    with pytest.raises(UserError, match='in use by a run'):
+        locked_folder(tmp_path, 'a run').__enter__()
+    holder.kill()
+    holder.join()
+    with locked_folder(tmp_path, 'a run'):
+        pass
+    assert not list(tmp_path.iterdir())

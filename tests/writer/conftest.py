@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from folders import save
 
-from mmseg_cct.utils import command_line
+from mmseg_cct.utils import text
 from mmseg_cct.writer.add_cct import add_cct
 
 
 @pytest.fixture(autouse=True)
 def _the_command_is_installed(monkeypatch):
     # whatever environment the tests run in: the tools print it
-    monkeypatch.setattr(command_line, 'shutil', SimpleNamespace(which=lambda name: name))
+    monkeypatch.setattr(text, 'shutil', SimpleNamespace(which=lambda name: name))
 
 
 @pytest.fixture

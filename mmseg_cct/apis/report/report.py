@@ -27,10 +27,10 @@ from mmseg_cct.engine.metrics.detection import foreground_of
 from mmseg_cct.engine.visualization.figures import png_bytes
 from mmseg_cct.engine.visualization.label_maps import Palette, paint
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.command_line import command_line
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import Table, data_url, render
+from mmseg_cct.utils.text import command_line
 from mmseg_cct.version import __version__
 
 from ..run import Run

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmseg_cct.datasets.files.image_files import find_files
 from mmseg_cct.errors import UserError, printable
-from mmseg_cct.utils.command_line import command_line
+from mmseg_cct.utils.text import command_line
 
 BACKGROUND = 'background'
 
