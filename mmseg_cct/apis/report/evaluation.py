@@ -9,6 +9,7 @@ from torch.utils.data import Subset
 
 from mmseg_cct.datasets.files.images import as_rgb
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
+from mmseg_cct.engine.metrics.scores import scores_of
 from mmseg_cct.errors import UserError
 
 from ..run import Run
@@ -55,10 +56,9 @@ class Picture:
 
 
 def iou_of(confusion: np.ndarray) -> np.ndarray:
-    """IoU `(…, C)` from pixels by true and predicted class `(…, C, C)`; nan without a pixel."""
+    """IoU `(…, C)` in [0, 1] from pixels by true and predicted class `(…, C, C)`."""
     right = np.diagonal(confusion, axis1=-2, axis2=-1)
-    union = confusion.sum(-1) + confusion.sum(-2) - right
-    return np.divide(right, union, out=np.full(right.shape, np.nan), where=union > 0)
+    return scores_of(right, predicted=confusion.sum(-2), truth=confusion.sum(-1))['IoU']
 
 
 def evaluate(run: Run) -> Evaluation:

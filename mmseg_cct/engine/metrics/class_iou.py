@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mmseg_cct.utils.ranges import require_arguments_of
 
-from .detection import detection_scores, foreground_of
+from .scores import DETECTION, foreground_of, scores_of
 
 
 @METRICS.register_module()
@@ -40,7 +40,7 @@ class ClassIoUMetric(IoUMetric):
         """Names the metrics that a validation has of some classes, those that its masks show."""
         index = foreground_of(self.dataset_meta['classes'])
         name = None if index is None else self.dataset_meta['classes'][index]
-        scores = [f'{key}.{name}' for key in detection_scores(0, 0, 0) if name in classes]
+        scores = [f'{key}.{name}' for key in DETECTION if name in classes]
         return [*(f'IoU.{name}' for name in classes), *scores]
 
     def compute_metrics(self, results: list) -> dict[str, float]:
@@ -48,19 +48,18 @@ class ClassIoUMetric(IoUMetric):
         metrics = super().compute_metrics(results)
         if self.format_only:
             return metrics
-        areas = [torch.stack(area).sum(0) for area in zip(*results)]
-        classes = self.dataset_meta['classes']
-        for name, inside, total, truth in zip(classes, *areas[:2], areas[3]):
-            if truth > 0:
-                metrics[f'IoU.{name}'] = round(100 * float(inside / total), 2)
+        intersection, _, predicted, truth = (torch.stack(a).sum(0).numpy() for a in zip(*results))
+        areas, classes = (intersection, predicted, truth), self.dataset_meta['classes']
+        for name, iou, pixels in zip(classes, scores_of(*areas)['IoU'], truth):
+            if pixels > 0:
+                metrics[f'IoU.{name}'] = round(100 * float(iou), 2)
         index = foreground_of(classes)
-        if index is None or areas[3][index] == 0:
+        if index is None or truth[index] == 0:
             return metrics
-        inside, _, predicted, truth = (float(area[index]) for area in areas)
-        scores = detection_scores(inside, predicted, truth)
-        iou = f'IoU.{classes[index]}'
-        rounded = {f'{key}.{classes[index]}': round(value, 2) for key, value in scores.items()}
-        return {iou: metrics[iou], **rounded, **metrics}
+        name, foreground = classes[index], (a[index].astype(float) for a in areas)
+        scores = scores_of(*foreground)
+        detection = {f'{key}.{name}': round(100 * float(scores[key]), 2) for key in DETECTION}
+        return {f'IoU.{name}': metrics[f'IoU.{name}'], **detection, **metrics}
 
     @staticmethod
     def total_area_to_metrics(
