@@ -60,7 +60,7 @@ def test_a_base_of_a_package_gives_what_its_file_gives(tmp_path):
 
 
 @needs_installation
-def test_mmengine_hub_finds_the_configs():
+def test_mmengine_hub_finds_the_configs(installed):
     listed = mmengine.hub.get_config('mmseg_cct::cct/cct_mbv2_camvid_50.py')
     assert listed.to_dict() == Config.fromfile(CONFIGS / 'cct/cct_mbv2_camvid_50.py').to_dict()
     assert mmengine.hub.get_config('mmseg_cct::cct/cct_r50_folder.py').model.type == 'CCTSegmentor'

@@ -1,106 +1,66 @@
-"""The blocks of the pages for newcomers, typed one after the other into a fresh shell."""
+"""The commands of the pages for newcomers, typed one after the other, in this process."""
 
-import os
 import re
+import runpy
 import shlex
-import shutil
-import subprocess
 import sys
 
 import cv2
 import numpy as np
 import pytest
+import world
 
 BLOCK = re.compile(r'^```bash\n(.*?)^```$', re.MULTILINE | re.DOTALL)
-# Python that makes environments without pip, for which the next text stands there.
-PYTHON = """#!/bin/sh
-[ "$2" = venv ] || exec {python} "$@"
-{python} -m venv --without-pip "$4" && cp -r {packages}/. "$4"/lib/python*/site-packages
-"""
-PIP = """
-import sys
-from pathlib import Path
-if 'install' in sys.argv:
-    assert sys.argv[-2] == '-e'
-    command = Path(sys.prefix, 'bin', 'mmseg-cct')
-    command.write_text(f'#!{sys.executable}\\nfrom mmseg_cct.__main__ import main\\nmain()\\n')
-    command.chmod(0o755)
-"""
-GIT = '#!/bin/sh\ncp -r {checkout} "${{2##*/}}"\n'
-# What tools get after their arguments: short trainings of small images, and nothing downloaded.
+# Short trainings of small images, and nothing downloaded.
 TINY = {
-    'train': [
-        *('--cfg-options', 'train_cfg.max_iters=2', 'train_cfg.val_interval=2'),
-        *('train_dataloader.num_workers=0', 'val_dataloader.num_workers=0'),
-    ],
-    'new_config': ['--from-scratch', '--iters', '2', '--batch-size', '2'],
+    'train': ['--cfg-options', 'train_cfg.max_iters=2', 'train_cfg.val_interval=2'],
+    'new-config': ['--from-scratch', '--iters', '2', '--batch-size', '2'],
 }
+for loader in ('train', 'val', 'test'):
+    TINY['train'].append(f'{loader}_dataloader.num_workers=0')
+# They install or download.
+NOT_TYPED = {'git', 'cd', 'source', 'mmseg-cct check-masks'}
 
 
-@pytest.fixture
-def shell(slow, project_root, tmp_path):
-    """Programs that install nothing, a checkout to clone and data in it; runs a script."""
-    checkout, packages, programs = (tmp_path / name for name in ('checkout', 'packages', 'bin'))
-    unread = shutil.ignore_patterns('__pycache__')
-    for name in ('configs', 'examples', 'mmseg_cct', 'tools'):
-        shutil.copytree(project_root / name, checkout / name, symlinks=True, ignore=unread)
-    for name in ('model-index.yml', 'pyproject.toml', 'setup.py'):
-        shutil.copy(project_root / name, checkout)
-    for name, arguments in TINY.items():
-        tool = checkout / 'tools' / f'{name}.py'
-        more = f'import sys\nsys.argv += {arguments}\nif __name__'
-        tool.write_text(tool.read_text().replace('if __name__', more))
-    write_images(checkout)
-
-    (packages / 'pip').mkdir(parents=True)
-    (packages / 'pip' / '__init__.py').touch()
-    (packages / 'pip' / '__main__.py').write_text(PIP)
-    installed = [path for path in sys.path if path.endswith('site-packages')]
-    paths = [str(tmp_path / 'home' / 'mmseg-cct'), *installed]
-    (packages / 'installed.pth').write_text('\n'.join(paths))
-    programs.mkdir()
-    for name, text in (('python3', PYTHON), ('git', GIT)):
-        program = programs / name
-        paths = dict(python=sys.executable, packages=packages, checkout=checkout)
-        program.write_text(text.format(**{key: shlex.quote(str(p)) for key, p in paths.items()}))
-        program.chmod(0o755)
-    (tmp_path / 'home').mkdir()
-    environment = dict(
-        HOME=str(tmp_path / 'home'), PATH=f'{programs}{os.pathsep}/usr/bin:/bin',
-        OMP_NUM_THREADS='1', LANG='C.UTF-8',
-    )  # fmt: skip
-
-    def run(script):
-        return subprocess.run(
-            ['bash', '-ex'], input=script, cwd=tmp_path / 'home', env=environment, text=True,
-            capture_output=True, timeout=1800,
-        )  # fmt: skip
-
-    return run
+def typed(page):
+    """The words of each command in the blocks of a page."""
+    text = '\n'.join(BLOCK.findall(page)).replace('\\\n', '')
+    commands = [part for line in text.splitlines() for part in line.split(' && ')]
+    return [words for command in commands if (words := shlex.split(command, comments=True))]
 
 
-def write_images(folder):
-    """A folder of own images, of which the first have masks of three classes, and photos."""
+def write_data(folder):
+    """A folder of own images, of which the first have masks of four classes, and photos."""
     rng = np.random.default_rng(0)
     for name in ('data/mine/images', 'data/mine/masks', 'photos'):
         (folder / name).mkdir(parents=True)
     for number in range(108):
         image = rng.integers(0, 256, (48, 64, 3), dtype=np.uint8)
-        place = 'photos' if number >= 106 else 'data/mine/images'
-        cv2.imwrite(str(folder / place / f'{number:03}.jpg'), image)
+        images = 'photos' if number >= 106 else 'data/mine/images'
+        cv2.imwrite(str(folder / images / f'{number:03}.jpg'), image)
         if number < 102:
             mask = np.repeat(np.arange(4) % 3, 16)[None].repeat(48, 0).astype(np.uint8)
             cv2.imwrite(str(folder / 'data/mine/masks' / f'{number:03}.png'), mask)
-    cv2.imwrite(str(folder / 'photo.jpg'), image)
 
 
-def test_blocks_run_in_a_shell_that_ran_those_before(shell, project_root):
-    names = ('README.md', 'docs/tutorial.md', 'docs/own_data.md')
-    pages = [BLOCK.findall((project_root / name).read_text(encoding='utf-8')) for name in names]
-    assert all(len(blocks) > 2 for blocks in pages)
-    readme, tutorial, own_data = pages
-    # the last page is read instead of README's own
-    forget = 'rm -r configs/mine work_dirs predictions\n'
-    script = '\n'.join([*readme, *tutorial, forget, *own_data])
-    done = shell(re.sub('^mmseg-cct check-masks.*', '', script, flags=re.M))  # downloads weights
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+@pytest.mark.parametrize('page', ['README.md', 'docs/tutorial.md', 'docs/own_data.md'])
+def test_the_commands_of_a_page_run_one_after_the_other(
+    slow, page, project_root, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path)
+    (tmp_path / 'examples').symlink_to(project_root / 'examples')
+    commands = typed((project_root / page).read_text(encoding='utf-8'))
+    assert len(commands) > 5
+    for program, name, *arguments in commands:
+        if {program, f'{program} {name}'} & NOT_TYPED:
+            continue
+        if program == 'bash':  # scripts that set up an environment
+            assert (project_root / name).is_file()
+        elif program == 'python':
+            monkeypatch.setattr(sys, 'argv', [name, *arguments])
+            runpy.run_path(name, run_name='__main__')
+        else:
+            assert program == 'mmseg-cct'
+            arguments += TINY.get(name, [])
+            assert not world.run_tool(name.replace('-', '_'), *arguments), (name, arguments)
