@@ -29,8 +29,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from mmseg_cct.engine.hooks.weak_masks_hook import LEAST
-from mmseg_cct.engine.mask_precision import mask_precision
+from mmseg_cct.engine.hooks.weak_masks_hook import LEAST, mask_precision
 
 IGNORED = 255
 SMALLEST_PART = 16  # pixels
