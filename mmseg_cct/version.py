@@ -1,3 +1,3 @@
 """The version of this package; setup.py reads it without importing the package."""
 
-__version__ = '0.1.0'
+__version__ = '1.0.0'
