@@ -17,8 +17,16 @@ from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
 
 ROOT = Path(__file__).resolve().parents[1]
-# The public packages, in the order in which data passes through them.
+# The public modules, in the order in which data passes through them: what they list in `__all__`
+# has a page.
 PUBLIC = {
+    'config.load': 'Functions',
+    'apis.prepare': 'Functions',
+    'apis.train': 'Functions',
+    'apis.test': 'Functions',
+    'apis.run': 'Functions',
+    'apis.predictor': 'Functions',
+    'apis.prediction': 'Functions',
     'datasets': 'Data',
     'models.data_preprocessors': 'Batches',
     'models.segmentors': 'Segmentors',
@@ -33,21 +41,6 @@ PUBLIC = {
     'engine.hooks': 'Hooks',
     'preflight': 'Hooks',
     'engine.optimizers': 'Optimizer',
-}
-FUNCTIONS = {
-    'Functions': (
-        'bases',
-        'config.load.load_config',
-        'apis.prepare.Request',
-        'apis.train.prepare_training',
-        'apis.train.train',
-        'apis.test.prepare_test',
-        'apis.test.test',
-        'apis.run.Run',
-        'apis.predictor.Predictor',
-        'apis.prediction.predict_images',
-        'apis.prediction.export_predictions',
-    ),
 }
 # A base without arguments of its own; its page names those of MMSegmentation's.
 DOCUMENTED_BY_MMSEG = 'mmseg_cct.models.segmentors.cct.CCTSegmentor'
@@ -74,12 +67,13 @@ class Member(NamedTuple):
 def members() -> dict[str, Member]:
     """Lists what has a page of the API, by name."""
     package = griffe.load('mmseg_cct', search_paths=[ROOT], docstring_parser='google')
-    wanted = [(group, path) for group, paths in FUNCTIONS.items() for path in paths]
-    for folder, group in PUBLIC.items():
-        wanted += [(group, each.path.partition('.')[2]) for each in _defined(package[folder])]
+    wanted = [('Functions', 'bases')]
+    for module, group in PUBLIC.items():
+        wanted += [(group, f'{module}.{name}') for name in package[module].exports]
     found = {}
     for group, path in wanted:
         member = package[path]
+        member = member.final_target if member.is_alias else member
         summary = member.docstring.value.partition('\n\n')[0].replace('\n', ' ')
         bases = tuple(_bases(member)) if member.is_class else ()
         found[member.name] = Member(member.name, member.path, group, summary.rstrip(':'), bases)
@@ -94,32 +88,6 @@ def _bases(cls: griffe.Class) -> Iterator[str]:
             yield base.path
         if init and all(each.kind != griffe.ParameterKind.var_keyword for each in init.parameters):
             return
-
-
-def _defined(module: griffe.Module) -> list[griffe.Class]:
-    """Lists the documented classes of a module and of those below it, other than `PUBLIC`."""
-    own = [each for each in module.classes.values() if _is_public(each)]
-    for part in module.modules.values():
-        if part.path.partition('.')[2] not in PUBLIC:
-            own += _defined(part)
-    return own
-
-
-def _is_public(cls: Any) -> bool:
-    named = not (cls.is_alias or cls.name.startswith('_')) and cls.docstring
-    # what a config names or what one derives from; data of the package's own are left out
-    return bool(named) and (_is_registered(cls) or cls.name in BASES)
-
-
-# What a part of one's own derives from or is given; no config names them.
-BASES = {
-    'ConsistencyLoss', 'Perturbation', 'PerturbationContext', 'PixelTargets', 'PixelTerm',
-    'SpatialMask',
-}  # fmt: skip
-
-
-def _is_registered(cls: griffe.Class) -> bool:
-    return any('register_module' in str(each.value) for each in cls.decorators)
 
 
 def on_config(config: Any) -> None:

@@ -32,6 +32,8 @@ from mmseg_cct.utils.text import counted
 from .predictor import Predictor, Segmented
 from .run import Run
 
+__all__ = ['export_predictions', 'predict_images']
+
 # Names the model of the predictions in a folder, so that two models never share one.
 RECORD = 'prediction.json'
 MASKS, OVERLAYS, CONFIDENCE = 'masks', 'overlays', 'confidence'

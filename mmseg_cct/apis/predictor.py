@@ -22,6 +22,8 @@ from mmseg_cct.preflight.components import is_a
 from mmseg_cct.utils.processes import ahead
 from mmseg_cct.utils.text import one_line
 
+__all__ = ['Predictor']
+
 _PIXELS_AT_ONCE = 2**21  # in a batch on a GPU
 # of Python's, CUDA's and torch's own allocators
 _NO_MEMORY = re.compile("MemoryError|OutOfMemoryError|can't allocate memory")

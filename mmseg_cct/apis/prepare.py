@@ -34,6 +34,8 @@ from mmseg_cct.utils.output_folder import OutputFolder
 from .device import fit_to_device, fit_workers, with_amp, with_compiled_encoders
 from .runner import require_files_kept, require_outputs_outside
 
+__all__ = ['Request']
+
 # What hooks write into the work directory besides checkpoints.
 _WRITTEN = ('nonfinite_iter_*', LABELS)
 # Metrics that write predictions.

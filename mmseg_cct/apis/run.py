@@ -32,6 +32,8 @@ from mmseg_cct.utils.processes import usable_cores
 from .device import default_device
 from .predictor import Predictor
 
+__all__ = ['Run']
+
 
 @dataclass(frozen=True, eq=False)
 class Run:

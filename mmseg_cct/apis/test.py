@@ -13,6 +13,8 @@ from .prepare import TEST_STEPS, Request, prepare, require_keys
 from .run import Run
 from .runner import run_config
 
+__all__ = ['prepare_test', 'test']
+
 
 def prepare_test(run: Run, request: Request | None = None) -> Config:
     """Makes the config of a test run, for `test`.

@@ -20,6 +20,8 @@ from mmseg_cct.utils.text import command_line
 from .prepare import TRAINING_STEPS, Request, prepare, require_keys
 from .runner import run_config
 
+__all__ = ['prepare_training', 'train']
+
 
 def prepare_training(config_path: str, request: Request | None = None) -> Config:
     """Makes the config of a training run, fetches its weights and finds its checkpoint.

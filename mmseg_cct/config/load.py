@@ -21,6 +21,8 @@ from .limits import value_problems
 from .shipped import CONFIGS, PLAIN, SCOPE, composed_name, find_config, method_in_name
 from .walk import as_list, get_by_key
 
+__all__ = ['load_config']
+
 # Names for the last iteration in mmengine's schedulers, their arguments and their states.
 SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
 # What models need that the maintained distributions do not have.

@@ -16,6 +16,8 @@ from torch import nn
 
 from mmseg_cct.utils.log import say, warn
 
+__all__ = ['BFloat16OptimWrapper', 'MergedOptimWrapperConstructor']
+
 # torch's optimizers with a fused step, on CPUs since 2.4. Not SGD: if a loss scaler skips the first
 # step, as with float16, torch's fused SGD goes on with uninitialised momentum.
 FUSED = ('Adam', 'AdamW')

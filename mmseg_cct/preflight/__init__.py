@@ -13,3 +13,7 @@ A config names the hook, so the checks hold under every launcher.
 """
 
 from .preflight_hook import PreflightHook
+
+__all__ = [
+    'PreflightHook',
+]

@@ -14,3 +14,22 @@ from .resume_hook import ResumeHook
 from .sync_statistics_hook import SyncStatisticsHook
 from .teacher_hook import TeacherHook
 from .weak_masks_hook import WeakMasksHook
+
+__all__ = [
+    'ChannelsLastHook',
+    'CompileEncoderHook',
+    'DurableCheckpointHook',
+    'FindingsHook',
+    'FixedTeacherHook',
+    'FreezeHook',
+    'FuseConvBNHook',
+    'IterationSeedHook',
+    'MainProcessLoggerHook',
+    'NonFiniteLossHook',
+    'ProgressBarHook',
+    'RampUpHook',
+    'ResumeHook',
+    'SyncStatisticsHook',
+    'TeacherHook',
+    'WeakMasksHook',
+]

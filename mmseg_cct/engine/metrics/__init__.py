@@ -2,3 +2,8 @@
 
 from .class_iou import ClassIoUMetric
 from .multi_domain_iou import MultiDomainIoUMetric
+
+__all__ = [
+    'ClassIoUMetric',
+    'MultiDomainIoUMetric',
+]

@@ -1,3 +1,8 @@
 """Visualizers of predictions and curves."""
 
 from .visualizers import GroupedTensorboardVisBackend, MultiDomainVisualizer
+
+__all__ = [
+    'GroupedTensorboardVisBackend',
+    'MultiDomainVisualizer',
+]

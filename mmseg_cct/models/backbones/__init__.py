@@ -1,2 +1,7 @@
 from .multi_channel import MultiChannelBackbone
 from .timm_vit import TimmViT
+
+__all__ = [
+    'MultiChannelBackbone',
+    'TimmViT',
+]

@@ -9,3 +9,20 @@ from .auxiliary import (
 from .confident_ce import ConfidentCrossEntropy, ConfidentMSE, PseudoTargets
 from .pixel_term import PixelTargets, PixelTerm
 from .supervised import BatchLovasz, BootstrappedCrossEntropy, MeanCrossEntropy
+
+__all__ = [
+    'BatchLovasz',
+    'BootstrappedCrossEntropy',
+    'ConfidentCrossEntropy',
+    'ConfidentMSE',
+    'ConsistencyLoss',
+    'JSConsistency',
+    'KLConsistency',
+    'MSEConsistency',
+    'MeanCrossEntropy',
+    'PairwiseVariance',
+    'PixelTargets',
+    'PixelTerm',
+    'PseudoTargets',
+    'WeakCrossEntropy',
+]

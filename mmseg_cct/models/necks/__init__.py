@@ -1,2 +1,7 @@
 from .concat_neck import ConcatNeck
 from .psp_neck import PSPNeck
+
+__all__ = [
+    'ConcatNeck',
+    'PSPNeck',
+]

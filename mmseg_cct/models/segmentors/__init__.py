@@ -7,3 +7,16 @@ from .multi_domain_cct import MultiDomainCCTSegmentor
 from .strong_views import StrongViewSegmentor
 from .unimatch import UniMatchSegmentor
 from .unimatch_v2 import UniMatchV2Segmentor
+
+__all__ = [
+    'CCTPlusSegmentor',
+    'CCTSegmentor',
+    'CCTStrongSegmentor',
+    'FixMatchSegmentor',
+    'InputVATSegmentor',
+    'MeanTeacherSegmentor',
+    'MultiDomainCCTSegmentor',
+    'StrongViewSegmentor',
+    'UniMatchSegmentor',
+    'UniMatchV2Segmentor',
+]
