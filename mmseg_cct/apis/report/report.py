@@ -17,7 +17,6 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
 from mmseg_cct.config.walk import changed_settings, get_by_key, leaf_sets, leaves
-from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.files.palette import chosen_colors
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
@@ -36,7 +35,15 @@ from mmseg_cct.version import __version__
 from ..run import Run
 from .evaluation import Evaluation, Picture, evaluate, predict_test_images
 from .plots import plot_curves
-from .scores import ONE_RUN_EACH, Score, class_scores, mean_score, mean_verdict, score_table
+from .scores import (
+    ONE_RUN_EACH,
+    Score,
+    class_scores,
+    figures,
+    mean_score,
+    mean_verdict,
+    score_table,
+)
 
 _WIDEST = 640  # pixels of a picture in the page
 _PICTURES = 6  # images in the page
@@ -49,7 +56,6 @@ _NETWORK = (
     *(f'optim_wrapper.{key}' for key in ('optimizer', 'paramwise_cfg', 'accumulative_counts')),
 )
 _OF_METHOD_OR_DEVICE = re.compile(r'decode_head\.loss_|norm_cfg')
-_HIDDEN = ('labels', 'network')  # of the settings, not rows of their table
 # Rounds of labelling have these in common.
 _TRAINING = ('model', 'train_dataloader', 'optim_wrapper')
 _MOST = 6  # differences that are named
@@ -81,8 +87,6 @@ def write_report(runs: Sequence[Run], out: str | Path, palette: str | None = Non
     Raises:
         UserError: A run is incomplete or has another test set.
     """
-    if not runs:
-        raise UserError('report', 'no run', 'at least one')
     # All that can be refused is, before the first evaluation, which takes minutes.
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
     datasets = [run.test_loader and run.config.test_dataloader.dataset for run in runs]
@@ -135,19 +139,13 @@ def _compare(
         verdict = mean_verdict(evaluations, scores)
     else:
         scores = sorted(scores, key=lambda score: score.name != str(classes[index]))  # this first
-        figures = ', '.join(f'{run} {100 * e.iou[index]:.1f}' for run, e in evaluations.items())
-        verdict = f'IoU of {classes[index]} in %: {figures}. {ONE_RUN_EACH}'
-    settings = {run.name: _settings(run) for run in runs}
+        values = ', '.join(f'{run} {100 * e.iou[index]:.1f}' for run, e in evaluations.items())
+        verdict = f'IoU of {classes[index]} in %: {values}. {ONE_RUN_EACH}'
     rounds = _rounds(runs)
-    if unequal := _unequal(list(settings.values()), bool(rounds)):
-        figures = ', '.join(f'{run} {value:.1f} %' for run, value in zip(evaluations, mean.values))
-        verdict = f'These runs cannot be compared: they differ in {unequal}. mIoU: {figures}.'
-    first = next(iter(settings.values()))
-    rows = [
-        [key, *('' if values[key] is None else str(values[key]) for values in settings.values())]
-        for key in first
-        if key not in _HIDDEN
-    ]
+    if unequal := unequal_settings(runs, bool(rounds)):
+        problem = f'These runs cannot be compared: they differ in {unequal}'
+        verdict = f'{problem}. mIoU: {figures(evaluations)}.'
+    rows = zip(*(_settings(run).items() for run in runs))
     return Report(
         title=f'{" and ".join(evaluations)} on {data_set_name(runs[0].config)}',
         date=date.today().isoformat(),
@@ -156,7 +154,13 @@ def _compare(
         verdict=verdict,
         notes=[*rounds, *_notes(runs, evaluations, classes)],
         runs=list(evaluations),
-        settings=Table(['', *settings], rows),
+        settings=Table(
+            ['', *evaluations],
+            [
+                [row[0][0], *('' if value is None else str(value) for _, value in row)]
+                for row in rows
+            ],
+        ),
         num_images=len(dataset),
         scores=[*scores, mean],
         confusions={
@@ -179,7 +183,6 @@ def _settings(run: Run) -> dict[str, Any]:
     labels = run.labels  # more masks may be there by now
     recorded = labels and dict(zip(numbers, (len(labels.labeled), labels.unlabeled)))
     crop = get_by_key(run.config, 'model.data_preprocessor.size')
-    network = {key: get_by_key(run.config, key) for key in _NETWORK}
     optimizer = [get_by_key(run.config, f'optim_wrapper.optimizer.{key}') for key in ('type', 'lr')]
     return {
         **(recorded or {key: _length(part) if part else 0 for key, part in numbers.items()}),
@@ -189,8 +192,6 @@ def _settings(run: Run) -> dict[str, Any]:
         'seed': get_by_key(run.config, 'randomness.seed'),
         'encoder': get_by_key(run.config, 'model.backbone.type'),
         'optimizer, learning rate': ', '.join(map(str, optimizer)),
-        'network': {k: v for k, v in leaves(network) if not _OF_METHOD_OR_DEVICE.search(k)},
-        'labels': labels and below_folder(labels.labeled),  # another machine has them elsewhere
     }
 
 
@@ -206,20 +207,24 @@ def _rounds(runs: Sequence[Run]) -> list[str]:
     return [text] if all(before < after for before, after in itertools.pairwise(lists)) else []
 
 
-def _unequal(settings: Sequence[Mapping[str, Any]], are_rounds: bool) -> str:
-    """Names the settings that make a comparison unfair, with their values."""
-    differences = []
+def unequal_settings(runs: Sequence[Run], are_rounds: bool = False) -> str:
+    """Names the settings that make a comparison unfair, with their values.
+
+    Those of the method are meant to differ. Rounds of labelling have other numbers of labels.
+    """
+    settings, differences = [_settings(run) for run in runs], []
     for key in _COMPARED:
         values = list(dict.fromkeys(of_run[key] for of_run in settings if of_run[key] is not None))
         if len(values) > 1 and not (are_rounds and key == 'labelled images'):
             differences.append(f'{key} ({", ".join(map(str, values))})')
-    networks = [of_run['network'] for of_run in settings]
+    networks = [dict(leaves({key: get_by_key(r.config, key) for key in _NETWORK})) for r in runs]
     for key in sorted({*itertools.chain(*networks)}):
         values = list(dict.fromkeys(str(network.get(key)) for network in networks))
-        if len(values) > 1:
+        if len(values) > 1 and not _OF_METHOD_OR_DEVICE.search(key):
             differences.append(f'{key} ({", ".join(values)})')
-    lists = [of_run['labels'] for of_run in settings if of_run['labels']]
-    if len({len(labels) for labels in lists}) == 1 < len({*map(tuple, lists)}):
+    # another machine has the images in another folder
+    lists = {tuple(below_folder(run.labels.labeled)) for run in runs if run.labels}
+    if len(lists) > 1 and len({len(names) for names in lists}) == 1:
         differences.append('which images are labelled')
     if len(differences) > _MOST:
         differences[_MOST:] = [f'{len(differences) - _MOST} more settings']
@@ -258,12 +263,8 @@ def _notes(
         curve = [values['mIoU'] for values in run.scalars if 'mIoU' in values]
         notes += findings(curve, {})  # classes at 0 have a row of the table
         settings = (run.config.get('val_dataloader') or {}).get('dataset')
-        is_test_set = settings == run.config.test_dataloader.dataset
-        logged = {key for values in run.scalars for key in values if key.startswith('IoU.')}
-        absent = [str(name) for name in classes if f'IoU.{name}' not in logged]
-        if logged and absent and not is_test_set:  # else it is said of the test set
-            notes.append(absent_from('validation', absent))
         if settings is not None:
+            is_test_set = settings == run.config.test_dataloader.dataset
             notes += validation_findings(_length(settings), is_test_set)
         for note in notes:
             runs_of.setdefault(note, []).append(run.name)
@@ -281,22 +282,13 @@ def _cases(pictures: Mapping[str, Sequence[Picture]], palette: Palette) -> list[
             image=_shown(row[0].image),
             truth=_shown(paint(row[0].truth, palette)),
             predictions=dict(zip(pictures, (_shown(paint(p.prediction, palette)) for p in row))),
-            errors=dict(zip(pictures, (_shown(_errors(p, palette)) for p in row))),
         )
         for row in zip(*pictures.values())
     ]
 
 
-def _errors(picture: Picture, palette: Palette) -> np.ndarray:
-    """Paints wrong pixels in the colour of what they are taken for, on a pale grey photo."""
-    height, width = picture.truth.shape
-    grey = cv2.resize(cv2.cvtColor(picture.image, cv2.COLOR_RGB2GRAY), (width, height))
-    pale = np.repeat((grey // 3 + 150)[..., None], 3, axis=2).astype(np.uint8)
-    wrong = (picture.prediction != picture.truth) & (picture.truth != IGNORE_INDEX)
-    return np.where(wrong[..., None], paint(picture.prediction, palette), pale)
-
-
 def _shown(rgb: np.ndarray) -> str:
+    """Returns a picture as a data URL, no wider than the page shows it."""
     height, width = rgb.shape[:2]
     if width > _WIDEST:
         size = _WIDEST, max(1, round(height * _WIDEST / width))

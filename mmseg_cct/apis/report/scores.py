@@ -42,26 +42,15 @@ def mean_score(evaluations: Mapping[str, Evaluation]) -> Score:
 
 
 def score_table(scores: Sequence[Score], runs: Sequence[str]) -> Table:
-    """Formats scores, a row each; the last column is the difference of two runs.
-
-    Classes at 0.0 in all runs share a row.
-    """
-    two = len(runs) == 2
-    zero = [score.name for score in scores if not any(score.values)]
-    named = ', '.join(zero[:4]) + (', …' if len(zero) > 4 else '')
-    rows = [
-        [
-            score.name,
-            *('' if value is None else f'{value:.1f}' for value in score.values),
-            *(['' if score.difference is None else signed(score.difference)] * two),
-        ]
-        for score in scores
-        if len(zero) < 2 or score.name not in zero
-    ]
-    if len(zero) > 1:
-        empty = [f'{len(zero)} found by no run: {named}', *['0.0'] * len(runs), *[''] * two]
-        rows.insert(len(rows) - 1, empty)
-    return Table(['class', *runs, *['difference'] * two], rows)
+    """Formats scores, a row each; the last column is the difference of two runs."""
+    header = ['class', *runs, *['difference'] * (len(runs) == 2)]
+    rows = []
+    for score in scores:
+        cells = ['' if value is None else f'{value:.1f}' for value in score.values]
+        if len(runs) == 2:
+            cells.append('' if score.difference is None else signed(score.difference))
+        rows.append([score.name, *cells])
+    return Table(header, rows)
 
 
 def _score(name: object, percents: Iterable[float]) -> Score:
@@ -72,28 +61,36 @@ def _score(name: object, percents: Iterable[float]) -> Score:
     return Score(str(name), values, points)
 
 
+def figures(evaluations: Mapping[str, Evaluation]) -> str:
+    """Lists the mIoU of each run."""
+    means = zip(evaluations, mean_score(evaluations).values)
+    return ', '.join(f'{run} {value:.1f} %' for run, value in means)
+
+
 def mean_verdict(evaluations: Mapping[str, Evaluation], scores: Sequence[Score]) -> str:
     """Says how runs compare, by their mIoU and their scores of the classes.
 
     Two runs are level if the difference is below `LEVEL` points or below what a single image of the
     test set can change.
     """
-    mean = mean_score(evaluations)
     if len(evaluations) != 2:
-        figures = ', '.join(f'{run} {value:.1f} %' for run, value in zip(evaluations, mean.values))
-        return f'mIoU on the test set: {figures}.'
+        return f'mIoU on the test set: {figures(evaluations)}.'
+    mean = mean_score(evaluations)
     (first, second), (before, after) = evaluations, mean.values
     points, image = mean.difference or 0.0, _of_one_image(*evaluations.values())
-    figures = f'{after:.1f} against {before:.1f} % mIoU'
+    numbers = f'{after:.1f} against {before:.1f} % mIoU'
     if abs(points) < max(LEVEL, image):
         reason = f'less than {LEVEL} points tell nothing with one run each'
         if image > LEVEL:
             reason = f'a single test image moves the difference by up to {image:.1f} points'
-        text = f'{second} is level with {first}: {figures}; {reason}.'
+        text = f'{second} is level with {first}: {numbers}; {reason}.'
     else:
         relation = 'ahead of' if points > 0 else 'behind'
-        text = f'{second} is {relation} {first} by {abs(points)} points: {figures}.'
-    return f'{text} {_by_class(scores)} {ONE_RUN_EACH}'
+        text = f'{second} is {relation} {first} by {abs(points)} points: {numbers}.'
+    gains = [score.difference for score in scores if score.difference is not None]
+    better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
+    text += f' It is better in {better} of {len(gains)} classes, worse in {worse}.'
+    return f'{text} {ONE_RUN_EACH}'
 
 
 def _of_one_image(before: Evaluation, after: Evaluation) -> float:
@@ -107,22 +104,3 @@ def _of_one_image(before: Evaluation, after: Evaluation) -> float:
         without = [np.nanmean(iou_of(total - image)) for image in evaluation.confusion]
         parts.append(np.array(without) - np.nanmean(iou_of(total)))
     return float(100 * np.abs(parts[1] - parts[0]).max())
-
-
-def _by_class(scores: Sequence[Score]) -> str:
-    """Counts the classes that gain and lose, and names those that do most."""
-    gains = {score.name: score.difference for score in scores if score.difference is not None}
-    known = {s.name: gains[s.name] for s in scores if s.name in gains and any(s.values)}
-    better = sum(gain > 0 for gain in known.values())
-    worse = sum(gain < 0 for gain in known.values())
-    text = f'It is better in {better} of {len(known)} classes'
-    text += f', worse in {worse}'
-    if missed := len(gains) - len(known):
-        text += f'; {missed} found by neither'
-    if better:
-        best = max(known, key=known.__getitem__)
-        text += f'; biggest gain: {best} ({signed(known[best])})'
-    if worse:
-        last = min(known, key=known.__getitem__)
-        text += f'; biggest loss: {last} ({signed(known[last])})'
-    return f'{text}.'

