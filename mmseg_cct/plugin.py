@@ -17,6 +17,7 @@ import_formatter()
 try:
     from . import datasets, engine, models, preflight
     from .config.load import register_packages
+    from .datasets import components as _data  # noqa: F401
     from .engine.safe_loading import register_safe_loaders
 except (RuntimeError, ModuleNotFoundError) as error:
     explanation = explain_import_failure(error)

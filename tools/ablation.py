@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmseg_cct.cli.arguments import METHODS_HELP, add_cfg_options, integer_from, method, tool_parser
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.errors import UserError
 
@@ -138,6 +138,7 @@ def main() -> None:
     """Runs the study."""
     args = parse_args()
     with running(args):
+        register()
         from mmseg_cct.studies.ablation import run_study
         from mmseg_cct.studies.execution import execute
 

@@ -15,7 +15,7 @@ Examples:
 import argparse
 
 from mmseg_cct.cli.arguments import METHODS_HELP, InputPath, method, tool_parser
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 
 
 def parse_args() -> argparse.Namespace:
@@ -52,6 +52,7 @@ def main() -> None:
     """Writes the config and says what was chosen."""
     args = parse_args()
     with running(args):
+        register()
         from mmseg_cct.writer.add_cct import add_cct
 
         added = add_cct(

@@ -9,7 +9,7 @@ Examples:
 import argparse
 
 from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite, tool_parser
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 
 _HEADER = '# A whole config, as mmseg-cct config writes it.\n'
 
@@ -28,6 +28,7 @@ def main() -> None:
     """Writes or prints the config."""
     args = parse_args()
     with running(args):
+        register()
         from mmengine.config import Config
 
         from mmseg_cct.apis.prepare import LAUNCHER_STEPS, Request, prepare

@@ -17,7 +17,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from mmseg_cct.cli.arguments import InputPath, add_overwrite, tool_parser
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 from mmseg_cct.utils.files import output_file
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ def main() -> int:
     """Converts the checkpoint; returns 1 if names did not match."""
     args = parse_args()
     with running(args):
+        output_file(args.target, [args.source], overwrite=args.overwrite, option='OUT')
+        register()
         from mmseg_cct.apis.convert import convert_file
 
-        output_file(args.target, [args.source], overwrite=args.overwrite, option='OUT')
         done = convert_file(args.source, args.target)
     for problem, names in (('missing', done.missing), ('unexpected', done.unexpected)):
         for name in names:

@@ -9,7 +9,7 @@ Example:
 """
 
 from mmseg_cct.cli.arguments import tool_parser
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 
 
 def main() -> None:
@@ -19,6 +19,7 @@ def main() -> None:
     parser.add_argument('root', help='folder of the data set, which holds images/')
     args = parser.parse_args()
     with running(args):
+        register()
         from mmseg_cct.datasets.sun_rgbd import convert_labels
 
         number = convert_labels(args.labels, args.root)

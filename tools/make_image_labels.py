@@ -17,7 +17,7 @@ import inspect
 from collections import Counter
 
 from mmseg_cct.cli.arguments import InputPath, add_overwrite, integer_from, tool_parser
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
 
@@ -69,8 +69,6 @@ def make_image_labels(args: argparse.Namespace) -> str:
         write_annotations,
     )
 
-    if args.csv and args.min_pixels:
-        raise UserError(f'--min-pixels {args.min_pixels}', 'counts in masks', '--masks')
     names, label_map, reduces = args.classes, None, False
     if names:
         check_names(names, '--classes')
@@ -141,6 +139,9 @@ def main() -> None:
     with running(args):
         inputs = filter(None, (args.csv, args.masks, args.images, args.list))
         output_file(args.out, inputs, overwrite=args.overwrite)
+        if args.csv and args.min_pixels:
+            raise UserError(f'--min-pixels {args.min_pixels}', 'counts in masks', '--masks')
+        register()
         print(make_image_labels(args))
 
 

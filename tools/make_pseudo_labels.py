@@ -23,7 +23,7 @@ from mmseg_cct.cli.arguments import (
     integer_from,
     tool_parser,
 )
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 
 
 def parse_args() -> argparse.Namespace:
@@ -55,6 +55,7 @@ def main() -> int:
     """Generates the labels; returns 1 if an image could not be read."""
     args = parse_args()
     with running(args):
+        register()
         from mmseg_cct.apis.device import default_device
         from mmseg_cct.config.load import load_config
         from mmseg_cct.pseudo_labels import make_pseudo_labels

@@ -19,8 +19,7 @@ from mmseg_cct.cli.arguments import (
     options_as,
     tool_parser,
 )
-from mmseg_cct.cli.errors import user_errors_as_one_line
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 from mmseg_cct.config.shipped import method_names
 from mmseg_cct.writer.backbones import BACKBONES
 from mmseg_cct.writer.choices import PRESETS, Choices, check_choices, plain_name
@@ -153,9 +152,9 @@ def main() -> None:
     """Writes the config and says what to do next."""
     args = parse_args()
     choices = options_as(Choices, args)
-    with user_errors_as_one_line():  # before torch is imported, which takes seconds
-        check_choices(args.data, choices)
     with running(args):
+        check_choices(args.data, choices)
+        register()
         from mmseg_cct.writer.new_config import new_config
 
         written = new_config(args.data, args.out or f'configs/{plain_name(args.data)}', choices)

@@ -35,7 +35,7 @@ from mmseg_cct.cli.arguments import (
     options_as,
     tool_parser,
 )
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 from mmseg_cct.errors import UserError, printable
 from mmseg_cct.writer.backbones import BACKBONES
 
@@ -103,6 +103,7 @@ def main() -> int:
     if args.run is None:
         return _first_batch(args)
     with running(args):
+        register()
         from mmseg_cct.apis.run import Run
         from mmseg_cct.labelling.next_batch import BatchRequest, next_batch
         from mmseg_cct.utils.processes import connected
@@ -121,6 +122,7 @@ def _first_batch(args: argparse.Namespace) -> int:
     with running(args):
         if args.images is None:
             raise UserError('WORK_DIR', 'missing', 'a training, or --images DIR to begin without')
+        register()
         from mmseg_cct.labelling.first_batch import first_batch
         from mmseg_cct.labelling.next_batch import BatchRequest
 

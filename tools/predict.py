@@ -35,7 +35,7 @@ from mmseg_cct.cli.arguments import (
     integer_from,
     tool_parser,
 )
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 
 
 def _opacity(value: str) -> float:
@@ -71,14 +71,13 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--tolerance',
         type=_pixels,
-        default=1.0,
         metavar='PIXELS',
-        help='how far outlines may move to save points; less for small regions (default: 1)',
+        help='with --format, how far outlines may move to save points; less for small regions '
+        '(default: 1)',
     )
     parser.add_argument(
         '--min-area',
         type=integer_from(0),
-        default=10,
         metavar='PIXELS',
         help='with --format, smaller regions are merged into their surroundings (default: 10)',
     )
@@ -96,13 +95,17 @@ def parse_args() -> argparse.Namespace:
     )
     add_palette(parser)
     add_cfg_options(parser, takes_method=False)
-    return parser.parse_intermixed_args()
+    args = parser.parse_intermixed_args()
+    if args.format not in FORMATS and (args.tolerance, args.min_area) != (None, None):
+        parser.error('--tolerance and --min-area go with a --format of outlines')
+    return args
 
 
 def main() -> int:
     """Predicts as the command line says; returns 1 if an image could not be read."""
     args = parse_args()
     with running(args):
+        register()
         from mmseg_cct.apis.prediction import export_predictions, predict_images
         from mmseg_cct.apis.run import Run
         from mmseg_cct.utils.processes import connected
@@ -119,10 +122,9 @@ def main() -> int:
                 confidence=args.confidence,
             )
             if args.format in FORMATS and rank == 0:
-                export_predictions(
-                    args.images, args.out, args.format,
-                    tolerance=args.tolerance, min_area=args.min_area,
-                )  # fmt: skip
+                outlines = dict(tolerance=args.tolerance, min_area=args.min_area)
+                chosen = {name: value for name, value in outlines.items() if value is not None}
+                export_predictions(args.images, args.out, args.format, **chosen)
     if rank:  # the first process speaks for all
         return 0
     for line in counts.failed:

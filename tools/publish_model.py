@@ -16,7 +16,7 @@ Examples:
 import argparse
 
 from mmseg_cct.cli.arguments import add_domain, add_overwrite, add_run, integer_from, tool_parser
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 from mmseg_cct.utils.files import output_file
 
 
@@ -47,6 +47,7 @@ def main() -> None:
     """Publishes and exports the model."""
     args = parse_args()
     with running(args):
+        register()
         from pathlib import Path
 
         from mmseg_cct.apis.export import export_onnx

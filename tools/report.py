@@ -12,8 +12,7 @@ import argparse
 from pathlib import Path
 
 from mmseg_cct.cli.arguments import add_domain, add_palette, tool_parser
-from mmseg_cct.cli.errors import user_errors_as_one_line
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 from mmseg_cct.config.shipped import find_run
 from mmseg_cct.errors import UserError, printable
 
@@ -36,7 +35,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Writes the report."""
     args = parse_args()
-    with user_errors_as_one_line():  # before torch is imported, which takes seconds
+    with running(args):
         work_dirs: dict[str, str] = {}
         for run in args.runs:
             name, separator, work_dir = run.partition('=')
@@ -48,7 +47,7 @@ def main() -> None:
                 raise UserError(run, f'{name} is {work_dirs[name]} already', 'a name of its own')
             find_run(work_dir)
             work_dirs[name] = work_dir
-    with running(args):
+        register()
         from mmseg_cct.apis.report.report import write_report
         from mmseg_cct.apis.report.scores import score_table
         from mmseg_cct.apis.run import Run

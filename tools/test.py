@@ -10,7 +10,7 @@ Examples:
 import argparse
 
 from mmseg_cct.cli.arguments import add_cfg_options, add_launcher, add_run, options_as, tool_parser
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 
 
 def parse_args() -> argparse.Namespace:
@@ -43,6 +43,7 @@ def main() -> None:
     """Tests as the command line says."""
     args = parse_args()
     with running(args):
+        register()
         from mmseg_cct.apis.prepare import Request
         from mmseg_cct.apis.run import Run
         from mmseg_cct.apis.test import prepare_test, test

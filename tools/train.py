@@ -16,7 +16,7 @@ from mmseg_cct.cli.arguments import (
     options_as,
     tool_parser,
 )
-from mmseg_cct.cli.start import running
+from mmseg_cct.cli.start import register, running
 
 
 def parse_args() -> argparse.Namespace:
@@ -63,6 +63,7 @@ def main() -> None:
     """Trains as the command line says."""
     args = parse_args()
     with running(args):
+        register()
         from mmseg_cct.apis.prepare import Request
         from mmseg_cct.apis.train import prepare_training, train
 

@@ -30,15 +30,15 @@ _WARNINGS = (
 
 @contextmanager
 def running(args: argparse.Namespace) -> Iterator[None]:
-    """Runs the body of a tool with registered components, safe loading and one-line errors.
+    """Runs the body of a tool with checked arguments and one-line errors, without torch.
 
-    The body imports what it needs. `args.options` is parsed in place and gets `method` and
-    `labels`. A wrong launcher or a file that is not there is an error, too.
+    The body imports what it needs, and calls `register` first if that is a network. `args.options`
+    is parsed in place and gets `method` and `labels`. A wrong launcher or a file that is not there
+    is an error.
     """
     with user_errors_as_one_line():
         if hasattr(args, 'launcher'):
             set_ranks(args)
-        # what needs no torch, whose import takes seconds
         if hasattr(args, 'options') and getattr(args, 'config', None) is not None:
             find_config(args.config)
         if hasattr(args, 'run'):
@@ -46,16 +46,19 @@ def running(args: argparse.Namespace) -> Iterator[None]:
         for path in chain.from_iterable(map(as_list, vars(args).values())):
             if isinstance(path, InputPath) and '://' not in path and not os.path.exists(path):
                 raise UserError(path, 'no such file or folder')
-        _set_up_process()
-        # mmseg prints a debug message about a commercial data set, which is not needed
-        with redirect_stdout(io.StringIO()):
-            import mmseg_cct.plugin  # noqa: F401
-
         if hasattr(args, 'options'):
             args.options = _read_settings(args.options)
             overlays = {key: getattr(args, key, None) for key in ('method', 'labels')}
             args.options |= {key: value for key, value in overlays.items() if value is not None}
+        _set_up_process()
         yield
+
+
+def register() -> None:
+    """Registers the components and loads MMSegmentation, which takes seconds."""
+    # mmseg prints a debug message about a commercial data set, which is not needed
+    with redirect_stdout(io.StringIO()):
+        import mmseg_cct.plugin  # noqa: F401
 
 
 def _set_up_process() -> None:
@@ -78,12 +81,19 @@ def _set_up_process() -> None:
     EpsImagePlugin.gs_binary = False  # else Pillow starts Ghostscript for a PostScript image
     Image.MAX_IMAGE_PIXELS = 2**29  # as OpenCV: Pillow warns from there and refuses twice that
     if os.path.isfile('matplotlibrc'):
-        # It names code, and matplotlib prefers it to that of its variable MATPLOTLIBRC.
-        work_folder = os.getcwd()
-        os.chdir(os.path.dirname(__file__))
-        import matplotlib as mpl  # noqa: F401
+        _import_matplotlib_elsewhere()
 
-        os.chdir(work_folder)
+
+def _import_matplotlib_elsewhere() -> None:
+    """Imports matplotlib where no `matplotlibrc` lies: it reads that of the current folder first.
+
+    Such a file names code that is run, and there is no setting to ignore it.
+    """
+    work_folder = os.getcwd()
+    os.chdir(os.path.dirname(__file__))
+    import matplotlib as mpl  # noqa: F401
+
+    os.chdir(work_folder)
 
 
 def _read_settings(texts: list[str]) -> dict[str, Any]:

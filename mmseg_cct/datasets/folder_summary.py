@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from mmseg.registry import TRANSFORMS
 
 from mmseg_cct.datasets.files.image_files import find_images, find_masks, suffix_of_masks
 from mmseg_cct.datasets.files.images import IdOfColor, image_size, read_mask
@@ -16,7 +15,9 @@ from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.templates import markdown_table
 
 from .image_values import ImageValues, measure_images
-from .transforms import LoadChannels
+
+if TYPE_CHECKING:
+    from .transforms import LoadChannels
 
 # The labels in masks, ignored ones included, by the name of the image.
 Labels = Mapping[str, frozenset[int]]
@@ -65,7 +66,7 @@ def summarize_folder(
     paths = list(images.values())
     sample = paths[:: -(-len(paths) // _SIZES)]
     values = measure_images(sample, channels, bits)
-    loader = None if values is None else TRANSFORMS.build(values.loader)
+    loader = None if values is None else _loader(values)
     # every mask, since one wrong id ends a training
     widths = ObjectWidths(classes)
     id_of_color = IdOfColor()
@@ -129,6 +130,14 @@ def describe_folder(
     )
 
 
+def _loader(values: ImageValues) -> 'LoadChannels':
+    from mmseg.registry import TRANSFORMS
+
+    from . import transforms  # noqa: F401
+
+    return TRANSFORMS.build(values.loader)
+
+
 def _masks_by_name(images: Mapping[str, str], dirs: Dirs, suffix: str) -> dict[str, str]:
     image_dir, mask_dir = dirs
     masks = find_masks(mask_dir, suffix)
@@ -148,7 +157,7 @@ def _count_ids(
     masks: Mapping[str, str],
     num_classes: int,
     id_of_color: IdOfColor,
-    loader: LoadChannels | None = None,
+    loader: 'LoadChannels | None' = None,
     widths: ObjectWidths | None = None,
 ) -> tuple[Labels, np.ndarray, list[str]]:
     """Finds the labels in each mask, and counts the pixels of each class `(C + 1,)`.

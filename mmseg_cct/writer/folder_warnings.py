@@ -11,7 +11,7 @@ from mmseg_cct.datasets.hold_out import one_sided
 from mmseg_cct.engine.doubtful_masks import FEWEST, contradictions, judge_masks
 from mmseg_cct.engine.frozen_features import load_encoder
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.text import command_line, one_line
+from mmseg_cct.utils.text import one_line
 
 from .base_model import base_model, start_settings
 from .choices import Choices
@@ -53,7 +53,6 @@ def _doubts(folder: Folder, choices: Choices) -> Iterator[str]:
         return
     images = folder.images
     masks = find_masks(training_dirs(folder.data)[1], choices.mask_suffix)
-    page = command_line('check_masks', folder.data, '--out', 'masks_check')
     try:
         if pairs := contradictions(images, masks):
             first, second = pairs[0]
@@ -71,4 +70,3 @@ def _doubts(folder: Folder, choices: Choices) -> Iterator[str]:
     if doubtful := [mask.name for mask in judged if mask.is_doubtful]:
         names = f'{", ".join(doubtful[:3])}{" and more" if doubtful[3:] else ""}'
         yield f'masks: {names} may be of another image, as the others predict other classes there'
-        yield f'masks: {page} shows all with what the others expect; wrong ones may go unnamed'

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmseg_cct.config.load import read_config
 from mmseg_cct.config.shipped import composed_name, free_round
 from mmseg_cct.datasets.folder_summary import FolderSummary
 from mmseg_cct.utils.text import command_line
@@ -20,6 +19,8 @@ def commands_after_import(
         return ()  # none trains with so few
     method = () if summary.unlabeled else ('--method', 'supervised')
     for config_path in sorted(Path('configs', name).glob(f'*_{name}.py')):
+        from mmseg_cct.config.load import read_config  # brings torch, which takes seconds
+
         if list(read_config(config_path).get('classes') or ()) == list(classes):
             chosen = method[1] if method else None
             work_dir = Path('work_dirs', composed_name(config_path.stem, chosen, None))

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 from folders import save
-from world import run_tool
 
 from mmseg_cct.annotations.class_table import ClassTable, write_table
+from mmseg_cct.errors import UserError
 from mmseg_cct.labelling import mask_check
 
 
@@ -27,30 +27,35 @@ def data(tmp_path, monkeypatch):
     return root
 
 
-def test_the_tool_names_doubtful_masks_and_shows_all(data, tmp_path, capsys):
+def check(data, out, **options):
+    options |= dict(model_name='cct_mbv2-jpu')
+    return mask_check.check_masks(str(data), ('road', 'sky'), str(out), **options)
+
+
+def test_doubtful_masks_are_named_and_all_are_shown(data, tmp_path):
     out = tmp_path / 'out'
     for _ in range(2):  # a second run writes over the first
-        run_tool('check_masks', data, '--out', out)
-    said = capsys.readouterr().out
-    assert said.startswith('2: doubtful, score ') and '3: doubtful' not in said
+        judged, _ = check(data, out)
+    assert [mask.name for mask in judged if mask.is_doubtful] == ['2']
     header, *rows = (out / 'masks.csv').read_text().splitlines()
     assert header == 'score,doubtful,name'
     assert rows[0].endswith(',1,2') and len(rows) == 6
     page = (out / 'review.html').read_text()
     assert page.count('class="case"') == 6 and page.index('<b>1. 2</b>') > 0
-    run_tool('check_masks', data, '--out', out, '-n', 2)
+    check(data, out, number=2)
     assert (out / 'review.html').read_text().count('class="case"') == 2
 
 
-def test_an_image_with_two_masks_is_named(data, tmp_path, capsys):
+def test_an_image_with_two_masks_is_named(data, tmp_path):
     (data / 'images/twin.png').write_bytes((data / 'images/1.png').read_bytes())
     save(data / 'masks/twin.png', np.zeros((80, 100), np.uint8))
-    run_tool('check_masks', data, '--out', tmp_path / 'out')
-    assert '1 and twin' in capsys.readouterr().out
+    assert check(data, tmp_path / 'out')[1] == [('1', 'twin')]
 
 
-def test_mistakes_are_named(data, tmp_path, refused):
-    assert 'is read' in refused('check_masks', data, '--out', data / 'images/x')
+def test_mistakes_are_named(data, tmp_path):
+    with pytest.raises(UserError, match='is read'):
+        check(data, data / 'images/x')
     for index in (0, 1):
         (data / f'masks/{index}.png').unlink()
-    assert 'masks: 4' in refused('check_masks', data, '--out', tmp_path / 'out')
+    with pytest.raises(UserError, match='masks: 4'):
+        check(data, tmp_path / 'out')

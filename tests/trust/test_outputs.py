@@ -17,7 +17,6 @@ CLASSES = '--classes ground thing other'
 COMMANDS = {
     ('ablation', 'out'): 'tiny.py --methods cct --out',
     ('add_cct', 'out'): 'tiny.py --unlabeled data/images --force --out',
-    ('check_masks', 'out'): f'data {CLASSES} --out',
     ('config', 'out'): 'tiny.py --out',
     ('convert_checkpoint', 'target'): 'public.pth',
     ('import_masks', 'out'): 'a.json --rest background --overwrite --images data/images --out',

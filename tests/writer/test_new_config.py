@@ -182,7 +182,7 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
 
 def test_mistakes_in_a_command_need_no_torch(data, monkeypatch, refused):
     monkeypatch.chdir(data.parents[1])
-    monkeypatch.setattr('mmseg_cct.cli.start.running', None)  # would import it
+    monkeypatch.setattr('mmseg_cct.cli.start.register', None)  # would import it
     assert '--classes: missing; expected' in refused('new_config', 'data/mine')
     assert 'data/nowhere: no such folder' in refused('new_config', 'data/nowhere')
 
@@ -244,13 +244,13 @@ def judged(data, monkeypatch):
 
 
 def test_masks_that_the_others_contradict_are_named(judged):
-    assert not [line for line in write(judged).warnings if 'check-masks' in line]
+    assert not [line for line in write(judged).warnings if 'of another image' in line]
     ids = np.asarray(Image.open(judged / 'masks/3.png'))
     save(judged / 'masks/3.png', 1 - ids)
     shutil.copy(judged / 'images/1.jpg', judged / 'images/twin.jpg')
     save(judged / 'masks/twin.png', ids)
-    *_, pair, name, page = write(judged, force=True).warnings
-    assert '1 and twin' in pair and '3' in name and 'check-masks' in page
+    *_, pair, name = write(judged, force=True).warnings
+    assert '1 and twin' in pair and '3' in name
     (pair_alone,) = set(write(judged, force=True, from_scratch=True).warnings) & {pair}
     assert pair_alone
 

@@ -5,12 +5,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import cv2
-import mmcv
 import numpy as np
-from mmcv.transforms import LoadImageFromFile
 from mmengine import fileio
 from PIL import Image, UnidentifiedImageError
 from tifffile import TiffFile
@@ -27,6 +25,9 @@ from .image_format import (
     read_header,
     require_plain,
 )
+
+if TYPE_CHECKING:
+    from mmcv.transforms import LoadImageFromFile
 
 IdOfColor = dict[tuple[int, ...], tuple[int, str | os.PathLike]]  # and the first mask that says so
 
@@ -53,13 +54,15 @@ def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -
     if flag != 'unchanged' and backend != 'tifffile':
         require_plain(image_format(data))
     _require_whole(data)
+    import mmcv  # here, because it brings torch, which takes seconds
+
     decoded = mmcv.imfrombytes(data, flag=flag, backend=backend)
     if decoded is None:
         raise ValueError(f'no image that {backend or "OpenCV"} decodes, in 8 or 16 bits')
     return decoded
 
 
-def decoder_of(loader: LoadImageFromFile | None) -> Callable[[bytes], np.ndarray]:
+def decoder_of(loader: 'LoadImageFromFile | None') -> Callable[[bytes], np.ndarray]:
     """Returns what decodes images as a pipeline's loader does, or as MMSegmentation's default."""
     flag, backend = (loader.color_type, loader.imdecode_backend) if loader else ('color', None)
     # `LoadChannels` decodes by itself
@@ -168,6 +171,8 @@ def read_mask(
             orientation = image.getexif().get(ORIENTATION, 1)
         ids = loaded
         if backend in ('cv2', None):  # these scale low bit depths and turn palettes into colours
+            import mmcv
+
             loaded = mmcv.imfrombytes(data, flag='unchanged', backend=backend)
     if ids.ndim != 2 or ids.dtype.kind not in 'uib':
         expected = 'one channel of integer class ids (a grey or palette PNG)'
@@ -238,7 +243,7 @@ def write_png(path: Path, image: Image.Image, palette: np.ndarray | None = None)
 
 
 def image_size(
-    path: str, backend_args: dict | None, decode: bool, loader: LoadImageFromFile | None = None
+    path: str, backend_args: dict | None, decode: bool, loader: 'LoadImageFromFile | None' = None
 ) -> tuple[int, int]:
     """Reads width and height that an image has once it is loaded and turned by its EXIF tag.
 
@@ -266,14 +271,14 @@ def _open(path: str, backend_args: dict | None) -> BinaryIO:
     return open(path, 'rb') if is_local else io.BytesIO(fileio.get(path, backend_args))
 
 
-def check_image(info: dict[str, Any], loader: LoadImageFromFile | None) -> dict[str, Any]:
+def check_image(info: dict[str, Any], loader: 'LoadImageFromFile | None') -> dict[str, Any]:
     """A transform that rejects an image that is cut off or that its loader would change."""
     if info.get('img_path') is not None:
         image_size(info['img_path'], None, False, loader)
     return info
 
 
-def is_turned(path: str, backend_args: dict | None, loader: LoadImageFromFile | None) -> bool:
+def is_turned(path: str, backend_args: dict | None, loader: 'LoadImageFromFile | None') -> bool:
     """Tells whether loading turns or mirrors an image by its EXIF tag but keeps its size."""
     flag = loader.color_type if loader else 'color'
     if flag == 'unchanged' or 'ignore_orientation' in flag:
