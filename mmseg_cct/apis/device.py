@@ -13,7 +13,7 @@ from mmengine.registry import DATASETS, DefaultScope
 from mmseg_cct.config.walk import get_by_key, settings_of
 from mmseg_cct.datasets import MultiDomainDataset, SemiSegDataset
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.components import is_a
+from mmseg_cct.preflight.settings import is_a
 from mmseg_cct.utils.log import say
 from mmseg_cct.utils.processes import usable_cores
 

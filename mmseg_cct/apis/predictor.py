@@ -18,7 +18,7 @@ from mmseg_cct.datasets import LoadChannels
 from mmseg_cct.datasets.files.images import decoder_of
 from mmseg_cct.engine.prediction import Prediction, fused_model, predict
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.components import is_a
+from mmseg_cct.preflight.settings import is_a
 from mmseg_cct.utils.processes import ahead
 from mmseg_cct.utils.text import one_line
 

@@ -28,7 +28,7 @@ from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint, read
 from mmseg_cct.engine.labels_record import LABELS
 from mmseg_cct.engine.metrics import MultiDomainIoUMetric
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.components import is_a
+from mmseg_cct.preflight.settings import is_a
 from mmseg_cct.utils.output_folder import OutputFolder
 
 from .device import fit_to_device, fit_workers, with_amp, with_compiled_encoders

@@ -24,8 +24,8 @@ from mmseg_cct.engine.labels_record import Labels, read_labels
 from mmseg_cct.engine.weights import require_matching_weights, weights
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.classes import order_problems
-from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.preflight.files import build_evaluation_set
+from mmseg_cct.preflight.settings import config_errors_as_one_line
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import usable_cores
 

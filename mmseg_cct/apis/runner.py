@@ -21,7 +21,7 @@ from mmengine.runner import Runner
 from mmseg_cct.config.walk import get_by_key, settings_of
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.failures import config_errors_as_one_line
+from mmseg_cct.preflight.settings import config_errors_as_one_line
 from mmseg_cct.utils.files import locked_folder, require_outside, require_own_folder
 
 from .device import number_the_only_gpu

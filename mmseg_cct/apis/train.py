@@ -12,7 +12,7 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_in_name
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.engine.models import unwrap_model
-from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
+from mmseg_cct.preflight.settings import fetch_pretrained_weights
 from mmseg_cct.utils.log import say
 from mmseg_cct.utils.processes import end_with_parent
 from mmseg_cct.utils.text import command_line

@@ -18,7 +18,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import nearest, one_line
 
 from .shipped import METHODS, PLAIN, SCOPE, method_names
-from .walk import as_list, settings_of
+from .walk import as_list, get_by_key, sets_by_domain, settings_of
 
 _BANK, _BASELINE = 'PerturbedDecoderBank', 'EncoderDecoder'
 _HEADS = ('decode_head', 'auxiliary_head')
@@ -222,8 +222,7 @@ def merged(common: Mapping[str, Any], changes: Mapping[str, Any]) -> ConfigDict:
 
 def training_sets(config: Config) -> list[ConfigDict]:
     """Finds the training set of a config, or those of its domains."""
-    dataset = (config.get('train_dataloader') or {}).get('dataset') or {}
-    return list((dataset.get('domains') or {'': dataset}).values())
+    return list(sets_by_domain(get_by_key(config, 'train_dataloader.dataset', {})).values())
 
 
 def with_labels(config: Config, labels: int) -> Config:

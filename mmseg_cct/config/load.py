@@ -12,12 +12,11 @@ from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.runner import Runner
 
-from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import close_names, error_line, one_line
 
 from .compose import forget_own_scope, remove_hooks, with_labels, with_method
-from .limits import value_problems
 from .shipped import CONFIGS, PLAIN, SCOPE, composed_name, find_config, method_in_name
 from .walk import as_list, get_by_key
 
@@ -77,7 +76,6 @@ def load_config(config_path: str, options: Mapping[str, Any]) -> Config:
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         move_scheduler_ends(config, old_max_iters)
     remove_hooks(config)
-    raise_problems(value_problems(config))
     return config
 
 

@@ -77,3 +77,11 @@ def leaf_sets(dataset: Any, key: str = '') -> Iterator[tuple[str, Any]]:
             yield key, dataset
         for name in inner:
             yield from leaf_sets(dataset[name], f'{key}.{name}')
+
+
+def sets_by_domain(dataset: Any) -> dict[str | None, Any]:
+    """Returns the set of each domain by its name, or a set without domains by None.
+
+    `dataset` are the `ConfigDict` of a set, or the built one.
+    """
+    return dict(getattr(dataset, 'domains', None) or {None: dataset})

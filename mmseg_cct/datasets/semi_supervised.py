@@ -24,7 +24,6 @@ from .leaves import image_loader, leaf_datasets
 from .samplers.pair_sampler import PairDraw, require_draws
 from .transforms.unlabeled import PackPseudoLabels
 from .transforms.weak_masks import LoadWeakMasks
-from .watched_files import watch_files
 
 _warn_once = functools.cache(warn)
 
@@ -123,8 +122,6 @@ class SemiSegDataset(Dataset):
             _forget_masks(self.unlabeled)
             if weak_masks is not None:
                 _load_weak_masks(self.unlabeled, weak_masks, self.classes)
-            watch_files(self.unlabeled)
-        watch_files(self.labeled)
 
     def __len__(self) -> int:
         """Returns the number of labelled and unlabelled images."""

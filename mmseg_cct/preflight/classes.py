@@ -11,6 +11,7 @@ import torch
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from torch.nn import ModuleList
 
+from mmseg_cct.config.walk import sets_by_domain
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.leaves import leaf_datasets
 from mmseg_cct.errors import Problem, UserError
@@ -50,16 +51,16 @@ def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
 
     Logs a warning if they learn a class from the padding.
     """
-    for name, part in getattr(dataset, 'domains', {None: dataset}).items():
-        subkey = '' if name is None else f'.domains.{name}'
-        owner = model if name is None else model.domains[name]
-        labeled = getattr(part, 'labeled', None)
-        head = getattr(owner, 'decode_head', None)
-        yield from ignore_problems(head, f'model{subkey}.decode_head')
-        preprocessor = getattr(model, 'data_preprocessor', None)
+    for name, part in sets_by_domain(dataset).items():
+        subkey, owner = '', model
+        preprocessor: Any = getattr(model, 'data_preprocessor', None)
         if name is not None:
+            subkey, owner = f'.domains.{name}', model.domains[name]
             preprocessor = getattr(preprocessor, 'domains', {name: None})[name]
-        classes = (getattr(labeled or part, 'metainfo', None) or {}).get('classes') or ()
+        head: Any = getattr(owner, 'decode_head', None)
+        yield from ignore_problems(head, f'model{subkey}.decode_head')
+        labeled = getattr(part, 'labeled', part)
+        classes = (getattr(labeled, 'metainfo', None) or {}).get('classes') or ()
         ignored: Any = getattr(head, 'ignore_index', None)
         padded: Any = getattr(preprocessor, 'seg_pad_val', None)
         # a label that is no class is an error of the loss

@@ -1,40 +1,68 @@
-"""Checks the files of data sets: images, masks, pseudo labels and image-level labels."""
+"""Checks the files of data sets, and the pipelines that load them.
+
+Every labelled and validation mask is decoded once, at the start of a run.
+"""
 
 import copy
 import functools
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
+from mmcv import transforms as mmcv_transforms
 from mmcv.transforms import LoadAnnotations
 from mmengine import fileio
+from mmseg.datasets import transforms as mmseg_transforms
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.files.images import IdOfColor, image_size, is_turned
+from mmseg_cct.config.walk import sets_by_domain
+from mmseg_cct.datasets.files.images import IdOfColor, image_size, is_turned, read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask, judge_labels
-from mmseg_cct.datasets.leaves import image_loader, infos_of, leaf_datasets, transforms_of
+from mmseg_cct.datasets.files.leaks import describe_leaks
+from mmseg_cct.datasets.leaves import (
+    image_loader,
+    image_paths,
+    infos_of,
+    leaf_datasets,
+    transforms_of,
+)
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
-from mmseg_cct.datasets.transforms import LoadPseudoLabels
-from mmseg_cct.datasets.watched_files import check_mask_of, watch_files
-from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.datasets.transforms import LoadPseudoLabels, MarkValidPixels, PackUnlabeledInputs
+from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import ahead, on_first_process
 from mmseg_cct.utils.text import one_line
 
-from .pipelines import (
-    check_unlabeled_pipeline,
-    cropping_problems,
-    has,
-    mask_loading_problems,
-    warn_of_filled_masks,
+_FILLING = (mmcv_transforms.Pad, mmseg_transforms.RandomRotate, mmseg_transforms.RandomRotFlip)
+# MMSeg undoes resizing and flips on a prediction, and none of these
+_NOT_UNDONE = (*_FILLING, mmseg_transforms.RandomCrop, mmcv_transforms.CenterCrop)
+_MOVING = (
+    *_NOT_UNDONE,
+    mmcv_transforms.RandomFlip,
+    mmcv_transforms.Resize,
+    mmcv_transforms.RandomResize,
+    mmcv_transforms.RandomChoiceResize,
+    mmseg_transforms.ResizeToMultiple,
 )
-
 # A task of a thread pool costs as much as reading a header: threads get lots of files where there
 # are many, and few of these wait.
 _MANY, _LOT, _WAITING_LOTS = 4096, 64, 64
 
 Info = Mapping[str, Any]  # mmengine's of an image
+
+
+class Contents(NamedTuple):
+    """What the files of a set hold."""
+
+    label_sets: Counter[frozenset[int]]  # number of masks by their labels
+    turned: list[str]  # images that loading turns, where sizes do not tell if it turns their masks
+    id_of_color: IdOfColor  # of the masks' palettes
+
+    @classmethod
+    def of_none(cls) -> 'Contents':
+        """The contents before any file is read."""
+        return cls(Counter(), [], {})
 
 
 def check_pairs(pairs: SemiSegDataset) -> None:
@@ -45,29 +73,28 @@ def check_pairs(pairs: SemiSegDataset) -> None:
     reads files; every rank raises its error.
     """
     labeled, unlabeled = pairs.labeled, pairs.unlabeled
-    if unlabeled is not None:
-        check_unlabeled_pipeline(unlabeled)
 
-    def check_files() -> None:
-        raise_problems(mask_loading_problems(labeled))
-        warn_of_filled_masks(labeled)
-        label_sets: Counter[frozenset[int]] = Counter()
-        turned: list[str] = []
-        check_pair = functools.partial(_check_labeled_image, turned=turned, id_of_color={})
-        problems = _problems_of_files(check_pair, labeled, label_sets)
+    def check() -> None:
+        raise_problems(_pipeline_problems(labeled, unlabeled))
+        _warn_of_fillings(labeled, unlabeled)
+        contents = Contents.of_none()
+        problems = _problems_of_files(_check_labeled_image, labeled, contents)
         if unlabeled is not None:
             # the unlabelled set may have no class names
             num_classes = len(labeled.metainfo['classes'])
-            check = functools.partial(_check_unlabeled_image, num_classes=num_classes)
-            problems = itertools.chain(problems, _problems_of_files(check, unlabeled, Counter()))
+            check_image = functools.partial(_check_unlabeled_image, num_classes=num_classes)
+            problems = chain(
+                problems, _problems_of_files(check_image, unlabeled, Contents.of_none())
+            )
         raise_problems(problems)
         leaf = leaf_datasets(labeled)[0]
         mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
-        for line in judge_labels(label_sets, leaf.metainfo['classes'], 'labeled', bool(mapped)):
+        classes = leaf.metainfo['classes']
+        for line in judge_labels(contents.label_sets, classes, 'labeled', bool(mapped)):
             warn(line)
-        _warn_of_turned(turned, 'labeled')
+        _warn_of_turned(contents.turned, 'labeled')
 
-    on_first_process(check_files)
+    on_first_process(check)
 
 
 def build_evaluation_set(settings: Any, key: str) -> Any:
@@ -79,41 +106,47 @@ def build_evaluation_set(settings: Any, key: str) -> Any:
         raise error.within(key) from None
     except (AssertionError, OSError, ValueError) as error:
         raise UserError(key, one_line(error), 'a data set there') from error
-    look_at_evaluation_data(dataset, key)
-    watch_files(dataset)
+    check_evaluation_data(dataset, key)
     return dataset
 
 
-def look_at_evaluation_data(dataset: Any, key: str) -> list[str]:
+def check_evaluation_data(dataset: Any, key: str) -> list[str]:
     """Validates evaluation data on this process, and names the classes that no mask shows.
 
     Decodes images and masks in full. Of images without masks it reads only the header and the end.
     """
-    by_classes: dict[tuple[str, ...], Counter[frozenset[int]]] = {}
-    turned: list[str] = []
-    check_pair = functools.partial(_check_labeled_image, turned=turned, id_of_color={})
+    by_classes: dict[tuple[str, ...], Contents] = {}
     try:
         for leaf in leaf_datasets(dataset):
-            has_masks = has(leaf, LoadAnnotations)
-            raise_problems(cropping_problems(leaf) if has_masks else ())
-            check = check_pair if has_masks else _check_unlabeled_image
+            has_masks = _has(leaf, LoadAnnotations)
+            if has_masks:
+                raise_problems(_moving_problems(leaf, _NOT_UNDONE, 'pipeline'))
+            check = _check_labeled_image if has_masks else _check_unlabeled_image
             classes = tuple((getattr(leaf, 'metainfo', None) or {}).get('classes') or ())
-            counter = by_classes.setdefault(classes, Counter())
-            raise_problems(_problems_of_files(check, leaf, counter))
+            contents = by_classes.setdefault(classes, Contents.of_none())
+            raise_problems(_problems_of_files(check, leaf, contents))
     except UserError as error:
         raise error.within(key) from None
-    label_sets = sum(by_classes.values(), Counter())
+    num_masks = sum(contents.label_sets.total() for contents in by_classes.values())
+    labels = {names: frozenset().union(*part.label_sets) for names, part in by_classes.items()}
     # a test set whose predictions are submitted elsewhere may have void masks
-    if label_sets and key.startswith('val') and {*itertools.chain(*label_sets)} <= {IGNORE_INDEX}:
-        void = f'all {label_sets.total()} masks hold only ignored pixels'
+    if (
+        num_masks
+        and key.startswith('val')
+        and frozenset().union(*labels.values()) <= {IGNORE_INDEX}
+    ):
+        void = f'all {num_masks} masks hold only ignored pixels'
         raise UserError(key, void, 'labelled pixels to validate on')
-    _warn_of_turned(turned, key)
-    shown = [(names, frozenset().union(*labels)) for names, labels in by_classes.items() if labels]
-    return [name for names, ids in shown for index, name in enumerate(names) if index not in ids]
+    _warn_of_turned([image for part in by_classes.values() for image in part.turned], key)
+    absent = []
+    for names, part in by_classes.items():
+        ids = {*chain(*part.label_sets)}
+        absent += [name for index, name in enumerate(names) if ids and index not in ids]
+    return absent
 
 
 def _problems_of_files(
-    check: Callable[..., frozenset[int] | None], dataset: Any, label_sets: Counter[frozenset[int]]
+    check: Callable[..., frozenset[int] | None], dataset: Any, contents: Contents
 ) -> Iterator[UserError]:
     """Yields the errors that the check raises for files, and counts its results for the others."""
 
@@ -121,7 +154,7 @@ def _problems_of_files(
         results: list[Any] = []
         for info in infos:
             try:
-                results.append(check(info, leaf))
+                results.append(check(info, leaf, contents))
             except UserError as error:
                 results.append(error)
         return results
@@ -132,35 +165,41 @@ def _problems_of_files(
         # a small set keeps all threads busy only with a file each
         size = _LOT if len(leaf) > _MANY else 1
         results = ahead(look, _lots(files, size), _WAITING_LOTS)  # in the order of the list
-        for result in itertools.chain.from_iterable(results):
+        for result in chain.from_iterable(results):
             if isinstance(result, UserError):
                 yield result
             elif result is not None:
-                label_sets[result] += 1
+                contents.label_sets[result] += 1
 
 
 def _lots(infos: Iterator[Any], size: int) -> Iterator[list[Any]]:
-    while lot := list(itertools.islice(infos, size)):
+    while lot := list(islice(infos, size)):
         yield lot
 
 
-def _check_labeled_image(
-    info: Info, dataset: Any, turned: list[str], id_of_color: IdOfColor
-) -> frozenset[int]:
-    """Checks a pair, returns the labels in its mask, and notes the image if loading turns it."""
+def _check_labeled_image(info: Info, dataset: Any, contents: Contents) -> frozenset[int]:
+    """Decodes an image and its mask; returns the labels in the mask."""
     image, mask = info['img_path'], info.get('seg_map_path')
     if mask is None:
         raise UserError(image, 'no mask is named for it', 'data_prefix.seg_map_path')
-    backend_args = getattr(dataset, 'backend_args', None)
-    size = image_size(image, backend_args, True, image_loader(dataset))
+    backend_args, loader = getattr(dataset, 'backend_args', None), image_loader(dataset)
+    size = image_size(image, backend_args, True, loader)
     if '://' not in mask and not fileio.exists(mask, backend_args):
         raise UserError(image, 'no mask for this labelled image', mask)
-    if is_turned(image, backend_args, image_loader(dataset)):
-        turned.append(image)
-    return check_mask_of(info, size, dataset, id_of_color)
+    if is_turned(image, backend_args, loader):
+        contents.turned.append(image)
+    if 1 in size:  # `LoadAnnotations` drops a side of one pixel
+        raise UserError(image, f'{size[0]}×{size[1]} pixels with a mask', 'two or more a side')
+    steps = (step for step in transforms_of(dataset) if isinstance(step, LoadAnnotations))
+    decoder = next((step.imdecode_backend for step in steps), 'pillow')
+    ids = read_mask(mask, backend_args, decoder, contents.id_of_color)
+    mapping = {key: info[key] for key in ('label_map', 'reduce_zero_label') if key in info}
+    num_classes = len(dataset.metainfo['classes'])
+    labels = check_mask(mask, ids, num_classes, image=image, size=size, **mapping)
+    return frozenset(labels.values())
 
 
-def _check_unlabeled_image(info: Info, dataset: Any, num_classes: int = 255) -> None:
+def _check_unlabeled_image(info: Info, dataset: Any, _: Contents, num_classes: int = 255) -> None:
     backend_args = getattr(dataset, 'backend_args', None)
     size = image_size(info['img_path'], backend_args, False, image_loader(dataset))
     for transform in transforms_of(dataset):
@@ -169,8 +208,80 @@ def _check_unlabeled_image(info: Info, dataset: Any, num_classes: int = 255) -> 
             check_mask(transform.path_of(info['img_path']), labels, num_classes)
 
 
+def leaks(trained: Any, validated: Any) -> Iterator[str]:
+    """Finds images that are labelled and unlabelled, or trained and validated on; a line each."""
+    parts = list(sets_by_domain(trained).values())
+    labeled = [getattr(part, 'labeled', part) for part in parts]
+    unlabeled = [part.unlabeled for part in parts if getattr(part, 'unlabeled', None) is not None]
+    val = [] if validated is None else [validated]
+    sets = {'labelled': labeled, 'validated on': val, 'unlabelled': unlabeled}
+    paths = {use: [*chain.from_iterable(map(image_paths, parts))] for use, parts in sets.items()}
+    # partly labelled images are meant to be both
+    leaves = chain.from_iterable(map(leaf_datasets, unlabeled))
+    twice = {path for leaf in leaves for path in getattr(leaf, 'used_twice', ())}
+    paths['unlabelled'] = [path for path in paths['unlabelled'] if path not in twice]
+    paths['labelled'] += sorted(twice)
+    return describe_leaks(paths)
+
+
 def _warn_of_turned(turned: list[str], key: str) -> None:
     if turned:
         images = f'{len(turned)} images are turned by their EXIF tags, first {min(turned)}'
         unknown = 'their sizes do not tell whether their masks are'
         warn(f'{key}: {images}, and {unknown}; expected masks of the turned images')
+
+
+def _has(dataset: Any, *classes: type) -> bool:
+    """Tells whether a set's pipeline has a transform of one of some classes."""
+    return any(isinstance(transform, classes) for transform in transforms_of(dataset))
+
+
+def _pipeline_problems(labeled: Any, unlabeled: Any) -> Iterator[Problem]:
+    """Checks that the pipelines of a training keep images and labels together."""
+    for leaf in leaf_datasets(labeled):
+        yield from _moving_problems(leaf, _MOVING, 'labeled.pipeline')
+        if _has(leaf, mmseg_transforms.RandomRotFlip):  # rotates masks as images
+            mistake = 'RandomRotFlip mixes the ids of a mask and fills it with class 0'
+            yield Problem('labeled.pipeline', mistake, 'RandomRotate and RandomFlip')
+    for leaf in leaf_datasets(unlabeled) if unlabeled is not None else ():
+        if _has(leaf, LoadPseudoLabels) and _has(leaf, PackUnlabeledInputs):
+            mistake = 'LoadPseudoLabels with PackUnlabeledInputs'
+            yield Problem('unlabeled.pipeline', mistake, 'PackPseudoLabels at the end')
+
+
+def _moving_problems(dataset: Any, moves: tuple[type, ...], key: str) -> Iterator[Problem]:
+    """Checks that none of some transforms moves an image before its mask is loaded."""
+    moving = ''
+    for transform in transforms_of(dataset):
+        name = type(transform).__name__
+        if isinstance(transform, LoadAnnotations) and moving:
+            mistake = f'{moving} before {name} moves the image and not its mask'
+            yield Problem(key, mistake, f'{name} before it')
+        if isinstance(transform, moves):
+            moving = moving or name
+
+
+def _warn_of_fillings(labeled: Any, unlabeled: Any) -> None:
+    """Warns of transforms that fill masks with a class, or unlabelled images without a mark."""
+    for leaf in leaf_datasets(labeled):
+        classes = (getattr(leaf, 'metainfo', None) or {}).get('classes') or ()
+        for transform in transforms_of(leaf):
+            settings = getattr(transform, 'pad_cfg', None) or {}  # of a CenterCrop
+            padded = getattr(transform, 'pad_val', settings.get('pad_val'))
+            for key, value in (
+                ('seg_pad_val', getattr(transform, 'seg_pad_val', None)),
+                ('seg_fill_in', getattr(transform, 'seg_fill_in', None)),
+                ("pad_val['seg']", padded.get('seg') if isinstance(padded, dict) else None),
+            ):
+                if isinstance(value, (int, float)) and 0 <= value < len(classes):
+                    warn(
+                        f'labeled.pipeline: {type(transform).__name__} fills masks with class '
+                        f'{classes[int(value)]} ({key}={value}); expected {IGNORE_INDEX}, ignored'
+                    )
+    for leaf in leaf_datasets(unlabeled) if unlabeled is not None else ():
+        fills = [type(part).__name__ for part in transforms_of(leaf) if isinstance(part, _FILLING)]
+        if fills and not _has(leaf, MarkValidPixels, LoadPseudoLabels):
+            warn(
+                f'unlabeled.pipeline: {fills[0]} fills pixels, and the losses count them; expected '
+                'MarkValidPixels after the loading and PackUnlabeledInputs at the end'
+            )

@@ -27,9 +27,11 @@ from mmseg_cct.datasets.leaves import data_folders, infos_of
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset, branch_settings
 from mmseg_cct.engine.labels_record import checksum
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.preflight.combinations import training_problems
-from mmseg_cct.preflight.failures import require_buildable
-from mmseg_cct.preflight.pretrained import fetch_pretrained_weights
+from mmseg_cct.preflight.settings import (
+    fetch_pretrained_weights,
+    require_buildable,
+    training_problems,
+)
 from mmseg_cct.utils.files import read_record, require_outside, write_text
 from mmseg_cct.utils.output_folder import file_stamp
 

@@ -3,8 +3,7 @@
     @ranges(num_decoders=at_least(2), loss_weight=finite)
     def __init__(self, loss_weight: float = 1.0, num_decoders: int = 8) -> None: ...
 
-The constructor rejects other values. Settings of other libraries' components have their `Range` in
-the table `mmseg_cct.config.limits`.
+The constructor rejects other values.
 """
 
 import functools

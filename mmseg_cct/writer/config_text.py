@@ -9,7 +9,7 @@ from mmengine.registry import DefaultScope
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError, raise_problems
-from mmseg_cct.preflight.combinations import training_problems
+from mmseg_cct.preflight.settings import training_problems
 from mmseg_cct.utils.files import write_atomic
 
 _WIDTH = 100  # columns

@@ -16,7 +16,7 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead
-from mmseg_cct.preflight.pretrained import check_pretrained_weights
+from mmseg_cct.preflight.settings import check_pretrained_weights
 
 
 def public_file(path):

@@ -9,7 +9,7 @@ from trees import LABELED_PIPELINE
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.files.images import ORIENTATION
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.files import build_evaluation_set, check_pairs, look_at_evaluation_data
+from mmseg_cct.preflight.files import build_evaluation_set, check_evaluation_data, check_pairs
 
 
 def check(labeled, unlabeled=None):
@@ -85,17 +85,9 @@ def test_images_that_loading_may_turn_away_from_their_masks(tree, messages, tag,
         image.resize((16, 16)).save(tree.image('l1'), exif=exif)
     write_mask(tree, np.resize(np.uint8([0, 1, 2]), (16, 16)))
     check(tree.config('labeled'))
-    look_at_evaluation_data(DATASETS.build(tree.config('labeled')), 'val')
+    check_evaluation_data(DATASETS.build(tree.config('labeled')), 'val')
     said = [line.partition(' images are turned by their EXIF tags')[0] for line in messages]
     assert said == ['labeled: 1', 'val: 1'] * is_told
-
-
-def test_a_mask_that_is_loaded_after_its_image_moved(tree):
-    load, load_mask, _, moving, *_ = LABELED_PIPELINE
-    colours = dict(type='PhotoMetricDistortion')
-    check(tree.config('labeled', pipeline=[load, colours, load_mask, moving]))
-    found = error_of(tree, pipeline=[load, moving, load_mask])
-    assert found.startswith('labeled.pipeline: RandomCrop before LoadAnnotations')
 
 
 def write_masks(tree, *masks):
@@ -141,13 +133,71 @@ def test_all_void(tree):
         build_evaluation_set(tree.config('labeled'), KEY)
 
 
-def test_a_crop_before_the_mask(tree):
-    load, annotate, *_, pack = LABELED_PIPELINE
-    for step, fits in (('RandomCrop', False), ('Resize', True)):
-        size = dict(crop_size=(8, 8)) if step == 'RandomCrop' else dict(scale=(8, 8))
-        pipeline = [load, dict(type=step, **size), annotate, pack]
-        with nullcontext() if fits else pytest.raises(UserError, match='RandomCrop moves the'):
-            build_evaluation_set(tree.config('labeled', pipeline=pipeline), KEY)
+LOAD, LOAD_MASK, *_, PACK = LABELED_PIPELINE
+CROP = dict(type='RandomCrop', crop_size=(8, 8))
+RESIZE = dict(type='Resize', scale=(8, 8))
+ROTATION = dict(type='RandomRotFlip')
+
+
+@pytest.mark.parametrize(
+    ('pipeline', 'trains', 'validates'),
+    [
+        ([LOAD, dict(type='PhotoMetricDistortion'), LOAD_MASK, CROP, PACK], True, True),
+        ([LOAD, CROP, LOAD_MASK, PACK], False, False),
+        ([LOAD, RESIZE, LOAD_MASK, PACK], False, True),  # MMSeg resizes the prediction back
+        ([LOAD, LOAD_MASK, ROTATION, PACK], False, True),  # it mixes the ids of masks
+    ],
+)
+def test_a_pipeline_moves_a_mask_with_its_image(tree, pipeline, trains, validates):
+    config = tree.config('labeled', pipeline=pipeline)
+    checks = (
+        ('labeled.pipeline', trains, lambda: check(config)),
+        (
+            f'{KEY}: pipeline',
+            validates,
+            lambda: build_evaluation_set(config, KEY),
+        ),
+    )
+    for key, fits, run in checks:
+        with nullcontext() if fits else pytest.raises(UserError) as caught:
+            run()
+        assert fits or caught.value.problems[0].key == key
+
+
+PAD = dict(type='Pad', size=(30, 40), pad_val=dict(img=0, seg=255))
+MARK, PACK_MARKS = dict(type='MarkValidPixels'), dict(type='PackUnlabeledInputs')
+
+
+def test_loaded_labels_are_packed_as_labels(tree):
+    labels = dict(type='LoadPseudoLabels', image_dir=str(tree.root / 'images'), label_dir='x')
+    config = tree.config('unlabeled', pipeline=[LOAD, labels, PACK_MARKS])
+    with pytest.raises(UserError) as caught:
+        check(tree.config('labeled'), config)
+    assert caught.value.problems[0].key == 'unlabeled.pipeline'
+
+
+@pytest.mark.parametrize(
+    ('steps', 'is_told'),
+    [([PAD, PACK], True), ([MARK, PAD, PACK_MARKS], False), ([CROP, PACK], False)],
+)
+def test_filling_without_marking_is_told(tree, messages, steps, is_told):
+    check(tree.config('labeled'), tree.config('unlabeled', pipeline=[LOAD, *steps]))
+    assert [line.split(':')[0] for line in messages] == ['unlabeled.pipeline'] * is_told
+
+
+@pytest.mark.parametrize(
+    ('step', 'key'),
+    [
+        (dict(type='RandomRotate', prob=1.0, degree=9), 'seg_pad_val'),
+        (dict(type='RandomCutOut', prob=1.0, n_holes=1, cutout_shape=(4, 4)), 'seg_fill_in'),
+        (dict(type='Pad', size=(30, 40)), 'pad_val'),
+    ],
+)
+def test_a_transform_that_fills_masks_with_a_class_is_told(tree, messages, step, key):
+    for value in (255, 1):
+        filled = dict(step, **{key: dict(img=0, seg=value) if key == 'pad_val' else value})
+        check(tree.config('labeled', pipeline=[LOAD, LOAD_MASK, filled, PACK]))
+        assert [line.split(':')[0] for line in messages] == ['labeled.pipeline'] * (value == 1)
 
 
 def test_a_set_that_is_not_there(tree):

@@ -3,6 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 import tiny
+import world
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset, RepeatDataset
 from mmengine.runner import IterBasedTrainLoop
@@ -10,8 +11,16 @@ from mmseg.registry import MODELS
 from torch.nn import Linear, Module
 
 from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.engine.labels_record import LABELS, read_labels
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.preflight_hook import PreflightHook, _warn_of_leaks, describe_training
+from mmseg_cct.models import CutMix
+from mmseg_cct.preflight.files import leaks
+from mmseg_cct.preflight.preflight_hook import (
+    PreflightHook,
+    describe_training,
+    keep_labeled_images,
+    warn_of_unmixed_images,
+)
 
 
 class Set(list):
@@ -56,29 +65,21 @@ def test_a_missing_image_of_a_classifier_is_found_before_its_training(tmp_path):
 
 
 @pytest.mark.parametrize('domains', [False, True])
-def test_an_image_that_is_trained_and_validated_on_is_told(domains, messages):
-    pairs = SimpleNamespace(labeled=Set('la'), unlabeled=Set('ub'))
-    val = Set('abc')
-    if domains:
-        supervised = SimpleNamespace(labeled=Set('x'), unlabeled=None)
-        pairs = SimpleNamespace(domains=dict(first=supervised, second=pairs))
-        val = SimpleNamespace(datasets=[Set('y'), val])
-    _warn_of_leaks(pairs, val)
-    assert [line.split(', the first is ')[0] for line in messages] == [
+def test_an_image_that_is_trained_and_validated_on_is_told(domains):
+    def told(trained, val):
+        if domains:
+            trained = SimpleNamespace(domains=dict(first=pairs('x', None), second=trained))
+            val = SimpleNamespace(datasets=[Set('y'), val])
+        return [line.split(', the first is ')[0] for line in leaks(trained, val)]
+
+    assert told(pairs('la', 'ub'), Set('abc')) == [
         '1 images are both labelled and validated on',
         '1 images are both validated on and unlabelled',
     ]
-    messages.clear()
-    pairs = SimpleNamespace(labeled=Set('ap'), unlabeled=Set('up'))
-    pairs.unlabeled.used_twice = ['p']
-    _warn_of_leaks(pairs, Set('c'))
-    assert not messages
-    pairs.labeled = Set('a')
-    _warn_of_leaks(pairs, Set('p'))
-    assert len(messages) == 1
-    messages.clear()
-    _warn_of_leaks(Set('ab'), Set('cd'))
-    assert not messages
+    partly = pairs('ap', 'up')
+    partly.unlabeled.used_twice = ['p']
+    assert told(partly, Set('c')) == []
+    assert len(told(partly, Set('p'))) == 1
 
 
 FIVE = ('sky', 'road', 'car', 'tree', 'person')
@@ -135,3 +136,62 @@ def test_classes_in_another_order(domains):
     with pytest.raises(UserError) as caught:
         load_checkpoint('acb', 'abc')
     assert caught.value.problems[0].key == 'the checkpoint' + ', domain a' * domains
+
+
+@pytest.mark.parametrize(
+    ('batch_size', 'ratio', 'alone'), [(1, 1, True), (2, 1, False), (3, 2, True), (4, 2, False)]
+)
+def test_cutmix_of_one_image_a_process_is_told(messages, batch_size, ratio, alone):
+    dataset = SimpleNamespace(labeled_per_unlabeled=ratio)
+    dataloader = SimpleNamespace(batch_size=batch_size, dataset=dataset)
+    warn_of_unmixed_images(SimpleNamespace(cutmix=None), dataloader)
+    assert not messages
+    warn_of_unmixed_images(SimpleNamespace(cutmix=CutMix()), dataloader)
+    key = f'train_dataloader.batch_size={batch_size}: '
+    assert [line.startswith(key) for line in messages] == [True] * alone
+
+
+def test_a_training_resumes_with_the_labelled_images_that_it_began_with(tmp_path, messages):
+    world.write_images(tmp_path / 'data')
+    settings = world.cct_config(tmp_path / 'data').train_dataloader.dataset
+
+    def start(resume=False, validated='labeled'):
+        dataset = SemiSegDataset(**{k: v for k, v in settings.items() if k != 'type'})
+        loader = SimpleNamespace(dataset=dataset)
+        val_loop = SimpleNamespace(dataloader=SimpleNamespace(dataset=getattr(dataset, validated)))
+        run = dict(train_dataloader=loader, val_loop=val_loop, work_dir=tmp_path, _resume=resume)
+        keep_labeled_images(SimpleNamespace(**run))
+        return [path.rsplit('/')[-1] for path in read_labels(tmp_path).labeled]
+
+    assert read_labels(tmp_path) is None
+    assert start(resume=True) == start() == ['l0.png', 'l1.png', 'l2.png']
+    (tmp_path / 'data/masks/u1.png').write_bytes((tmp_path / 'data/masks/l1.png').read_bytes())
+    assert read_labels(tmp_path).unlabeled == 5
+    with pytest.raises(UserError, match='4 images are labelled, 3 were when') as caught:
+        start(resume=True)
+    assert caught.value.problems[0].key == '--resume'
+    assert start() == ['l0.png', 'l1.png', 'l2.png', 'u1.png']
+    assert not messages
+    start(resume=True, validated='unlabeled')
+    assert messages.pop().startswith('--resume: other images validate')
+    image = tmp_path / 'data/images/u2.png'
+    image.rename(tmp_path / 'data/images/v2.png')
+    start(resume=True)
+    assert messages.pop().startswith('--resume: other unlabelled images')
+    (tmp_path / 'data/images/v2.png').rename(image)
+    (tmp_path / 'data').rename(tmp_path / 'moved')
+    for branch in ('labeled', 'unlabeled'):
+        settings[branch].data_root = str(tmp_path / 'moved')
+    assert start(resume=True) == ['l0.png', 'l1.png', 'l2.png', 'u1.png']
+    assert not messages
+    (tmp_path / 'moved/images/l0.png').rename(tmp_path / 'moved/images/l9.png')
+    (tmp_path / 'moved/masks/l0.png').rename(tmp_path / 'moved/masks/l9.png')
+    with pytest.raises(UserError, match='4 images are labelled, 4 were'):
+        start(resume=True)
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    (tmp_path / LABELS).write_text('{"lab')
+    with pytest.raises(UserError) as caught:
+        read_labels(tmp_path)
+    assert caught.value.problems[0].key == str(tmp_path / LABELS)

@@ -13,7 +13,7 @@ from mmseg.datasets import BaseSegDataset
 from ranks import on_two_ranks, without_cuda
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.files import look_at_evaluation_data
+from mmseg_cct.preflight.files import check_evaluation_data
 from mmseg_cct.utils import processes
 from mmseg_cct.utils.processes import (
     SharedImages,
@@ -122,7 +122,7 @@ def test_a_fork_right_after_images_were_read_reads_too(tmp_path):
     )
     data = np.fromfile(paths[0], np.uint8)
     for _ in range(100):
-        look_at_evaluation_data(dataset, 'test_dataloader.dataset')
+        check_evaluation_data(dataset, 'test_dataloader.dataset')
         assert reads_in_a_fork(data)
 
 

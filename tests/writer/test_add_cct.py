@@ -12,7 +12,7 @@ from world import run_tool
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.combinations import training_problems
+from mmseg_cct.preflight.settings import training_problems
 from mmseg_cct.writer.add_cct import _find, add_cct
 
 DEEPLAB = 'deeplabv3plus_r18-d8_4xb4-80k_isaid-896x896'
