@@ -7,7 +7,7 @@ lines of JSON, and SHA256SUMS. The entry's mIoU is that of the published file on
 Examples:
     python benchmarks/release_weights.py work_dirs/cct-strong_mbv2-jpu_idd-lite_20 \
         --config configs/cct/cct_mbv2-jpu_idd-lite_20.py --data-set 'IDD Lite' --out release \
-        --url https://github.com/mmseg-cct/mmseg-cct/releases/download/v0.1.0
+        --url https://github.com/mmseg-cct/mmseg-cct/releases/download/v1.0.0
 """
 
 import argparse
