@@ -21,8 +21,7 @@ from mmseg_cct.cli.arguments import (
 )
 from mmseg_cct.cli.start import register, running
 from mmseg_cct.config.shipped import method_names
-from mmseg_cct.writer.backbones import BACKBONES
-from mmseg_cct.writer.choices import PRESETS, Choices, check_choices, plain_name
+from mmseg_cct.writer.choices import BACKBONES, PRESETS, Choices, check_choices, plain_name
 
 # aligns several domains, and a folder is one
 _METHODS = [name for name in method_names() if name != 'cct-adv']

@@ -37,7 +37,7 @@ from mmseg_cct.cli.arguments import (
 )
 from mmseg_cct.cli.start import register, running
 from mmseg_cct.errors import UserError, printable
-from mmseg_cct.writer.backbones import BACKBONES
+from mmseg_cct.writer.choices import BACKBONES
 
 if TYPE_CHECKING:
     from mmseg_cct.labelling.next_batch import Batch

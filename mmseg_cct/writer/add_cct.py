@@ -18,12 +18,10 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.text import nearest
 
-from .config_text import Code, assignment, installed_bases, write_config
-from .dry_run import Z, choose_z
+from .base_config import Z, choose_z, pipeline_without_masks
+from .config_text import Code, assignment, installed_bases, method_parts, write_config
 from .folder_classes import context_of_classes
-from .method_parts import method_parts
 from .next_commands import next_commands
-from .unlabeled_pipeline import pipeline_without_masks
 
 # CCTSegmentor and BranchPreprocessor do everything that these do.
 _EXTENDED = {
@@ -82,9 +80,10 @@ def add_cct(
         pipeline, mixing = pipeline_without_masks(settings.train_dataloader.dataset)
     _share_crop_size(pipeline, settings)
 
-    model, dataset = _model(z, num_classes, context), _dataset(unlabeled, pipeline)
+    bank = _decoders(z, num_classes, context)
+    model = dict(data_preprocessor=dict(type='BranchPreprocessor'))
     *stages, main = as_list(settings.model.decode_head)
-    parts = method_parts(method, model, dataset, main.type)
+    parts = method_parts(method, model, bank, _dataset(unlabeled, pipeline), main.type)
     if stages and 'decode_head' in parts['model']:
         raise UserError(f'--method {method}', 'sets model.decode_head', 'a model of one main head')
     rules = _rules_of_heads(settings)
@@ -124,10 +123,9 @@ def _share_crop_size(pipeline: list[Any], settings: Config) -> None:
             step['crop_size'] = Code('_base_.crop_size')
 
 
-def _model(z: Z, num_classes: int, context: Sequence[str]) -> dict[str, Any]:
-    """What CCT adds to the model."""
-    bank = dict(
-        type='PerturbedDecoderBank',
+def _decoders(z: Z, num_classes: int, context: Sequence[str]) -> dict[str, Any]:
+    """The auxiliary decoders."""
+    return dict(
         **z.selector,
         in_channels=z.channels,
         stride=z.stride,
@@ -135,8 +133,6 @@ def _model(z: Z, num_classes: int, context: Sequence[str]) -> dict[str, Any]:
         context_classes=context,
         loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     )
-    preprocessor = dict(type='BranchPreprocessor')
-    return dict(type='CCTSegmentor', data_preprocessor=preprocessor, auxiliary_head=bank)
 
 
 def _dataset(unlabeled: str, pipeline: list[Any]) -> dict[str, Any]:

@@ -1,18 +1,24 @@
-"""Writes values as configs do, and checks a config's text before it becomes a file."""
+"""The text of a config: a method merged in, values written, checked before it is a file."""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+from mmseg_cct.config.compose import with_method
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.settings import training_problems
 from mmseg_cct.utils.files import write_atomic
 
 _WIDTH = 100  # columns
+# CCT's ramp of λ_u, and an EMA teacher for its targets: the student's own would mislead it.
+_WEIGHT = 'auxiliary_head.loss_consistency.loss_weight'
+_RAMP = dict(type='RampUpHook', attribute=_WEIGHT, schedule='exp', fraction=0.1)
+HOOKS = dict(ramp_up=_RAMP, teacher=dict(type='TeacherHook', decay=0.99))
 
 
 class Code(str):
@@ -66,6 +72,33 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]], str]:
         if isinstance(value, sequence_type):
             return opening, [('', item) for item in value], closing
     return repr(value), [], ''
+
+
+def method_parts(
+    method: str,
+    model: Mapping[str, Any],
+    bank: Mapping[str, Any],
+    dataset: Mapping[str, Any],
+    head: str,
+) -> dict[str, Any]:
+    """Merges a method into what a written config changes, which thus needs no tool to compose it.
+
+    `model`, `bank` and `dataset` are the changes of the model, of its auxiliary decoders and of the
+    training set; `head` is the type of the main decoder, which some methods' settings fit alone.
+    Returns the parts to write by name: `model`, `train_dataloader` with its `dataset`,
+    `default_hooks` and perhaps others. A part that the method removes is missing.
+    """
+    setting = dict(type='CCTSegmentor', **model)
+    setting['decode_head'] = dict(setting.get('decode_head') or {}, type=head)
+    setting['auxiliary_head'] = dict(type='PerturbedDecoderBank', **bank)
+    loader = dict(dataset=dataset)
+    config = Config(dict(model=setting, train_dataloader=loader, default_hooks=HOOKS))
+    parts = with_method(config, method).to_dict()
+    del parts['model']['decode_head']['type']
+    for part in (parts['model'], parts['train_dataloader']['dataset']):
+        for key in [key for key, value in part.items() if value in (None, {})]:
+            del part[key]  # a written config has no base that a None would have to undo
+    return parts
 
 
 def write_config(file: Path, text: str) -> None:

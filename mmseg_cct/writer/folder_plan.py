@@ -1,25 +1,44 @@
-"""Decides what the config of a folder says where the user has not chosen."""
+"""Decides what the config of a folder says where the user has not chosen, and what is worth a look.
 
+A network sees resized images, or crops and windows of whole ones.
+"""
+
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
-from mmseg_cct.datasets.files.image_files import find_images, read_list
+from mmseg_cct.datasets.files.image_files import (
+    describe_left_out,
+    find_images,
+    find_masks,
+    read_list,
+)
+from mmseg_cct.datasets.files.labels import judge_labels
 from mmseg_cct.datasets.files.layouts import VAL_LIST, is_validation, training_dirs
+from mmseg_cct.datasets.files.object_widths import SMALLEST
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
-from mmseg_cct.datasets.hold_out import hold_out
+from mmseg_cct.datasets.hold_out import hold_out, one_sided
+from mmseg_cct.engine.doubtful_masks import FEWEST, contradictions, judge_masks
+from mmseg_cct.engine.frozen_features import load_encoder
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.text import counted
+from mmseg_cct.utils.text import counted, one_line
 
-from .backbones import BACKBONES
-from .choices import PRESETS, Choices
+from .choices import BACKBONES, PRESETS, Backbone, Choices
 from .folder_classes import classes_of_folder, context_of_classes, reject_void_names
-from .image_sizes import ImageSizes, choose_sizes
 
 # A class with a smaller share of the labelled pixels is rare: cross-entropy may never find it.
 RARE_SHARE = 0.02
+# Masks to compare with one another; more take minutes.
+_MOST_JUDGED = 100
+
+Size = tuple[int, int]  # width and height in pixels
+
+_SHORTEST_CROP = 96  # pixels, if no crop is chosen
+_NAMED = 8  # classes
 
 
 class Folder(NamedTuple):
@@ -31,6 +50,16 @@ class Folder(NamedTuple):
     images: Mapping[str, str]  # their files by name
     summary: FolderSummary
     left_out: list[str]  # files in `images` that are no images
+
+
+class ImageSizes(NamedTuple):
+    """Sizes of a config, and what to tell about them."""
+
+    size: Size  # of whole images
+    crop: Size  # of training crops
+    # `model.test_cfg` that predicts images at their own size in windows; else they are resized
+    windows: dict[str, Any] | None
+    notes: tuple[str, ...]
 
 
 class Plan(NamedTuple):
@@ -117,3 +146,104 @@ def _held_out(labeled: Mapping[str, frozenset[int]], val_list: Path, redraw: boo
         expected = 'a list of labelled images, another --out, or --force to draw a new list'
         raise UserError(val_list, f'{missing[0]} has no mask', expected)
     return held_out
+
+
+def choose_sizes(
+    images: Size,
+    widths: Mapping[str, float],
+    backbone: Backbone,
+    longest: int,
+    size: Size | None = None,
+    crop: Size | None = None,
+    may_window: bool = True,
+) -> ImageSizes:
+    """Fits images into a longest side, or crops them where the objects of a class would disappear.
+
+    `images` is their typical size, `widths` those of the objects of each class; `size` and `crop`
+    are the user's.
+    """
+    stride, is_chosen = backbone.stride, size is not None
+    size = size or fitted(images, stride, longest)
+    if crop is None:
+        crop = size
+        if backbone.halves_crops and min(size) >= 2 * _SHORTEST_CROP:
+            width, height = (-(-side // 2 // stride) * stride for side in size)
+            crop = width, height
+    # rounding to the stride is no shrinking
+    shrinks = max(images) > max(size) + stride
+    scale = min(new / old for new, old in zip(size, images)) if shrinks else 1.0
+    thin = [name for name, width in widths.items() if width * scale < SMALLEST]
+    notes, windows = [], None
+    shown = f'{size[0]}x{size[1]}'
+    if scale < 1 and thin and not is_chosen and may_window:
+        window, size, scale = size[::-1], fitted(images, stride, max(images)), 1.0
+        steps = 2 * window[0] // 3, 2 * window[1] // 3
+        windows = dict(mode='slide', crop_size=window, stride=steps)
+        sides = zip(images[::-1], window, steps)
+        down, across = (ceil(max(image - part, 0) / step) + 1 for image, part, step in sides)
+        lost = f'at {shown}, thin objects would disappear ({", ".join(thin[:_NAMED])})'
+        crops = f'it trains on crops at full size and predicts {down * across} windows an image'
+        notes.append(f'{lost}, so {crops}; faster: --preset quick, or --size {shown}')
+    elif scale < 1:
+        notes.append(f'images of {images[0]}x{images[1]} are resized to {shown} (--size)')
+    return ImageSizes(size, crop, windows, tuple(notes))
+
+
+def fitted(images: Size, stride: int, longest: int) -> Size:
+    """The size of images in multiples of the stride, and of a longest side at most."""
+    scale = min(longest / max(images), 1.0)
+    width, height = (max(int(side * scale) // stride, 1) * stride for side in images)
+    return width, height
+
+
+def folder_warnings(
+    folder: Folder, plan: Plan, mask_suffix: str, model: Any | None
+) -> Iterator[str]:
+    """Tells what is worth a second look; refuses labels that cannot be meant.
+
+    The backbone of the `model` compares masks; None compares none, as without weights.
+    """
+    yield from _judged_labels(folder, plan)
+    yield from _doubts(folder, mask_suffix, model)
+
+
+def _judged_labels(folder: Folder, plan: Plan) -> Iterator[str]:
+    """Tells of files that are no images, labelled tests, and classes that a side lacks."""
+    if folder.left_out:
+        yield describe_left_out(training_dirs(folder.data)[0], folder.left_out)
+    if tests := [name for name in folder.summary.labels if name.lower().startswith('test/')]:
+        problem = f'{len(tests)} labelled images of its folder test train, too'
+        yield f'{training_dirs(folder.data)[0]}: {problem}; move them out to test on them'
+    labels = Counter(folder.summary.labels.values())
+    yield from judge_labels(labels, folder.classes, 'masks', dirs=training_dirs(folder.data))
+    sides = folder.summary.sides(plan.held_out)
+    unseen, untrained = one_sided(*(side.values() for side in sides))
+    for ids, split, effect in (
+        (unseen, 'validation', 'its IoU cannot be measured'),
+        (untrained, 'training', 'it is never learned'),
+    ):
+        if ids:
+            names = ', '.join(folder.classes[index] for index in sorted(ids))
+            yield f'masks: no {split} mask contains {names}, so {effect}'
+
+
+def _doubts(folder: Folder, mask_suffix: str, model: Any | None) -> Iterator[str]:
+    """Names masks that the others contradict, and equal images with different masks."""
+    if not FEWEST <= len(folder.summary.labels) <= _MOST_JUDGED:
+        return
+    images = folder.images
+    masks = find_masks(training_dirs(folder.data)[1], mask_suffix)
+    try:
+        if pairs := contradictions(images, masks):
+            first, second = pairs[0]
+            more = f' ({len(pairs)} such pairs)' if pairs[1:] else ''
+            yield f'masks: {first} and {second} are the same image with different masks{more}'
+        if model is None:
+            return
+        judged = judge_masks(load_encoder(model), images, masks, len(folder.classes))
+    except UserError as error:
+        yield f'masks: not compared with one another: {one_line(error)}'
+        return
+    if doubtful := [mask.name for mask in judged if mask.is_doubtful]:
+        names = f'{", ".join(doubtful[:3])}{" and more" if doubtful[3:] else ""}'
+        yield f'masks: {names} may be of another image, as the others predict other classes there'

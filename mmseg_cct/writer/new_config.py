@@ -4,26 +4,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mmengine.registry import DefaultScope
+
 from mmseg_cct.config.compose import merged
+from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import SCOPE
 from mmseg_cct.datasets.files.image_files import write_list
 from mmseg_cct.datasets.files.layouts import Dirs, training_dirs, validation_dirs
 from mmseg_cct.datasets.folder_summary import describe_folder
 from mmseg_cct.datasets.image_values import ImageValues
+from mmseg_cct.engine.weights import require_fitting_weights, require_weights_of_timm
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.text import one_line
 
-from .backbones import BACKBONES
-from .base_model import base_model, start_settings
-from .choices import Choices, check_choices, plain_name
-from .config_text import Code, assignment, installed_bases, write_config
+from .choices import BACKBONES, Choices, check_choices, plain_name
+from .config_text import HOOKS, Code, assignment, installed_bases, method_parts, write_config
 from .folder_classes import table_of_folder
-from .folder_plan import RARE_SHARE, Folder, Plan, look_at, plan_config, plan_notes
-from .folder_warnings import folder_warnings
-from .method_parts import HOOKS, method_parts
+from .folder_plan import (
+    RARE_SHARE,
+    Folder,
+    ImageSizes,
+    Plan,
+    folder_warnings,
+    look_at,
+    plan_config,
+    plan_notes,
+)
 from .next_commands import next_commands
-from .pipeline_lines import pipeline_lines
 
 _LOSSES_OF_RARE = dict(loss_decode=[dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')])
 _RARE_COMMENT = (
@@ -56,8 +64,11 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     config_path = _config_path(data, out, choices)
     folder = look_at(data, choices)
     plan = plan_config(folder, config_path, choices)
-    warnings = tuple(folder_warnings(folder, plan, choices))
-    parts, bases = _parts(folder, plan, choices)
+    base = load_config(f'_base_/models/{BACKBONES[choices.backbone].model}', {}).model
+    start = _start_settings(base.backbone, choices.weights, choices.from_scratch)
+    started = None if choices.from_scratch else merged(base, dict(backbone=start))
+    warnings = tuple(folder_warnings(folder, plan, choices.mask_suffix, started))
+    parts, bases = _parts(folder, plan, choices, base, start)
     write_config(config_path, _text(folder, plan, choices, parts, bases))
     lists = tuple(_write_lists(folder, plan, choices.force))
     notes = tuple(plan_notes(folder, plan, choices.backbone))
@@ -77,18 +88,20 @@ def _config_path(data: str, out: str, choices: Choices) -> Path:
     return path
 
 
-def _parts(folder: Folder, plan: Plan, choices: Choices) -> tuple[dict[str, Any], list[str]]:
-    """Returns what the config changes of its bases, with the method merged in, and the bases."""
+def _parts(
+    folder: Folder, plan: Plan, choices: Choices, base: Any, start: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Returns what the config changes of its bases, with the method merged in, and the bases.
+
+    `base` is the model of the bases, and `start` says where its backbone's weights come from.
+    """
     backbone, values = BACKBONES[choices.backbone], folder.summary.values
-    base = base_model(choices)
-    start = start_settings(base.backbone, choices.weights, choices.from_scratch)
     num_classes, losses = len(folder.classes), _LOSSES_OF_RARE if plan.rare else {}
     measured = dict(mean=values.mean, std=values.std) if values else {}
     model = dict(
         data_preprocessor=dict(size=Code('crop_size'), **measured),
         **_backbone(base.backbone, start, values),
         decode_head=dict(num_classes=num_classes, **losses),
-        auxiliary_head=dict(num_classes=num_classes, context_classes=folder.context),
         **(dict(test_cfg=plan.sizes.windows) if plan.sizes.windows else {}),
     )
     lists = dict(partly_labeled=plan.partly_list, exclude=plan.partly_list and plan.val_list)
@@ -96,8 +109,11 @@ def _parts(folder: Folder, plan: Plan, choices: Choices) -> tuple[dict[str, Any]
         labeled=_dataset('labeled', 'train_pipeline', exclude=plan.val_list),
         unlabeled=_dataset('unlabeled', 'unlabeled_pipeline', **lists),
     )
-    parts = method_parts(choices.method, model, dataset, base.decode_head.type)
+    bank = dict(num_classes=num_classes, context_classes=folder.context)
+    parts = method_parts(choices.method, model, bank, dataset, base.decode_head.type)
     bank = parts['model'].pop('auxiliary_head', None)
+    if bank is not None:
+        del bank['type']  # that of the base
     heads = base.auxiliary_head if isinstance(base.auxiliary_head, list) else []
     parts['train_dataloader'] = dict(batch_size=plan.batch_size, **parts['train_dataloader'])
     parts['model']['auxiliary_head'] = _auxiliary_heads(heads, bank, num_classes)
@@ -131,7 +147,7 @@ def _text(
         '',
         assignment('classes', folder.classes),
         assignment('folder', dict(type='FolderDataset', **dataset)),
-        *pipeline_lines(folder.summary.values, plan.sizes, has_unlabeled),
+        *_pipeline_lines(folder.summary.values, plan.sizes, has_unlabeled),
         *(_RARE_COMMENT if plan.rare else ()),
         assignment('model', parts['model']),
         '# batch_size counts pairs of a labelled and an unlabelled image',
@@ -192,3 +208,68 @@ def _auxiliary_heads(heads: Sequence[Any], bank: Mapping[str, Any] | None, num_c
         bank_settings = ', '.join(f'{key}={value!r}' for key, value in bank.items())
         settings.append((bank_index, bank_settings))
     return [Code(f'dict(_base_.model.auxiliary_head[{index}], {text})') for index, text in settings]
+
+
+def _start_settings(
+    backbone: Mapping[str, Any], weights: str | None, from_scratch: bool
+) -> dict[str, Any]:
+    """Settings of the backbone that say where its weights come from, if not from the model zoo."""
+    is_timm = 'pretrained' in backbone
+    if weights is None and not from_scratch:
+        return {}
+    if weights is None:
+        if backbone.get('frozen'):
+            expected = '--weights, or an encoder that is trained'
+            raise UserError('--from-scratch', 'a frozen encoder would stay random', expected)
+        return dict(pretrained=False) if is_timm else dict(init_cfg=None)
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        if is_timm:
+            require_weights_of_timm(backbone, weights, 'model.backbone')
+            return dict(pretrained_cfg_overlay=dict(file=weights))
+        prefix = require_fitting_weights(backbone, weights, None, 'model.backbone')
+    prefixed = dict(prefix=prefix or None) if prefix or backbone['init_cfg'].get('prefix') else {}
+    return dict(init_cfg=dict(**prefixed, checkpoint=weights))
+
+
+# Steps that are written as variables of the config.
+_NAMES = 'load', 'masks', 'pack', 'flip', 'crop', 'scale', 'whole'
+
+
+def _pipeline_lines(
+    values: ImageValues | None, sizes: ImageSizes, has_unlabeled: bool
+) -> Iterator[str]:
+    """Writes sizes and pipelines; MMSegmentation's loader loads the images, if it suits them."""
+    if sizes.windows:
+        yield '# Images keep their size, since thin objects would disappear in smaller ones:'
+        yield '# training crops them, and model.test_cfg predicts windows.'
+    else:
+        yield f'{assignment("image_size", sizes.size)}  # width, height; training: times 0.5 to 2'
+    yield f'{assignment("crop_size", sizes.crop[::-1])}  # height, width'
+    yield ''
+    if values is not None:
+        yield f'# {values.description}; mean and std were measured'
+    yield assignment('load', values.loader if values else dict(type='LoadImageFromFile'))
+    yield "masks, pack = dict(type='LoadAnnotations'), dict(type='PackSegInputs')"
+    load, masks, pack, flip, crop, scale, whole = map(Code, _NAMES)
+    stretch = dict(ratio_range=(0.5, 2.0), keep_ratio=True)
+    if sizes.windows:  # a part alone is scaled: whole images would take seconds and gigabytes
+        part = sizes.crop[0] * 2, sizes.crop[1] * 2
+        yield assignment('cut', dict(type='RandomCrop', crop_size=part[::-1]))
+        yield assignment('scale', dict(type='RandomResize', scale=part, **stretch))
+        scaled, resized = [Code('cut'), scale], []
+    else:
+        size = Code('image_size')
+        yield assignment('scale', dict(type='RandomResize', scale=size, **stretch))
+        yield assignment('whole', dict(type='Resize', scale=size, keep_ratio=True))
+        scaled, resized = [scale], [whole]
+    yield assignment('crop', dict(type='RandomCrop', crop_size=Code('crop_size')))
+    yield assignment('flip', dict(type='RandomFlip', prob=0.5))
+    # the first of ten crops in which no class fills more than three quarters
+    varied = Code('dict(crop, cat_max_ratio=0.75)')
+    yield assignment('train_pipeline', [load, masks, *scaled, varied, flip, pack])
+    if has_unlabeled:
+        yield assignment('unlabeled_pipeline', [load, *scaled, crop, flip, pack])
+    # masks after the resize: the prediction is compared at the mask's own size
+    yield assignment('test_pipeline', [load, *resized, masks, pack])
+    yield assignment('tta_pipeline', [load, *resized, Code('_base_.tta_pipeline[1]')])
+    yield ''

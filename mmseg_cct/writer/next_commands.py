@@ -14,21 +14,19 @@ def commands_after_import(
     data: Path, summary: FolderSummary, classes: Sequence[str]
 ) -> tuple[str, ...]:
     """Commands that train what a data folder holds now: again, if there is a config of it."""
-    name = plain_name(str(data))
     if len(classes) < 2 or (len(summary.labels) < 2 and not summary.validation):
         return ()  # none trains with so few
-    method = () if summary.unlabeled else ('--method', 'supervised')
+    name = plain_name(str(data))
+    chosen = None if summary.unlabeled else 'supervised'
+    method = ('--method', chosen) if chosen else ()
     for config_path in sorted(Path('configs', name).glob(f'*_{name}.py')):
         from mmseg_cct.config.load import read_config  # brings torch, which takes seconds
 
         if list(read_config(config_path).get('classes') or ()) == list(classes):
-            chosen = method[1] if method else None
             work_dir = Path('work_dirs', composed_name(config_path.stem, chosen, None))
             options = ('--work-dir', free_round(work_dir)) if work_dir.exists() else ()
             return (command_line('train', config_path, *method, *options),)
-    out = free_round(Path('configs', name))
-    options = ('--out', out) if out.name != name else ()
-    return (command_line('new_config', data, *method, *options),)
+    return (command_line('new_config', data, *method),)
 
 
 def next_commands(config_path: Path, method: str) -> tuple[str, ...]:

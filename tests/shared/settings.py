@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import PLAIN, method_names
-from mmseg_cct.writer.backbones import BACKBONES
+from mmseg_cct.writer.choices import BACKBONES
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 # classifiers: pseudo_labels/test_weak_configs.py

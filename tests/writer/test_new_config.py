@@ -239,7 +239,7 @@ def judged(data, monkeypatch):
     def encode(picture):
         return picture[::5, ::5].astype(np.float32)
 
-    monkeypatch.setattr('mmseg_cct.writer.folder_warnings.load_encoder', lambda *_: encode)
+    monkeypatch.setattr('mmseg_cct.writer.folder_plan.load_encoder', lambda *_: encode)
     return data
 
 
@@ -259,7 +259,7 @@ def test_missing_weights_are_one_line(judged, monkeypatch):
     def fail(*_):
         raise UserError('mmcls://x', 'could not be downloaded')
 
-    monkeypatch.setattr('mmseg_cct.writer.folder_warnings.load_encoder', fail)
+    monkeypatch.setattr('mmseg_cct.writer.folder_plan.load_encoder', fail)
     (line,) = [line for line in write(judged).warnings if 'could not be downloaded' in line]
     assert '\n' not in line
 

@@ -41,4 +41,4 @@ def test_a_config_of_the_same_classes_is_trained_again(commands):
     Path('work_dirs/cct_mbv2_my-data').mkdir(parents=True)
     assert commands() == [['train', CONFIG, '--work-dir', 'work_dirs/cct_mbv2_my-data-round2']]
     assert commands(unlabeled=0) == [['train', CONFIG, '--method', 'supervised']]
-    assert commands(classes='abc') == [['new-config', 'my data', '--out', 'configs/my-data-round2']]
+    assert commands(classes='abc') == [['new-config', 'my data']]

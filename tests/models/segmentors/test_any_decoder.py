@@ -8,7 +8,7 @@ from mmseg.registry import MODELS
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.writer.dry_run import choose_z
+from mmseg_cct.writer.base_config import choose_z
 
 
 def make_model(name, kind='CCTSegmentor', **options):

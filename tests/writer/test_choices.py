@@ -4,7 +4,7 @@ from folders import load, write
 from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.writer.backbones import BACKBONES
+from mmseg_cct.writer.choices import BACKBONES
 
 
 @pytest.mark.slow

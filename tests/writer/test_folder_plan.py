@@ -1,7 +1,7 @@
 import pytest
 
-from mmseg_cct.writer.backbones import BACKBONES
-from mmseg_cct.writer.image_sizes import choose_sizes
+from mmseg_cct.writer.choices import BACKBONES
+from mmseg_cct.writer.folder_plan import choose_sizes
 
 
 def sizes(images, widths=None, backbone='mbv2', **options):

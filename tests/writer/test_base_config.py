@@ -4,6 +4,7 @@ from mmseg.registry import DATASETS
 from own_config import LABELED_CROP, UNLABELED_CROP, edit
 
 from mmseg_cct.config.load import load_config
+from mmseg_cct.writer.base_config import choose_z
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,21 @@ def test_edges_of_masks_are_not_looked_for(write, config_file):
     assert [step.type for step in dataset.unlabeled.pipeline] == [
         'LoadImageFromFile', 'MarkValidPixels', 'RandomCrop', 'PackUnlabeledInputs',
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('backbone', 'head', 'selector', 'size'),
+    [
+        ({}, {}, dict(in_index=2), (32, 16)),  # fused at stride 32, the deepest fine stage at 16
+        ({}, dict(in_index=1, in_channels=16), dict(in_layer='conv_seg'), (16, 8)),
+        (dict(out_indices=(3,)), dict(in_index=0), dict(in_layer='conv_seg'), (16, 32)),
+    ],
+)
+def test_the_fused_features_unless_they_are_coarse_then_the_deepest_fine_stage(
+    config_file, backbone, head, selector, size
+):
+    model = load_config(str(config_file), {}).model
+    model.backbone.update(backbone)
+    model.decode_head.update(head)
+    z, num_classes = choose_z(model)
+    assert (z.selector, (z.channels, z.stride), num_classes) == (selector, size, 3)
