@@ -4,7 +4,6 @@ import io
 import os
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,42 +53,14 @@ def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> N
     non-finite: those in the checkpoint from before a non-finite loss have already seen that batch.
     """
     state = weights(content) if isinstance(content, Mapping) else {}
-    if not state:
+    if not state or not all(isinstance(value, torch.Tensor) for value in state.values()):
         raise UserError(checkpoint, 'holds no weights', 'a checkpoint with state_dict')
-    for name, value in state.items():
-        if not isinstance(value, torch.Tensor):
-            wrong_type = f'its weight {name} is of type {type(value).__name__}'
-            raise UserError(checkpoint, wrong_type, 'a tensor')
     require_finite_weights(state, checkpoint, training)
-    meta = content.get('meta') or {}
-    if not isinstance(meta, Mapping):
-        raise UserError(checkpoint, 'its meta is none of a training')
-    if not has_names_and_colors(meta.get('dataset_meta') or {}):
-        expected = 'classes, a list of names, and palette, a list of [r, g, b] from 0 to 255'
-        raise UserError(checkpoint, 'its meta.dataset_meta is none of a training', expected)
     missing = [key for key in ('meta', 'optimizer', 'message_hub') if key not in content]
     if training and missing:
         alone = f'to start from weights alone: --cfg-options load_from={checkpoint}'
         expected = f'a checkpoint that a training wrote to go on from ({alone})'
         raise UserError('--resume', f'{checkpoint} has no {", ".join(missing)}', expected)
-
-
-def has_names_and_colors(dataset_meta: Any) -> bool:
-    """Tells whether classes, palette and those of all domains, where they are, can be shown."""
-    if not isinstance(dataset_meta, Mapping):
-        return False
-    lists = [dataset_meta.get(key) for key in ('classes', 'palette')]
-    names, colors = ([] if part is None else part for part in lists)
-    domains = dataset_meta.get('domains') or {}
-    return (
-        isinstance(names, (list, tuple))
-        and all(isinstance(name, str) and name.isprintable() for name in names)
-        and isinstance(colors, (list, tuple))
-        and all(isinstance(color, (list, tuple)) and len(color) == 3 for color in colors)
-        and all(isinstance(value, int) and 0 <= value < 256 for value in chain(*colors))
-        and isinstance(domains, Mapping)
-        and all(map(has_names_and_colors, domains.values()))
-    )
 
 
 def newest_checkpoint(work_dir: str, template: str | None = None) -> str | None:

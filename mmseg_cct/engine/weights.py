@@ -21,10 +21,9 @@ def require_finite_weights(
     state: Mapping[str, Any], checkpoint: str, training: bool = False
 ) -> None:
     """Checks that weights are finite numbers."""
-    averages = ('running_mean', 'running_var')
-    checked = [name for name in state if not (training and name.endswith(averages))]
-    tensors = {name: state[name] for name in checked if isinstance(state[name], Tensor)}
-    if non_finite := [name for name, value in tensors.items() if not value.isfinite().all()]:
+    averages = ('running_mean', 'running_var') if training else ()
+    checked = {name: value for name, value in state.items() if not name.endswith(averages)}
+    if non_finite := [name for name, value in checked.items() if not value.isfinite().all()]:
         first = f'the first is {non_finite[0]}'
         message = f'{len(non_finite)} of its weights are NaN or infinite, {first}'
         raise UserError(checkpoint, message, 'finite weights')
@@ -33,7 +32,6 @@ def require_finite_weights(
 def weights(content: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the weights in a checkpoint."""
     state = content.get('state_dict', content)
-    state = state if isinstance(state, Mapping) else {}
     return {str(name).removeprefix('module.'): value for name, value in state.items()}
 
 
@@ -55,11 +53,11 @@ def require_matching_weights(
     mmengine only logs what does not fit and leaves those weights random. With `training`, the parts
     that only training uses must match too, and the checkpoint may have no other weights.
     """
-    saved, expected = _forms(weights(content)), _forms(model.state_dict())
+    saved, expected = _shapes(weights(content)), _shapes(model.state_dict())
     wrong = [
-        f'{name} is {saved.get(name, "missing")}, expected {form}'
-        for name, form in expected.items()
-        if saved.get(name) != form
+        f'{name} is {saved.get(name, "missing")}, expected {shape}'
+        for name, shape in expected.items()
+        if saved.get(name) != shape
         and (training or not is_training_only(name, type(model)))
         # A counter that checkpoints of other programs lack.
         and not (name not in saved and name.endswith('num_batches_tracked'))
@@ -103,46 +101,34 @@ def require_pretrained_weights(module: Mapping[str, Any], key: str) -> None:
 
 
 def require_fitting_weights(
-    module: Mapping[str, Any], checkpoint: str, prefix: str | None, key: str
-) -> str:
+    module: Mapping[str, Any], checkpoint: str, prefix: str, key: str
+) -> None:
     """Checks that the weights of a file, below a prefix, fit a module, which is built without them.
 
-    The file may be an address or a name in the model zoo; `key` is the module's in the config. If
-    the prefix is None, it is found. Returns the prefix that `init_cfg` must name.
+    The file may be an address or a name in the model zoo; `key` is the module's in the config.
     """
-    content = load_alone(checkpoint)
-    content = content if isinstance(content, Mapping) else {}
-    parts = (content.get(key) for key in ('state_dict', 'model'))
-    state = next((part for part in parts if isinstance(part, Mapping) and part), content)
-    saved = {n: v for n, v in weights(state).items() if isinstance(v, Tensor)}
+    saved, built = _weights_of_file(checkpoint), _build_untrained(module)
     require_finite_weights(saved, checkpoint)
-    # Built without weights: only names and shapes are compared.
-    settings = copy.deepcopy(dict(module))
-    forget_initial_weights(settings)
-    built = MODELS.build(settings)
-    expected = {n: v for n, v in built.state_dict().items() if v.is_floating_point()}
+    expected = built.state_dict()
+    if isinstance(built, SwinTransformer):  # MMSeg's removes the prefix itself
+        prefix = prefix or _missing_prefix(saved, expected)
     if prefix:
-        saved = _below(saved, prefix.rstrip('.') + '.')
-    # A whole network's file has its backbone below a prefix, which init_cfg must name.
-    missing = ''
-    if not saved.keys() & expected.keys():
-        ends = ((name, full) for name in expected for full in saved if full.endswith(f'.{name}'))
-        missing = next((full.removesuffix(name) for name, full in ends), '')
-    removes_it = isinstance(built, SwinTransformer)  # MMSeg's does so itself
-    if prefix is None or removes_it:
-        saved = _below(saved, missing)
-        prefix, missing = '' if removes_it else missing, ''
-    file, forms = f'{key}.init_cfg: {checkpoint}', _forms(expected)
-    # Transformers interpolate weights of positions.
-    differing = [name for name, form in _forms(saved).items() if forms.get(name, form) != form]
-    positions = ('position', 'pos_embed')
-    if other_shape := sorted(n for n in differing if not any(part in n for part in positions)):
-        problem = f'{len(other_shape)} weights in another shape than {module["type"]}'
-        first = f'the first is {other_shape[0]}'
-        raise UserError(file, f'{problem}, {first}', 'weights of the same network')
+        start = prefix.rstrip('.') + '.'
+        saved = {n.removeprefix(start): v for n, v in saved.items() if n.startswith(start)}
+    missing = _missing_prefix(saved, expected)
     hint = f"; set {key}.init_cfg.prefix='{missing}', as in the file" if missing else ''
-    _require_half(saved, expected, file, module['type'], hint)
-    return prefix
+    _require_half(saved, expected, f'{key}.init_cfg: {checkpoint}', module['type'], hint)
+
+
+def find_prefix(module: Mapping[str, Any], checkpoint: str) -> str:
+    """Finds the prefix that a module's `init_cfg` must name to start from a file; '' for none.
+
+    A whole network's file has its backbone below one.
+    """
+    built = _build_untrained(module)
+    if isinstance(built, SwinTransformer):  # MMSeg's removes it itself
+        return ''
+    return _missing_prefix(_weights_of_file(checkpoint), built.state_dict())
 
 
 def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str) -> None:
@@ -159,8 +145,27 @@ def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str
         _require_half(saved, built.timm_model.state_dict(), file, module['model_name'])
 
 
-def _below(state: Mapping[str, Any], start: str) -> dict[str, Any]:
-    return {n.removeprefix(start): v for n, v in state.items() if n.startswith(start)}
+def _weights_of_file(checkpoint: str) -> dict[str, Tensor]:
+    content = load_alone(checkpoint)
+    content = content if isinstance(content, Mapping) else {}
+    parts = (content.get(key) for key in ('state_dict', 'model'))
+    state = next((part for part in parts if isinstance(part, Mapping) and part), content)
+    return {name: value for name, value in weights(state).items() if isinstance(value, Tensor)}
+
+
+def _build_untrained(module: Mapping[str, Any]) -> torch.nn.Module:
+    """Builds a module whose names and shapes are looked at, not its weights."""
+    settings = copy.deepcopy(dict(module))
+    forget_initial_weights(settings)
+    return MODELS.build(settings)
+
+
+def _missing_prefix(saved: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """Finds what precedes the names in a file that has none of the expected ones; else ''."""
+    if saved.keys() & expected.keys():
+        return ''
+    ends = ((name, full) for name in expected for full in saved if full.endswith(f'.{name}'))
+    return next((full.removesuffix(name) for name, full in ends), '')
 
 
 def _require_half(
@@ -170,15 +175,13 @@ def _require_half(
 
     mmengine only logs the others, even if nothing fits, and trains from random ones.
     """
-    saved = _forms(state)
-    expected = _forms({n: value for n, value in needed.items() if value.is_floating_point()})
+    saved = _shapes(state)
+    expected = _shapes({n: value for n, value in needed.items() if value.is_floating_point()})
     fitting = sum(saved.get(name) == shape for name, shape in expected.items())
     if 2 * fitting < len(expected):
         problem = f'{fitting} of the {len(expected)} weights of {network} in its shape'
         raise UserError(f'{file} has {problem}; expected at least half{hint}')
 
 
-def _forms(state: Mapping[str, Tensor]) -> dict[str, str]:
-    """Describes shape and kind; whole numbers would be cast to weights without a word."""
-    kinds = {True: '', False: ' of whole numbers'}
-    return {n: f'{tuple(v.shape)}{kinds[v.is_floating_point()]}' for n, v in state.items()}
+def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(value.shape) for name, value in state.items()}

@@ -13,7 +13,11 @@ from mmseg_cct.datasets.files.image_files import write_list
 from mmseg_cct.datasets.files.layouts import Dirs, training_dirs, validation_dirs
 from mmseg_cct.datasets.folder_summary import describe_folder
 from mmseg_cct.datasets.image_values import ImageValues
-from mmseg_cct.engine.weights import require_fitting_weights, require_weights_of_timm
+from mmseg_cct.engine.weights import (
+    find_prefix,
+    require_fitting_weights,
+    require_weights_of_timm,
+)
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.text import one_line
@@ -226,7 +230,8 @@ def _start_settings(
         if is_timm:
             require_weights_of_timm(backbone, weights, 'model.backbone')
             return dict(pretrained_cfg_overlay=dict(file=weights))
-        prefix = require_fitting_weights(backbone, weights, None, 'model.backbone')
+        prefix = find_prefix(backbone, weights)
+        require_fitting_weights(backbone, weights, prefix, 'model.backbone')
     prefixed = dict(prefix=prefix or None) if prefix or backbone['init_cfg'].get('prefix') else {}
     return dict(init_cfg=dict(**prefixed, checkpoint=weights))
 

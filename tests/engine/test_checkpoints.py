@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import pytest
 import torch
 
@@ -63,12 +65,39 @@ class TestFindResumable:
         assert find_resumable(str(moved)) == str(moved / 'iter_10.pth')
 
 
-@pytest.mark.parametrize(
-    'content',
-    [{}, {'state_dict': {'a': [1.0]}}, {'state_dict': {'a': torch.ones(1)}, 'meta': 'mine'}],
-)
-def test_what_is_no_checkpoint_is_named(content, tmp_path):
-    torch.save(content, tmp_path / 'a.pth')
+def write(path, **weights):
+    content = dict(state_dict=weights, meta={}, optimizer={}, message_hub={})
+    torch.save(content, path)
+    return str(path)
+
+
+@pytest.mark.parametrize('weights', [{}, {'a': [1.0]}])
+def test_what_is_no_checkpoint_is_named(weights, tmp_path):
+    path = write(tmp_path / 'x.pth', **weights)
     with pytest.raises(UserError) as caught:
-        read_checkpoint(str(tmp_path / 'a.pth'))
-    assert caught.value.problems[0].key == str(tmp_path / 'a.pth')
+        read_checkpoint(path)
+    assert caught.value.problems[0].key == path
+
+
+def test_a_changed_byte_of_the_weights_is_found(tmp_path):
+    path = tmp_path / 'x.pth'
+    write(path, a=torch.zeros(9))
+    path.write_bytes(path.read_bytes().replace(bytes(36), bytes(35) + b'1'))
+    with pytest.raises(UserError, match=r'x\.pth: cannot be read \(damaged: its entry.* checksum'):
+        read_checkpoint(str(path))
+
+
+@pytest.mark.parametrize(
+    ('weight', 'mean', 'fit_for'),
+    [
+        (1.0, 0.0, ('training', 'inference')),
+        (1.0, torch.nan, ('training',)),  # the state before a loss that is not finite
+        (torch.inf, 0.0, ()),
+    ],
+)
+def test_weights_are_finite(weight, mean, fit_for, tmp_path):
+    state = dict(w=torch.tensor([1.0, weight]), running_mean=torch.tensor([1.0, mean]))
+    path = write(tmp_path / 'x.pth', **state)
+    for use in ('training', 'inference'):
+        with nullcontext() if use in fit_for else pytest.raises(UserError, match='1 of its wei'):
+            read_checkpoint(path, training=use == 'training')

@@ -1,7 +1,6 @@
 """Atomic checkpoints: after a kill, the old file or the new one is whole."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +45,7 @@ class DurableCheckpointHook(CheckpointHook):
     _default_greater_keys = [*CheckpointHook._default_greater_keys, 'IoU', 'F1', 'recall']
     file_backend: Any = None  # until a training begins
     interval: Any
+    out_dir: Any
 
     def __init__(self, interval: int | None = None, **kwargs: Any) -> None:
         require_arguments_of(CheckpointHook, kwargs, type(self).__name__)
@@ -55,24 +55,14 @@ class DurableCheckpointHook(CheckpointHook):
         kwargs['backend_args'] = kwargs.get('backend_args') or dict(backend='atomic_local')
         super().__init__(**kwargs)
         self.interval = interval
-        self._outdated: list[str] = []
 
     def before_train(self, runner: Runner) -> None:
-        """Prepares the folder, removes unfinished files from it, and defers other removals."""
+        """Prepares the folder, and removes unfinished files from it."""
         super().before_train(runner)
         if self.interval is None:
             self.interval = runner.train_loop.val_interval
         if isinstance(self.file_backend, LocalBackend) and is_main_process():
             remove_parts(self.out_dir)
-        # mmengine removes before it writes: its backend, which no other hook has, only takes notes
-        self._remove = self.file_backend.remove
-        self.file_backend.remove = self._outdated.append
-        # The path of the best comes from the resumed checkpoint: it may be in another folder, or of
-        # any other file. Only a best checkpoint in the own folder may be removed.
-        for paths, key in self._best():
-            name = Path(str(paths[key])).name
-            is_best = re.fullmatch(r'best_.+\d\.pth', name)
-            paths[key] = self.file_backend.join_path(self.out_dir, name) if is_best else None
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float]) -> None:
         """Saves the best checkpoint."""
@@ -80,27 +70,47 @@ class DurableCheckpointHook(CheckpointHook):
             runner.message_hub.update_info(VALIDATED, runner.iter)
         super().after_val_epoch(runner, metrics)
 
-    def _save_checkpoint_with_step(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        self._save(runner, super()._save_checkpoint_with_step, *args, **kwargs)
+    def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
+        """Saves a checkpoint, then removes the oldest if there are too many."""
+        _require_finite_model(runner)
+        oldest = None
+        if 0 < self.max_keep_ckpts <= len(self.keep_ckpt_ids) and self.keep_ckpt_ids[-1] != step:
+            oldest = self.keep_ckpt_ids.popleft()  # mmengine would remove it before it writes
+        super()._save_checkpoint_with_step(runner, step, meta)
+        # a resumed training that goes back to an optimizer's step writes some again
+        if oldest not in (None, step):
+            self._remove(self.filename_tmpl.format(oldest))
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, float]) -> None:
-        self._save(runner, super()._save_best_checkpoint, metrics)
+        """Saves the best checkpoint, or one by each metric, then removes the one before it."""
+        _require_finite_model(runner)
+        entries = self._best_entries()
+        before = [paths[key] for paths, key in entries]
+        for paths, key in entries:
+            paths[key] = None  # mmengine would remove it before it writes
+        super()._save_best_checkpoint(runner, metrics)
+        for (paths, key), path in zip(entries, before):
+            name = Path(str(path)).name
+            if paths[key] is None:
+                paths[key] = path
+            # A repeated validation writes the same name again; and a path from the checkpoint that
+            # was resumed may be in another folder, or of any other file.
+            elif re.fullmatch(r'best_.+\d\.pth', name) and name != Path(paths[key]).name:
+                self._remove(name)
 
-    def _save(self, runner: Runner, write: Callable, *args: Any, **kwargs: Any) -> None:
-        """Lets mmengine write finite weights, and removes then what it would remove before."""
-        # a step may overflow although the loss before it was finite
-        state = unwrap_model(runner.model).state_dict()
-        require_finite_weights(state, f'iteration {runner.iter}: not saved')
-        write(runner, *args, **kwargs)
-        # A repeated validation may have written the best checkpoint under the same name as before,
-        # and a resumed training that goes back to an optimizer's step, the newest.
-        kept = [self.last_ckpt, *(paths[key] for paths, key in self._best())]
-        for path in set(self._outdated) - set(kept):
-            self._remove(path)
-        self._outdated.clear()
-
-    def _best(self) -> list[tuple[dict[str, Any], str]]:
+    def _best_entries(self) -> list[tuple[dict[str, Any], str]]:
         """Lists where mmengine keeps the path of the best checkpoint, or of one for each metric."""
         by_metric = getattr(self, 'best_ckpt_path_dict', {})
-        entries = [(self.__dict__, 'best_ckpt_path'), *((by_metric, key) for key in by_metric)]
-        return [(paths, key) for paths, key in entries if paths.get(key)]
+        single = [(vars(self), 'best_ckpt_path')] if 'best_ckpt_path' in vars(self) else []
+        return [*single, *((by_metric, key) for key in by_metric)]
+
+    def _remove(self, name: str) -> None:
+        path = self.file_backend.join_path(self.out_dir, name)
+        if is_main_process() and self.file_backend.isfile(path):
+            self.file_backend.remove(path)
+
+
+def _require_finite_model(runner: Runner) -> None:
+    # a step may overflow although the loss before it was finite
+    state = unwrap_model(runner.model).state_dict()
+    require_finite_weights(state, f'iteration {runner.iter}: not saved')

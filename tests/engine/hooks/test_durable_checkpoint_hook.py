@@ -18,23 +18,32 @@ from mmseg_cct.engine.hooks.durable_checkpoint_hook import VALIDATED
 from mmseg_cct.errors import UserError
 
 
-def test_a_checkpoint_goes_after_the_next_is_there_and_one_that_is_written_again_is_kept(tmp_path):
-    """After a kill between two steps of the optimizer, a training goes back and repeats some."""
-    present = []
+def save_empty(folder, filename, *_, **__):
+    torch.save({}, Path(folder, filename))
 
-    def save(folder, name, *_, **__):
-        present.append(sorted(path.name for path in tmp_path.glob('iter_*.pth')))
-        torch.save({}, Path(folder, name))
 
-    runner = SimpleNamespace(
+def runner_in(folder, hub, save=save_empty):
+    return SimpleNamespace(
         model=torch.nn.Linear(1, 1),
-        work_dir=str(tmp_path),
-        message_hub=MessageHub.get_instance(world.experiment()),
+        work_dir=str(folder),
+        message_hub=hub,
         logger=logging.getLogger(__name__),
         max_iters=100,
         epoch=0,
         save_checkpoint=save,
+        _train_loop=None,
     )
+
+
+def test_a_checkpoint_goes_after_the_next_is_there_and_one_that_is_written_again_is_kept(tmp_path):
+    """After a kill between two steps of the optimizer, a training goes back and repeats some."""
+    present = []
+
+    def save(*args, **kwargs):
+        present.append(sorted(path.name for path in tmp_path.glob('iter_*.pth')))
+        save_empty(*args, **kwargs)
+
+    runner = runner_in(tmp_path, MessageHub.get_instance(world.experiment()), save)
     for iterations in (range(4), range(2, 4)):  # two make a step
         hook = DurableCheckpointHook(interval=1, by_epoch=False, max_keep_ckpts=2)
         hook.before_train(runner)
@@ -115,15 +124,22 @@ def test_the_best_of_a_repeated_validation_stays(cct, rising):
     assert best(cct.folder / 'work') == ['best_mIoU_iter_2.pth']
 
 
-def test_no_other_file_is_removed_as_the_best_before(tmp_path):
+@pytest.mark.parametrize('save_best', ['mIoU', ['aAcc', 'mIoU']])
+def test_no_other_file_is_removed_as_the_best_before(tmp_path, save_best):
     for name in ('notes.txt', 'elsewhere/best_mIoU_iter_9.pth', 'best_mIoU_iter_9.pth'):
-        file = tmp_path / name
-        file.parent.mkdir(exist_ok=True)
-        file.touch()
+        file, own = tmp_path / name, tmp_path / Path(name).name
+        for path in (file, own):
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
         hub = MessageHub.get_instance(world.experiment())
-        hub.update_info('best_ckpt', str(file))
-        hook = DurableCheckpointHook(interval=1, by_epoch=False, save_best='mIoU')
-        work_dir = str(tmp_path)
-        hook.before_train(SimpleNamespace(work_dir=work_dir, message_hub=hub, logger=logging.root))
-        own = tmp_path / file.name
-        assert hook.best_ckpt_path == (None if name == 'notes.txt' else str(own))
+        for key in ('best_ckpt', 'best_ckpt_mIoU'):
+            hub.update_info(key, str(file))
+        hook = DurableCheckpointHook(interval=1, by_epoch=False, save_best=save_best)
+        runner = runner_in(tmp_path, hub)
+        hook.before_train(runner)
+        runner.iter = 10
+        hook.after_val_epoch(runner, dict(mIoU=1.0, aAcc=1.0))
+        assert (tmp_path / 'best_mIoU_iter_10.pth').exists()
+        assert own.exists() == (name == 'notes.txt') and file.exists() == (
+            file != own or own.exists()
+        )
