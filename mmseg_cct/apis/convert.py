@@ -100,17 +100,15 @@ def convert_file(source: str, target: str) -> Renamed:
     Raises:
         UserError: If the checkpoint is not one of the authors' code.
     """
-    checkpoint = read_checkpoint(source)
-    state = checkpoint['state_dict']
-    try:
-        if {'prefix.conv1.weight', 'conv3.weight'} & weights(state).keys():  # ImageNet's alone
-            renamed = backbone_to_mmseg(state)
-        elif is_public(state):
-            renamed = to_project(state)
-        else:
-            raise UserError("has this project's names already; expected the public code's")
-    except UserError as error:
-        raise UserError(source, error) from None
+    state = read_checkpoint(source)['state_dict']
+    names = weights(state).keys()
+    if {'prefix.conv1.weight', 'conv3.weight'} & names:  # ImageNet's alone
+        renamed = backbone_to_mmseg(state)
+    elif any(name.startswith(('encoder.', 'main_decoder.')) for name in names):
+        renamed = to_project(state)
+    else:
+        expected = 'encoder, main_decoder and aux_decoders, or the layers of a ResNet-50'
+        raise UserError(source, 'its weights have other names', expected)
     meta = {}
     if renamed.num_classes == _VOC_CLASSES:  # the public code supports VOC only
         meta['dataset_meta'] = dict(classes=tuple(get_classes('voc')), palette=get_palette('voc'))
@@ -152,23 +150,6 @@ def backbone_to_mmseg(state: State) -> Renamed:
             source[name if name.startswith(('prefix.', 'layer')) else f'prefix.{name}'] = value
     renamed, missing = _rename(source, BACKBONE_NAMES)
     return Renamed(renamed, 0, missing, [n for n in source if n not in BACKBONE_NAMES])
-
-
-def is_public(state: State) -> bool:
-    """Tells the public code's names from this project's.
-
-    Raises:
-        UserError: If the names are others, or of both.
-    """
-    roots = {name.split('.')[0] for name in weights(state)}
-    public, ours = roots & {'encoder', 'main_decoder'}, roots & {'backbone', 'decode_head'}
-    if bool(public) == bool(ours):
-        raise UserError(
-            f'the weights are named {", ".join(sorted(roots)[:6]) or "nothing"}; expected encoder, '
-            'main_decoder and aux_decoders (the public code), prefix and layer1 to layer4 (its '
-            'ImageNet weights) or backbone, neck, decode_head and auxiliary_head (this project)'
-        )
-    return bool(public)
 
 
 def _rename(source: State, names: Mapping[str, str]) -> tuple[dict[str, Tensor], list[str]]:

@@ -23,7 +23,9 @@ _SEEDED = (SemiSegDataset, MultiDomainDataset)
 _BFLOAT16 = 'BFloat16OptimWrapper'
 # What makes a backbone, also one in a MultiChannelBackbone, compute its activations again.
 _RECOMPUTING = (
-    *('model.backbone.with_cp', 'model.backbone.backbone.with_cp', 'activation_checkpointing'),
+    'model.backbone.with_cp',
+    'model.backbone.backbone.with_cp',
+    'activation_checkpointing',
 )
 
 
@@ -116,12 +118,11 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     return config
 
 
-def fit_workers(config: Config, chosen: Collection[str] = (), trains: bool = True) -> Config:
+def fit_workers(config: Config, chosen: Collection[str] = ()) -> Config:
     """Starts no more loading workers than there are cores for them.
 
     On a CPU the network needs cores too, so only half of them load. Keys that the user has set,
-    `chosen`, stay as they are; so do trainings whose images depend on the number of workers. Only a
-    run that `trains` says so.
+    `chosen`, stay as they are; so do trainings whose images depend on the number of workers.
     """
     config = copy.deepcopy(config)
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
@@ -136,9 +137,6 @@ def fit_workers(config: Config, chosen: Collection[str] = (), trains: bool = Tru
         if key in chosen or (split == 'train' and not is_seeded):
             continue
         if loader.get('num_workers', 0) > most:
-            if split == 'train' and trains:
-                reduced = f'{key} reduced from {loader.num_workers} to {most}'
-                say(f'{reduced} ({cores} usable cores); results do not change')
             loader.num_workers = most
     return config
 

@@ -27,7 +27,6 @@ from mmseg_cct.utils.processes import (
     on_first_process,
     progress_bar,
 )
-from mmseg_cct.utils.text import counted
 
 from .predictor import Predictor, Segmented
 from .run import Run
@@ -87,10 +86,6 @@ def predict_images(
         # The overlay is written last, so it stands for all files.
         todo = folder.remaining(stamps, OVERLAYS)
         skipped = len(image_paths) - len(todo)
-        if get_rank() == 0 and (gone := folder.leftovers(stamps, OVERLAYS)):
-            number = f'{counted(len(gone), "prediction")} of images that are not in {images}'
-            expected = 'another --out, or that you remove them'
-            warn(f'{out}: {number}, the first is {MASKS}/{gone[0]}.png; expected {expected}')
         counts = ImageCounts(skipped=skipped)
         if todo or not Path(out, TABLE).is_file():
             model = run.load_model(device)

@@ -114,8 +114,6 @@ class Predictor:
             size = f'{image.shape[1]}×{image.shape[0]} pixels'
             problem = f'the test pipeline does not run on its {size} ({one_line(error)})'
             return Segmented(path, error=UserError(path, problem)), {}
-        if 'inputs' not in (data or ()):
-            raise UserError('test_pipeline', 'gives no inputs', 'PackSegInputs at its end')
         data['data_samples'].set_metainfo(dict(img_path=str(path)))  # for errors
         return Segmented(path, image), data
 

@@ -201,7 +201,7 @@ def written_predictions(config: Config, request: Request) -> Config:
 
 def workers(config: Config, request: Request) -> Config:
     """Starts no more loading workers than cores, unless the user or the images depend on them."""
-    return fit_workers(config, request.options, trains=request.checkpoint is None)
+    return fit_workers(config, request.options)
 
 
 def progress_bar(config: Config, request: Request) -> Config:

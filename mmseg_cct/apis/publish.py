@@ -11,14 +11,12 @@ from mmseg.models import CascadeEncoderDecoder, EncoderDecoder
 from mmseg.registry import MODELS
 
 from mmseg_cct.config.domains import pipeline_for_tests
-from mmseg_cct.config.walk import forget_initial_weights, get_by_key
+from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.engine.checkpoints import checkpoint_bytes
 from mmseg_cct.engine.prediction import predicts_as_encoder_decoder
 from mmseg_cct.engine.weights import is_training_only, weights
-from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file, write_atomic
 
-from .convert import is_public
 from .run import Run
 
 # Keys of a config for inference; the others name data and folders of the training machine.
@@ -49,17 +47,10 @@ def publish(run: Run, target: str, overwrite: bool = False, half: bool = False) 
         The published network.
 
     Raises:
-        UserError: The checkpoint is one of the public code or does not fit the config, or the file
-            exists with other contents.
+        UserError: The checkpoint does not fit the config, or the file exists with other contents.
     """
-    if get_by_key(run.config, 'model.type') is None:
-        raise UserError(run.config.filename, 'no model', 'the config of a training')
-    if is_public(run.content['state_dict']):
-        problem = "has the public code's names"
-        raise UserError(run.checkpoint, problem, 'mmseg-cct convert-checkpoint to convert it first')
-    run.load_model(
-        'cpu'
-    )  # MMSegInferencer would predict with random weights where some are missing
+    # MMSegInferencer would predict with random weights where some are missing
+    run.load_model('cpu')
     segmentor = _segmentor(run.config)
     saved = weights(run.content)
     names = [name for name in saved if not is_training_only(name, segmentor)]
@@ -74,8 +65,7 @@ def publish(run: Run, target: str, overwrite: bool = False, half: bool = False) 
     meta = {key: value for key, value in run.content.get('meta', {}).items() if key in _META_KEYS}
     data = checkpoint_bytes(dict(meta={**meta, 'cfg': config.pretty_text}, state_dict=state))
     digest = hashlib.sha256(data).hexdigest()[:8]
-    path = Path(target).absolute().with_name(f'{Path(target).name.removesuffix(".pth")}-{digest}')
-    path = Path(f'{path}.pth')
+    path = Path(f'{str(Path(target)).removesuffix(".pth")}-{digest}.pth').absolute()
     if not (path.is_file() and path.read_bytes() == data):
         output_file(path, [run.checkpoint], overwrite=overwrite, option='OUT')
         write_atomic(path, data)

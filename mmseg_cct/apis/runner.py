@@ -81,8 +81,8 @@ def run_config(config: Config, what: str, folders: Iterable[str]) -> Any:
 def _run(config: Config, what: str) -> Any:
     if config.launcher != 'none':
         number_the_only_gpu()
-    # mmengine selects a CUDA device when it starts a process group; it keeps an existing one.
     resumed, start = config.get('resume', False), config.get('load_from')
+    # mmengine selects a CUDA device when it starts a process group; it keeps an existing one.
     if config.launcher != 'none' and get_device() == 'cpu':
         # as mmengine does for its own group
         seconds = get_by_key(config, 'env_cfg.dist_cfg.timeout')

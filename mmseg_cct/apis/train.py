@@ -53,32 +53,25 @@ def train(config: Config) -> None:
         end_with_parent()
     model = unwrap_model(run_config(config, 'train', [config.work_dir]))
     is_first = config.launcher == 'none' or os.environ.get('RANK', '0') == '0'
-    if is_first and isinstance(model, BaseSegmentor) and (commands := _next_commands(config)):
+    if is_first and isinstance(model, BaseSegmentor) and (commands := next_commands(config)):
         say('\n  '.join(['Next:', *commands]))
 
 
-def _next_commands(config: Config) -> tuple[str, ...]:
+def next_commands(config: Config) -> tuple[str, ...]:
     """Commands that use and judge what a training has left, if there is something to test on."""
     if config.get('test_dataloader') is None or newest_checkpoint(config.work_dir) is None:
         return ()
-    domain = next(iter(config.model.get('domains') or ()), None)
-    name = method_in_name(config.filename) or Path(config.work_dir).resolve().name
-    pools = (part.get('unlabeled') for part in training_sets(config))
-    has_pool = find_bank(config) is not None and all(pools)
-    return commands_after_training(Path(config.work_dir), name, domain, has_pool)
-
-
-def commands_after_training(
-    work_dir: Path, name: str, domain: str | None = None, has_pool: bool = False
-) -> tuple[str, ...]:
-    """Commands that use and judge a trained model; of several domains, `domain` is one.
-
-    `has_pool` tells whether decoders may choose unlabelled images to label next.
-    """
+    work_dir = Path(config.work_dir)
+    name = method_in_name(config.filename) or work_dir.resolve().name
     if work_dir.is_relative_to(Path.cwd()):
         work_dir = work_dir.relative_to(Path.cwd())
-    domain_option = () if domain is None else ('--domain', domain)
-    predict = 'predict', work_dir, 'IMAGES', *domain_option, '--out', work_dir / 'predictions'
-    report = 'report', f'{name}={work_dir}', *domain_option, '--out', work_dir / 'report'
-    next_batch = 'next_batch', work_dir, *domain_option, '--out', work_dir / 'batch'
-    return tuple(starmap(command_line, (predict, report, *[next_batch] * has_pool)))
+    domain = next(iter(config.model.get('domains') or ()), None)
+    options = () if domain is None else ('--domain', domain)
+    commands: list[tuple] = [
+        ('predict', work_dir, 'IMAGES', *options, '--out', work_dir / 'predictions'),
+        ('report', f'{name}={work_dir}', *options, '--out', work_dir / 'report'),
+    ]
+    # decoders may choose among unlabelled images
+    if find_bank(config) is not None and all(p.get('unlabeled') for p in training_sets(config)):
+        commands.append(('next_batch', work_dir, *options, '--out', work_dir / 'batch'))
+    return tuple(starmap(command_line, commands))
