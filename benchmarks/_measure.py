@@ -39,31 +39,23 @@ Cell = tuple[str, str]
 
 PROJECT = Path(__file__).resolve().parents[1]
 MIB = 2**20
-MIN_TURNS = 3
 
 
-def benchmark_parser(doc: str | None, steps: bool = True) -> argparse.ArgumentParser:
-    """Makes a parser with the options that benchmarks share.
-
-    If it times no `steps`, it has only `--json`, and uses one thread of a CPU.
-    """
+def benchmark_parser(doc: str | None) -> argparse.ArgumentParser:
+    """Makes a parser with the options that benchmarks share."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.set_defaults(threads=1, device='cpu', dtype='float32', json=None)
-    if steps:
-        parser.add_argument('--device', choices=['cpu', 'cuda'])
-        parser.add_argument(
-            '--dtype',
-            choices=['float32', 'tf32', 'bfloat16', 'float16'],
-            help="bfloat16, float16: mixed precision; tf32: a GPU's convolutions, as in training",
-        )
-        parser.add_argument('--threads', type=int, default=2)
-        parser.add_argument('--repeats', type=int, default=7, help='readings per median')
-        parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
-        parser.add_argument(
-            '--reference', metavar='DIR', help="your clone of the authors' public code"
-        )
+    parser.add_argument('--device', choices=['cpu', 'cuda'], default='cpu')
+    parser.add_argument(
+        '--dtype',
+        choices=['float32', 'tf32', 'bfloat16', 'float16'],
+        default='float32',
+        help="bfloat16, float16: mixed precision; tf32: a GPU's convolutions, as in training",
+    )
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--repeats', type=int, default=7, help='readings per median')
+    parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
     parser.add_argument('--json', metavar='FILE', help='where to write all figures')
     return parser
 
@@ -172,38 +164,25 @@ def measure(steps: dict[str, Step], options: argparse.Namespace) -> dict[str, di
     }
 
 
-def alternate(
-    steps: dict[str, Step], repeats: int, device: str, warm_up: int = 1, limit: float = 120.0
-) -> dict[str, Times]:
-    """Times steps that take turns, `repeats` each; no turn but three begins after `limit` seconds.
+def alternate(steps: dict[str, Step], repeats: int, device: str) -> dict[str, Times]:
+    """Times steps that take turns, `repeats` each, after a first call and a warm one.
 
     Returns, in seconds, for each step: `times` and `cpu_times` of each turn, `median`, `min` and
-    `max` of the former, `cpu`, the median of the latter, and `first` (the first call, which
-    compiles). `warm_up` is how many runs after the first one are not counted.
-
+    `max` of the former, and `first` (the first call, which compiles).
     """
-    first = {name: _reading(step, device)[0] for name, step in steps.items()}
-    for step in steps.values():
-        for _ in range(warm_up):
-            step()
-    readings: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
-    begin, turns = time.perf_counter(), 0
-    while turns < repeats and (turns < MIN_TURNS or time.perf_counter() - begin < limit):
-        turn = {name: _reading(step, device) for name, step in steps.items()}
-        turns += 1
-        for name, reading in turn.items():
-            readings[name].append(reading)
+    turns = [
+        {name: _reading(step, device) for name, step in steps.items()} for _ in range(repeats + 2)
+    ]
     figures = {}
-    for name, pairs in readings.items():
-        times, cpu_times = map(list, zip(*pairs))
+    for name in steps:
+        times, cpu_times = map(list, zip(*(turn[name] for turn in turns[2:])))
         figures[name] = dict(
-            first=first[name],
+            first=turns[0][name][0],
             times=times,
             cpu_times=cpu_times,
             median=statistics.median(times),
             min=min(times),
             max=max(times),
-            cpu=statistics.median(cpu_times),
         )
     return figures
 

@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from importlib.machinery import FileFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
 
 from torch import Tensor, nn
-
-TABS = {'utils/losses.py': {'\t': ' ' * 8}}  # mixed with spaces
 
 
 @dataclass
@@ -73,7 +70,7 @@ def load_public_code(directory: str) -> PublicCode:
     helpers = ModuleType('utils.helpers')
     helpers.initialize_weights = helpers.set_trainable = None  # type: ignore[attr-defined]
     sys.modules['utils.helpers'] = helpers
-    mend(directory, TABS)
+    _mend_tabs(root)
     losses = importlib.import_module('utils.losses')
     base_model = importlib.import_module('base.base_model')
     packages['base'].BaseModel = base_model.BaseModel  # type: ignore[attr-defined]
@@ -89,22 +86,13 @@ def _bare_package(name: str, folder: Path) -> ModuleType:
     return package
 
 
-def mend(clone: str, mends: dict[str, dict[str, str]], **values: Any) -> None:
-    """Makes the modules of a clone importable, with old text replaced by new text, by file.
-
-    `values` are what the new text names in braces.
-    """
-    root = Path(clone).resolve()
+def _mend_tabs(root: Path) -> None:
+    """Makes the modules of a clone importable, with spaces for the tabs of one of them."""
 
     class Mended(SourceFileLoader):
         def get_code(self, fullname: str) -> CodeType:
             path = Path(self.get_filename(fullname))
-            text = path.read_text(encoding='utf-8')
-            name = path.relative_to(root).as_posix()
-            for old, new in mends.get(name, {}).items():
-                if old not in text:
-                    raise SystemExit(f'error: {path}: no {old!r}; expected the commit named here')
-                text = text.replace(old, new.format(**values))
+            text = path.read_text(encoding='utf-8').replace('\t', ' ' * 8)
             return compile(text, str(path), 'exec', dont_inherit=True)
 
     def hook(folder: str) -> FileFinder:

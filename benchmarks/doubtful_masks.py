@@ -11,21 +11,31 @@ Example:
 
 import argparse
 import hashlib
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Callable
 
 import numpy as np
-from PIL import Image
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.files.image_files import find_images, find_masks
-from mmseg_cct.datasets.files.images import read_mask
-from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.engine.doubtful_masks import judge_masks
 from mmseg_cct.engine.frozen_features import load_encoder
 
+Encoder = Callable[[np.ndarray], np.ndarray]
 NUM_MASKS = 5, 7, 10, 20
 SHARE = 5  # one of so many masks is exchanged
+
+
+def remembered(encode: Encoder) -> Encoder:
+    """An encoder that keeps the features of a picture, which is in many sets."""
+    known: dict[bytes, np.ndarray] = {}
+
+    def encoder(picture: np.ndarray) -> np.ndarray:
+        key = hashlib.sha256(picture).digest()
+        if key not in known:
+            known[key] = encode(picture).astype(np.float16)
+        return known[key].astype(np.float32)
+
+    return encoder
 
 
 def main() -> None:
@@ -35,52 +45,36 @@ def main() -> None:
     )
     parser.add_argument('images')
     parser.add_argument('masks')
-    parser.add_argument('--num-classes', type=int, required=True, help='larger ids are ignored')
-    parser.add_argument('--model', default='cct_mbv2-jpu', help='a file in configs/_base_/models')
+    parser.add_argument('--num-classes', type=int, required=True)
     parser.add_argument('--sets', type=int, default=300)
-    parser.add_argument('--seed', type=int, default=0)
     args = parser.parse_args()
 
     images, masks = find_images(args.images), find_masks(args.masks, '.png')
-    encode = load_encoder(load_config(f'_base_/models/{args.model}', {}).model)
-    known: dict[bytes, np.ndarray] = {}  # features: a picture is in many sets
+    encoder = remembered(load_encoder(load_config('_base_/models/cct_mbv2-jpu', {}).model))
     names = sorted(masks)
-
-    def encoder(picture: np.ndarray) -> np.ndarray:
-        key = hashlib.sha256(picture).digest()
-        if key not in known:
-            known[key] = encode(picture).astype(np.float16)
-        return known[key].astype(np.float32)
-
-    with TemporaryDirectory() as folder:
-        for index, name in enumerate(names):
-            mask = read_mask(masks[name])
-            mask[mask >= args.num_classes] = IGNORE_INDEX
-            masks[name] = str(Path(folder, f'{index}.png'))
-            Image.fromarray(mask.astype(np.uint8)).save(masks[name])
-        for number in NUM_MASKS:
-            num_wrong = max(number // SHARE, 1)
-            falsely_named, found = 0, 0
-            for index in range(args.sets):
-                rng = np.random.default_rng((args.seed, number, index))
-                drawn = [names[i] for i in rng.choice(len(names), number + num_wrong, False)]
-                right = {name: masks[name] for name in drawn[:number]}
-                wrong = dict(zip(drawn, (masks[name] for name in drawn[number:])))
-                for is_spoiled in (False, True):
-                    judged = judge_masks(
-                        encoder, images, {**right, **wrong} if is_spoiled else right,
-                        args.num_classes,
-                    )  # fmt: skip
-                    doubtful = {mask.name for mask in judged if mask.is_doubtful}
-                    if is_spoiled:
-                        found += len(doubtful & wrong.keys())
-                    else:
-                        falsely_named += bool(doubtful)
-            print(
-                f'| {number} | {100 * falsely_named / args.sets:.1f} % '
-                f'| {100 * found / args.sets / num_wrong:.0f} % |',
-                flush=True,
+    for number in NUM_MASKS:
+        num_wrong = max(number // SHARE, 1)
+        falsely_named, found = 0, 0
+        for index in range(args.sets):
+            rng = np.random.default_rng((0, number, index))
+            drawn = [names[i] for i in rng.choice(len(names), number + num_wrong, False)]
+            right = {name: masks[name] for name in drawn[:number]}
+            wrong = dict(zip(drawn, (masks[name] for name in drawn[number:])))
+            of_right, of_spoiled = (
+                {
+                    mask.name
+                    for mask in judge_masks(encoder, images, files, args.num_classes)
+                    if mask.is_doubtful
+                }
+                for files in (right, {**right, **wrong})
             )
+            falsely_named += bool(of_right)
+            found += len(of_spoiled & wrong.keys())
+        print(
+            f'| {number} | {100 * falsely_named / args.sets:.1f} % '
+            f'| {100 * found / args.sets / num_wrong:.0f} % |',
+            flush=True,
+        )
 
 
 if __name__ == '__main__':

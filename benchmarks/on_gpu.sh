@@ -52,7 +52,7 @@ common=(--device "$device" --threads 1)
 branch=(python benchmarks/auxiliary_branch.py "${common[@]}")
 whole=(python benchmarks/train_step.py "${common[@]}")
 kernel=(python benchmarks/triton_kernel.py)  # registers, time of each configuration, correctness
-[ -z "$reference" ] || { branch+=(--reference "$reference"); whole+=(--reference "$reference"); }
+[ -z "$reference" ] || branch+=(--reference "$reference")
 dtypes=(float32 tf32 float16 bfloat16)  # trainings run in tf32 (torch's default)
 variants=(merged channels_last merged+channels_last)
 compiled=()
@@ -61,9 +61,7 @@ gpu_tests=(tests -m gpu)
 if [ "${SIZE:-}" = tiny ]; then
     dtypes=(float32 bfloat16)
     kernel+=(--archs 90 --types fp16)
-    branch+=(--repeats 1 --decoders 7 --classes 3 --channels 8 --images 1 --size 4 4
-        --map-sizes 4x4 --scale-decoders 7 14 --scale-classes 3 --scale-images 1 2
-        --scale-strides 2 4 --no-compile)
+    branch+=(--repeats 1 --decoders 7 --classes 3 --channels 8 --images 1 --size 4 4 --no-compile)
     whole+=(--repeats 1 --images 2 --size 32 32 --no-compile)
     tests=(tests/engine/test_schedules.py)
     gpu_tests=(tests/models/layers/test_transfer.py)
@@ -88,7 +86,7 @@ for dtype in "${dtypes[@]}"; do
     step "step-r50-$dtype" "${whole[@]}" --dtype "$dtype" --variants "${variants[@]}" \
         --json "$out/tables/step-r50-$dtype.json"
 done
-step branch-growth "${branch[@]}" --dtype "${dtypes[1]}" --tables perturbations scaling \
+step branch-growth "${branch[@]}" --dtype "${dtypes[1]}" --tables scaling \
     --json "$out/tables/branch-growth.json"
 step step-mbv2 "${whole[@]}" --config configs/cct/cct_mbv2_camvid_50.py --dtype "${dtypes[1]}" \
     --variants "${variants[@]}" --json "$out/tables/step-mbv2.json"

@@ -10,26 +10,20 @@ random weights; no data is read.
 With --method, methods of configs/methods take their steps on the same network and images, in the
 same turns. Each strong view adds as many images; a teacher predicts and is averaged.
 With --variants, both steps are also taken with settings that change results only by rounding:
-`merged` (parameter groups with equal options are one), `fused` and `foreach` (options of the
-optimizer), `channels_last`, `compiled_encoder` (torch.compile) and `bfloat16` (autocast, as --amp),
-several joined by +.
-On a GPU, the table also counts kernels, copies, and how often the host waits for the device.
-With --reference DIR, the authors' public model (your own clone) takes the same two steps in the
-same turns.
+`merged` (parameter groups with equal options are one), `channels_last`, `compiled_encoder`
+(torch.compile) and `bfloat16` (autocast, as --amp), several joined by +.
+On a GPU, the table also counts kernels and copies.
 
 Examples:
     python benchmarks/train_step.py
-    python benchmarks/train_step.py --reference ../CCT --json step.json
     python benchmarks/train_step.py --device cuda --images 10 --size 320 320 --dtype bfloat16
     python benchmarks/train_step.py --config configs/cct/cct_mbv2_camvid_50.py --size 168 224
     python benchmarks/train_step.py --method unimatch cct-plus fixmatch
-    python benchmarks/train_step.py --variants merged merged+fused channels_last
+    python benchmarks/train_step.py --variants merged merged+channels_last
 """
 
 import argparse
 import copy
-import json
-import warnings
 from pathlib import Path
 
 import torch
@@ -37,7 +31,6 @@ import torch.nn.functional as F
 from _measure import (
     PROJECT,
     Step,
-    autocast,
     begin,
     benchmark_parser,
     count_kernels,
@@ -51,7 +44,6 @@ from _measure import (
     seconds,
     time_cells,
 )
-from _public_code import load_public_code
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.optim import build_optim_wrapper
@@ -68,7 +60,7 @@ from mmseg_cct.engine.hooks.compile_encoder_hook import compile_encoder
 from mmseg_cct.engine.hooks.teacher_hook import MultiTensorEMA
 
 CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'
-VARIANTS = ('merged', 'fused', 'foreach', 'channels_last', 'compiled_encoder', 'bfloat16')
+VARIANTS = ('merged', 'channels_last', 'compiled_encoder', 'bfloat16')
 
 
 def labels(options: argparse.Namespace, num_classes: int) -> Tensor:
@@ -142,8 +134,6 @@ def _plugin_step(
         optim_cfg = with_amp(Config(dict(optim_wrapper=optim_cfg))).optim_wrapper
     if 'merged' in settings:
         optim_cfg['constructor'] = 'MergedOptimWrapperConstructor'
-    for key in settings & {'fused', 'foreach'}:
-        optim_cfg['optimizer'][key] = True
     if 'channels_last' in settings:
         model.to(memory_format=torch.channels_last)
     if 'compiled_encoder' in settings:
@@ -165,61 +155,6 @@ def _plugin_step(
         average.update_parameters(model)
 
     return step
-
-
-def count_waits(step: Step) -> int:
-    """Counts how often the host waits for the GPU in a warm step, as CUDA reports it."""
-    torch.cuda.synchronize()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter('always')
-        torch.cuda.set_sync_debug_mode('warn')
-        try:
-            step()
-        finally:
-            torch.cuda.set_sync_debug_mode('default')
-    return sum('synchronizing' in str(warning.message) for warning in caught)
-
-
-def public_steps(options: argparse.Namespace) -> dict[str, Step]:
-    """The public code's two steps, with the settings of its own config."""
-    public = load_public_code(options.reference)
-    setting = Path(options.reference, 'configs/config.json').read_text(encoding='utf-8')
-    conf = json.loads(setting)['model']
-    num_classes = Config.fromfile(options.config).model.decode_head.num_classes
-    n, device = options.images, options.device
-    images = torch.randn(2 * n, 3, *options.size, device=device)
-    masks = labels(options, num_classes).to(device)
-    batches = dict(
-        CCT=dict(x_l=images[:n], target_l=masks[:n], x_ul=images[n:]),
-        supervised=dict(x_l=images, target_l=masks),
-    )
-
-    def make(name: str) -> Step:
-        weight = public.losses.consistency_weight(final_w=30, iters_per_epoch=1, rampup_ends=0)
-        model = (
-            public.model.CCT(
-                num_classes,
-                dict(conf, semi=name == 'CCT', supervised=name == 'supervised'),
-                sup_loss=public.losses.CE_loss,
-                cons_w_unsup=weight,
-                ignore_index=255,
-                pretrained=None,
-            )
-            .to(device)
-            .train()
-        )
-        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9, weight_decay=1e-4)
-
-        def step() -> None:
-            with autocast(options):
-                loss, _, _ = model(**batches[name], curr_iter=0, epoch=1)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()  # at the end, as in mmengine: gradients count in both memories
-
-        return step
-
-    return {f'public {name}': make(name) for name in batches}
 
 
 def parse_args() -> argparse.Namespace:
@@ -248,33 +183,25 @@ def main() -> None:
     options = parse_args()
     results = begin(options)
     steps = plugin_steps(options)
-    if options.reference:
-        steps |= public_steps(options)
     say('\nmeasuring: ' + ', '.join(steps))
-    figures = measure(steps, options)
-    times = {name: row['time'] for name, row in figures.items()}
+    results['steps'] = figures = measure(steps, options)
     rows = []
     for name, row in figures.items():
         method, _, variant = name.partition(', ')
-        public = name.startswith('public')
-        baseline = f'supervised, {variant}' if variant else 'supervised'
-        against = figures['public supervised' if public else baseline]
+        supervised = figures[f'supervised, {variant}' if variant else 'supervised']
         time = row['time']
-        over_baseline = '' if public else paired_ratio(time, times['baseline'])
         cells = [
             ('a step', name),
-            *time_cells('time', time, against['time'], 'over supervised'),
-            ('over the baseline', over_baseline),
+            *time_cells('time', time, supervised['time'], 'over supervised'),
+            ('over the baseline', paired_ratio(time, figures['baseline']['time'])),
+            ('over the first of its kind', paired_ratio(time, figures[method]['time'])),
             ('memory', mebibytes(row['memory'])),
-            ('over supervised', ratio(row['memory'], against['memory'])),
+            ('over supervised', ratio(row['memory'], supervised['memory'])),
             ('first call', seconds(time['first'])),
         ]
-        if options.variants:
-            cells.insert(6, ('over the first of its kind', paired_ratio(time, times[method])))
         if options.device == 'cuda':
-            counts = count_kernels(steps[name]) | {'waits of the host': count_waits(steps[name])}
-            row |= counts
-            cells += [(key, str(value)) for key, value in counts.items()]
+            row |= count_kernels(steps[name])
+            cells += [(key, str(row[key])) for key in ('kernels', 'copies')]
         rows.append(cells)
     n, (height, width) = options.images, options.size
     say_table(
@@ -282,8 +209,6 @@ def main() -> None:
         f'{options.dtype}',
         rows,
     )
-
-    results['steps'] = figures
     save(options, results)
 
 

@@ -2,10 +2,9 @@
 """The Triton kernel of the decoders, compiled for GPUs that need not be there.
 
 For each architecture and configuration: registers of a thread, bytes of spills, shared memory,
-resident warps of a multiprocessor of 64 or 48 (their share is the occupancy), and the least time
-of the last level at the paper's shape (K=30, B=C=21, stride 8, z 10×512×40×40): the longest of what
-its matrix products, its instructions and its memory take at the peak rates. With --gpu also the
-time of each configuration on this machine's GPU.
+and resident warps of a multiprocessor of 64 or 48 (their share is the occupancy). With --gpu also
+the time of the last level on this machine's GPU, at the paper's shape (K=30, B=C=21, stride 8, z
+10×512×40×40), and its difference from PyTorch.
 
 Examples:
     python benchmarks/triton_kernel.py
@@ -37,24 +36,19 @@ NAMES += ['gx', 'gw', 'gb', 'values', 'agreeing']
 
 
 class GPU(NamedTuple):
-    """Peak rates of a card, by its maker's data sheet, and limits of a multiprocessor."""
+    """Limits of a multiprocessor, by its maker's data sheet."""
 
     name: str
-    cores: int  # multiprocessors
-    ghz: float
-    tf32: float  # dense TFLOP/s
-    fp16: float
-    bandwidth: float  # TB/s
     shared: int  # KiB
     warps: int
 
 
 GPUS = {
-    80: GPU('A100', 108, 1.41, 156, 312, 2.04, 164, 64),
-    86: GPU('RTX 3090', 82, 1.70, 35.6, 71, 0.94, 100, 48),
-    89: GPU('RTX 4090', 128, 2.52, 82.6, 165, 1.01, 100, 48),
-    90: GPU('H100', 132, 1.83, 494, 989, 3.35, 228, 64),
-    100: GPU('B200', 148, 1.85, 1100, 2250, 8.0, 228, 64),
+    80: GPU('A100', 164, 64),
+    86: GPU('RTX 3090', 100, 48),
+    89: GPU('RTX 4090', 100, 48),
+    90: GPU('H100', 228, 64),
+    100: GPU('B200', 228, 64),
 }
 
 
@@ -71,45 +65,12 @@ def compile_for(arch: int, type_name: str, precision: str, config: triton.Config
     source = ASTSource(triton_chain.last_level, types, constants, aligned)
     options = dict(num_warps=config.num_warps, num_stages=config.num_stages)
     built = triton.compile(source, target=GPUTarget('cuda', arch, 32), options=options)
+    tool = Path(triton.__file__).parent / 'backends/nvidia/bin/cuobjdump'
     with tempfile.NamedTemporaryFile(suffix='.cubin') as file:
         Path(file.name).write_bytes(built.asm['cubin'])
-        usage, sass = (_cuobjdump(option, file.name) for option in ('-res-usage', '-sass'))
+        usage = subprocess.check_output([tool, '-res-usage', file.name], text=True)
     registers, spills = (int(re.findall(rf'{key}:(\d+)', usage)[0]) for key in ('REG', 'STACK'))
-    return dict(
-        registers=registers, spills=spills, shared=built.metadata.shared, loop=inner_loop(sass)
-    )
-
-
-def _cuobjdump(option: str, file: str) -> str:
-    tool = Path(triton.__file__).parent / 'backends/nvidia/bin/cuobjdump'
-    return subprocess.run([tool, option, file], capture_output=True, text=True, check=True).stdout
-
-
-def inner_loop(sass: str) -> int:
-    """Number of instructions in the innermost loop with matrix products."""
-    lines = re.findall(r'/\*([0-9a-f]{4,})\*/\s+([^;]*);', sass)
-    loops = []
-    for address, instruction in lines:
-        jump = re.search(r'BRA.* 0x([0-9a-f]+)', instruction)
-        if jump and int(jump[1], 16) < int(address, 16):
-            inside = [i for a, i in lines if int(jump[1], 16) <= int(a, 16) <= int(address, 16)]
-            if any('MMA' in i for i in inside):
-                loops.append(len(inside))
-    return min(loops)
-
-
-def bounds(gpu: GPU, type_name: str, precision: str, config: triton.Config, loop: int) -> dict:
-    """Milliseconds of the last level's products, instructions and memory at the peak rates."""
-    bytes_each = 4 if type_name == 'fp32' else 2
-    products = 3 * 2 * K * 4 * 32 * 32 * COLUMNS * (3 if precision == 'tf32x3' else 1)
-    tiles = K * COLUMNS / config.kwargs['T']
-    # features and their gradient, main prediction and weights
-    memory = 2 * K * C * COLUMNS * bytes_each + (C + 2) * 4 * COLUMNS * 4
-    return dict(
-        products=products / (gpu.tf32 if type_name == 'fp32' else gpu.fp16) / 1e9,
-        instructions=tiles * config.num_warps * loop / (gpu.cores * 4 * gpu.ghz) / 1e6,
-        memory=memory / gpu.bandwidth / 1e9,
-    )
+    return dict(registers=registers, spills=spills, shared=built.metadata.shared)
 
 
 def measure(config: triton.Config, dtype: torch.dtype) -> str:
@@ -137,8 +98,8 @@ def main() -> None:
     parser.add_argument('--types', nargs='+', default=['fp32', 'fp32x3', 'fp16'])
     parser.add_argument('--gpu', action='store_true')
     options = parser.parse_args()
-    print('| GPU | type | tile × warps | registers, spills | shared | warps | least time |')
-    print('| --- | --- | --- | --- | ---: | ---: | ---: |')
+    print('| GPU | type | tile × warps | registers, spills | shared | warps |')
+    print('| --- | --- | --- | --- | ---: | ---: |')
     for arch, type_name, config in itertools.product(
         options.archs, options.types, triton_chain.CONFIGS
     ):
@@ -146,26 +107,20 @@ def main() -> None:
         dtype = torch.float16 if type_name == 'fp16' else torch.float32
         if config not in triton_chain.offered(dtype, precision):
             continue
-        tile = f'{config.kwargs["T"]} × {config.num_warps}'
         used = compile_for(arch, type_name[:4], precision, config)
         resident = min(
             65536 // (-(-used['registers'] // 8) * 8 * 32) // config.num_warps,
             gpu.shared * 1024 // (used['shared'] + 1024),
         )
-        least = bounds(gpu, type_name[:4], precision, config, used['loop'])
-        longest, what = max((milliseconds, what) for what, milliseconds in least.items())
         print(
-            f'| {gpu.name} (sm_{arch}) | {type_name} | {tile} '
-            f'| {used["registers"]}, {used["spills"]} B '
-            f'| {used["shared"] / 1024:.0f} KiB | {resident * config.num_warps} of {gpu.warps} '
-            f'| {longest:.1f} ms ({what}) |',
+            f'| {gpu.name} (sm_{arch}) | {type_name} | {config.kwargs["T"]} × {config.num_warps} '
+            f'| {used["registers"]}, {used["spills"]} B | {used["shared"] / 1024:.0f} KiB '
+            f'| {resident * config.num_warps} of {gpu.warps} |',
             flush=True,
         )
-    for config, type_name in itertools.product(
-        triton_chain.CONFIGS, (torch.float32, torch.float16)
-    ):
-        if options.gpu:
-            print(f'{config}, {type_name}: {measure(config, type_name)}', flush=True)
+    types = (torch.float32, torch.float16) if options.gpu else ()
+    for config, dtype in itertools.product(triton_chain.CONFIGS, types):
+        print(f'{config}, {dtype}: {measure(config, dtype)}', flush=True)
 
 
 if __name__ == '__main__':

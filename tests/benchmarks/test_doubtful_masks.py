@@ -15,7 +15,7 @@ def test_right_masks_are_not_named_and_those_of_a_mirrored_image_are(monkeypatch
         photo[:, is_red, 2] += 200
         photo[:, ~is_red, 0] += 200
         mask = np.tile(is_red, (24, 1)).astype(np.uint8)
-        mask[0] = 9  # ignored
+        mask[0] = 255
         cv2.imwrite(str(tmp_path / f'images/{index}.png'), photo)
         cv2.imwrite(str(tmp_path / f'masks/{index}.png'), mask)
     monkeypatch.setattr(doubtful_masks, 'NUM_MASKS', (10,))

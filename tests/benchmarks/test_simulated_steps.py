@@ -19,30 +19,26 @@ from simulated_steps import DEMO, GPU, train
 import json, torch
 from mmseg_cct.models import PSPNeck
 
-def waits(*step, **options):
+def step(*method, steps=1, **options):
     try:
-        train(DEMO, *step, steps=1, **options)
+        train(DEMO, *method, steps=steps, **options)
     except RuntimeError as error:
         return str(error)
-    return dict(GPU.waits)
+    return dict(GPU.waits), GPU.operations, GPU.of_branch
 
 vat = {'model.auxiliary_head.perturbations.vat.num_decoders': 1}
-steps = [waits('cct-strong', 'float16', **vat), waits('unimatch')]
-
-def operations(*step):
-    train('cct/cct_r50_voc_1464', *step)
-    return GPU.operations, GPU.of_branch
-
-counts = [[operations(m, t) for m in ('cct-strong', 'supervised')] for t in ('', 'bfloat16')]
+seen = [step('cct-strong', 'float16', steps=2, **vat), step('supervised', 'float16', steps=2)]
+seen.append(step('unimatch'))
 forward = PSPNeck.forward
 
 def plant(mistake):
     PSPNeck.forward = lambda self, inputs: (mistake(*forward(self, inputs)),)
-    return waits('supervised')
+    return step('supervised')
 
-mixed = plant(lambda x: x * torch.ones(x.shape))
-found = plant(lambda x: x * bool((x > 0).any()) + torch.ones(1).to(x.device, non_blocking=True))
-print(json.dumps([steps, counts, mixed, found]))
+one = torch.ones(1)
+seen.append(plant(lambda x: x * torch.ones(x.shape)))
+seen.append(plant(lambda x: x * bool((x > 0).any()) + one.to(x.device, non_blocking=True)))
+print(json.dumps(seen))
 """
 
 
@@ -52,13 +48,12 @@ def test_few_places_wait_and_planted_mistakes_are_found(project_root):
     env = {**os.environ, 'PYTHONPATH': str(folder)}
     done = subprocess.run(command, cwd=folder, env=env, text=True, capture_output=True)
     assert not done.returncode, done.stderr
-    (strong, unimatch), counts, mixed, differing = json.loads(done.stdout.splitlines()[-1])
+    strong, supervised, unimatch, mixed, differing = json.loads(done.stdout.splitlines()[-1])
     boxes, verdict = 'event in detected_objects.boxes', 'event in non_finite_loss_hook.read'
-    assert strong == {boxes: 1, verdict: 1, 'value in amp_optimizer_wrapper.step': 1}
-    assert unimatch == {verdict: 1}
+    assert strong[0] == {boxes: 1, verdict: 1, 'value in amp_optimizer_wrapper.step': 1}
+    assert unimatch[0] == {verdict: 1}
     assert 'tensors on the CPU and on the GPU' in mixed
     caller = 'encoder_decoder.extract_feat'  # who calls what was planted
-    assert differing == {verdict: 1, f'value in {caller}': 1, f'copy in {caller}': 1}
+    assert differing[0] == {verdict: 1, f'value in {caller}': 1, f'copy in {caller}': 1}
     # a slow host starts no more at a time; three encodings are most of them
-    for ((of_method, of_branch), (of_baseline, _)), bounds in zip(counts, [(3.1, 180), (2.8, 212)]):
-        assert of_method <= bounds[0] * of_baseline and of_branch <= bounds[1]
+    assert strong[1] <= 2.95 * supervised[1] and strong[2] <= 151, (strong, supervised)
