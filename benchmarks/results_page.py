@@ -18,22 +18,17 @@ import csv
 import datetime
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean, variance
 from typing import NamedTuple, get_type_hints
 
-from mmengine.config import Config
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
-from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import read_config
-from mmseg_cct.errors import UserError
 from mmseg_cct.studies.execution import StudyRun
 from mmseg_cct.studies.results import LEVEL, collect, holm, p_value
-from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.templates import markdown_table
 from mmseg_cct.utils.text import signed
 
@@ -74,7 +69,7 @@ DATA = {
     'camvid': 'CamVid, test',
     'shapes': 'synthetic scenes, test',
 }
-SPLITS = {'idd_lite': 'val', 'idd_lite_r50': 'val', 'camvid': 'test', 'shapes': 'test'}
+SPLITS = {name: 'val' if name.startswith('idd') else 'test' for name in DATA}
 BASELINE = 'supervised'
 # Shipped configs with results: data set and number of labels.
 CONFIGS = {
@@ -86,13 +81,17 @@ CONFIGS = {
 }
 # Data set, method, iterations and number of labels.
 HEADLINES = (
-    *(('idd_lite', 'cct-strong', *size) for size in ((1200, 5), (1200, 20), (2400, 100))),
-    *(('idd_lite', 'cct-strong', 12000, labels) for labels in (5, 20, 100)),
+    ('idd_lite', 'cct-strong', 1200, 5),
+    ('idd_lite', 'cct-strong', 1200, 20),
+    ('idd_lite', 'cct-strong', 2400, 100),
+    ('idd_lite', 'cct-strong', 12000, 5),
+    ('idd_lite', 'cct-strong', 12000, 20),
+    ('idd_lite', 'cct-strong', 12000, 100),
     ('idd_lite_r50', 'cct-strong', 1200, 20),
-    *(
-        ('camvid', 'cct-strong', iterations, labels)
-        for iterations, labels in ((1200, 5), (1200, 20), (1200, 50), (2400, 50))
-    ),
+    ('camvid', 'cct-strong', 1200, 5),
+    ('camvid', 'cct-strong', 1200, 20),
+    ('camvid', 'cct-strong', 1200, 50),
+    ('camvid', 'cct-strong', 2400, 50),
     ('shapes', 'cct', 1400, 12),
 )
 # README's rows: data set and number of labels
@@ -120,6 +119,7 @@ class Measured(NamedTuple):
 
 
 Runs = Sequence[Measured]
+Gains = dict[tuple[int, int], float]  # by number of labels and seed
 
 
 def read_runs() -> list[Measured]:
@@ -143,7 +143,13 @@ def main_runs(runs: Runs, data_set: str) -> list[Measured]:
     ]
 
 
-def gains_of(runs: Runs, method: str, reference: str) -> dict[tuple[int, int], float]:
+def runs_of(runs: Runs, data_set: str, labels: int, iterations: int) -> list[Measured]:
+    """Selects the runs of one number of labels and one length."""
+    setting = data_set, SPLITS[data_set], labels, iterations
+    return [run for run in runs if run[:4] == setting]
+
+
+def gains_of(runs: Runs, method: str, reference: str) -> Gains:
     """Gains of a method over another by number of labels and seed."""
     miou = {(run.method, run.labels, run.seed): run.miou for run in runs}
     return {
@@ -229,16 +235,11 @@ def bold(family: Sequence[Gain]) -> list[str]:
 
 def cells_of(runs: Runs) -> dict[tuple[str, int], list[float]]:
     """Gains over the baseline of the methods that have several pairs, by method and labels."""
-    numbers = sorted({run.labels for run in runs})
-    gains = {
-        (method, n): [
-            *gains_of([run for run in runs if run.labels == n], method, BASELINE).values()
-        ]
-        for method in NAMES
-        for n in numbers
-        if method != BASELINE
-    }
-    return {key: values for key, values in gains.items() if len(values) > 1}
+    cells: dict[tuple[str, int], list[float]] = {}
+    for method in [name for name in NAMES if name != BASELINE]:
+        for (labels, _), gain in sorted(gains_of(runs, method, BASELINE).items()):
+            cells.setdefault((method, labels), []).append(gain)
+    return {key: gains for key, gains in cells.items() if len(gains) > 1}
 
 
 def spread_of(runs: Runs, data_set: str, iterations: int = 0) -> Spread:
@@ -248,7 +249,7 @@ def spread_of(runs: Runs, data_set: str, iterations: int = 0) -> Spread:
     return pooled(cells_of(long or main_runs(runs, data_set)).values())
 
 
-def balanced(gains: Mapping[tuple[int, int], float]) -> tuple[list[int], list[int]]:
+def balanced(gains: Gains) -> tuple[list[int], list[int]]:
     """Finds the complete grid of numbers of labels and seeds with the most seeds, then labels.
 
     Otherwise a seed's mean gain would depend on which numbers of labels it was trained with.
@@ -278,14 +279,8 @@ def paired_table(runs: Runs, labels: int, title: str, spread: Spread) -> str:
         miou = {run.seed: run.miou for run in selected if run.method == name}
         if miou:
             by_seed = [_one_digit(miou.get(seed)) for seed in seeds]
-            rows.append(
-                [
-                    name,
-                    *judged.get(name, ['', '', '']),
-                    f'{mean(miou.values()):.1f}',
-                    *by_seed,
-                ]
-            )
+            verdict = judged.get(name, ['', '', ''])
+            rows.append([name, *verdict, _one_digit(mean(miou.values())), *by_seed])
     shown = [f'seed {seeds[0]}', *map(str, seeds[1:])]
     header = [title, 'verdict', 'gain', 'p', 'mean', *shown]
     if len(family) == 1:
@@ -302,17 +297,16 @@ def head_to_head(runs: Runs, data_set: str) -> str:
     for method, reference in COMPARISONS:
         gains = gains_of(studied, method, reference)
         numbers, seeds = balanced(gains)
-        grid = {seed: [gains[labels, seed] for labels in numbers] for seed in seeds}
-        higher = sum(gain > 0 for values in grid.values() for gain in values)
-        samples.append((str(numbers), [mean(values) for values in grid.values()]))
-        names, num_gains = f'{NAMES[method]} over {NAMES[reference]}', len(numbers) * len(seeds)
-        rows.append(
-            [names, f'{higher} of {num_gains}', ', '.join(map(str, numbers)), str(len(seeds))]
-        )
-    by_grid: dict[str, list] = {}
-    for grid_name, means in samples:
-        by_grid.setdefault(grid_name, []).append(means)
-    family = [measured(means, pooled(by_grid[grid_name])) for grid_name, means in samples]
+        by_seed = [[gains[labels, seed] for labels in numbers] for seed in seeds]
+        higher = sum(gain > 0 for values in by_seed for gain in values)
+        grid = ', '.join(map(str, numbers))
+        samples.append((grid, [mean(values) for values in by_seed]))
+        names = f'{NAMES[method]} over {NAMES[reference]}'
+        rows.append([names, f'{higher} of {len(numbers) * len(seeds)}', grid, str(len(seeds))])
+    family = [
+        measured(means, pooled([others for other, others in samples if other == grid]))
+        for grid, means in samples
+    ]
     corrected = holm([gain.p for gain in family])
     for row, verdict, gain, p in zip(rows, verdicts(family), family, corrected):
         row[1:1] = [verdict, str(gain)]
@@ -347,36 +341,31 @@ def readme_table(runs: Runs) -> str:
 
     Verdicts are corrected over all data sets and numbers of labels of the short studies.
     """
-    rows, family, shown = [], [], []
+    cells = {}
     for data_set in ('idd_lite', 'camvid'):
         studied, spread = main_runs(runs, data_set), spread_of(runs, data_set)
-        for labels in sorted({run.labels for run in studied}):
-            selected = [run for run in studied if run.labels == labels]
-            gains = gains_of(selected, 'cct-strong', BASELINE)
+        for (method, labels), gains in cells_of(studied).items():
+            if method == 'cct-strong':
+                cells[data_set, labels] = measured(gains, spread)
+    rows = []
+    for (data_set, labels), gain in zip(cells, bold([*cells.values()])):
+        if (data_set, labels) in SHOWN:
+            selected = [run for run in main_runs(runs, data_set) if run.labels == labels]
+            pairs = gains_of(selected, 'cct-strong', BASELINE)
             means = [
-                mean(
-                    run.miou
-                    for run in selected
-                    if run.method == name and (labels, run.seed) in gains
-                )
+                mean(r.miou for r in selected if r.method == name and (labels, r.seed) in pairs)
                 for name in (BASELINE, 'cct-strong')
             ]
-            family.append(measured([*gains.values()], spread))
             name = DATA[data_set].partition(',')[0]
-            rows.append([f'{name}, {labels}', *map(_one_digit, means)])
-            shown.append((data_set, labels) in SHOWN)
-    for row, gain in zip(rows, bold(family)):
-        row.append(gain)
-    header = ['labels', 'supervised', '`cct-strong`', 'gain']
-    return markdown_table(header, [*compress(rows, shown)])
+            rows.append([f'{name}, {labels}', *map(_one_digit, means), gain])
+    return markdown_table(['labels', 'supervised', '`cct-strong`', 'gain'], rows)
 
 
 def headlines(runs: Runs) -> str:
     """A row per setting and number of labels: the gain of the default method, or the demo's."""
     rows, family = [], []
     for data_set, method, iterations, labels in HEADLINES:
-        chosen = data_set, SPLITS[data_set], labels, iterations
-        gains = cells_of([run for run in runs if run[:4] == chosen])[method, labels]
+        gains = cells_of(runs_of(runs, data_set, labels, iterations))[method, labels]
         family.append(measured(gains, spread_of(runs, data_set, iterations)))
         name = DATA[data_set] + f' ({NAMES[method]})' * (method != 'cct-strong')
         rows.append([name, f'{iterations:,}', str(labels), str(len(gains))])
@@ -411,8 +400,7 @@ def table_of(words: Sequence[str], runs: Runs) -> str:
     length, title = [int(number) for number in iterations], f'n = {labels}'
     selected = main_runs(runs, data_set)
     if length:
-        chosen = data_set, SPLITS[data_set], int(labels), *length
-        selected = [run for run in runs if run[:4] == chosen]
+        selected = runs_of(runs, data_set, int(labels), length[0])
         title += f', {length[0]} iterations'
     return paired_table(selected, int(labels), title, spread_of(runs, data_set, *length))
 
@@ -427,13 +415,8 @@ def write_tables(text: str, runs: Runs) -> str:
     return TABLE.sub(written, text)
 
 
-def add_study(
-    runs: Runs, study: Path, data_set: str, split: str, date: str, name: str | None = None
-) -> list[Measured]:
-    """Adds the finished runs of a study's folder; an earlier reading of a run is replaced.
-
-    `name` is another name for its method, such as one that says how its labels were chosen.
-    """
+def add_study(runs: Runs, study: Path, data_set: str, split: str, date: str) -> list[Measured]:
+    """Adds the finished runs of a study's folder; an earlier reading of a run is replaced."""
     by_key = {run[:6]: run for run in runs}
     for result in collect(study):
         trained = StudyRun(study, result.method, result.labels, result.seed)
@@ -443,14 +426,13 @@ def add_study(
             for key, value in (trained.metrics() or {}).items()
             if key.startswith('IoU.')
         )
-        method = name or RENAMED.get(result.method, result.method)
-        if method not in NAMES:
-            raise UserError(
-                f'{trained.folder}: method {method}; expected one of {", ".join(NAMES)}'
-            )
-        length = config.train_cfg.max_iters
+        method = RENAMED.get(result.method, result.method)
+        # a study without numbers of labels has the config's
+        labels = result.labels
+        if not labels.isdecimal():
+            labels = config.train_dataloader.dataset.num_labeled
         run = Measured(
-            data_set, split, _number_of(result.labels, config), length, method, result.seed,
+            data_set, split, int(labels), config.train_cfg.max_iters, method, result.seed,
             round(result.miou, 1), by_class, date,
         )  # fmt: skip
         by_key[run[:6]] = run
@@ -459,11 +441,6 @@ def add_study(
         by_key.values(),
         key=lambda run: (list(DATA).index(run[0]), *run[1:4], names.index(run.method), run.seed),
     )
-
-
-def _number_of(labels: str, config: Config) -> int:
-    """Returns the number of labelled images of a run; a study without numbers has the config's."""
-    return int(labels if labels.isdecimal() else config.train_dataloader.dataset.num_labeled)
 
 
 def csv_text(runs: Runs) -> str:
@@ -481,13 +458,10 @@ def _under(number: int, unit: str, spread: Spread | None = None) -> str:
     if spread is None:
         line += ' Intervals are by the common spread of each setting and length.'
     else:
-        half = {
-            pairs: student.ppf(0.975, spread.freedom) * spread.deviation / pairs**0.5
-            for pairs in (3, 5)
-        }
+        half = student.ppf(0.975, spread.freedom) * spread.deviation
         line += (
             f' Common spread {spread.deviation:.2f} mIoU with {spread.freedom} degrees of freedom: '
-            f'±{half[3]:.1f} for three pairs, ±{half[5]:.1f} for five.'
+            f'±{half / 3**0.5:.1f} for three pairs, ±{half / 5**0.5:.1f} for five.'
         )
     return line
 
@@ -506,20 +480,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('--add', type=Path, metavar='STUDY', help='folder of a study to add first')
-    parser.add_argument('--data-set', choices=list(DATA), help='data set of its runs')
+    parser.add_argument('--data-set', choices=DATA, default='idd_lite', help='data set of its runs')
     parser.add_argument('--split', default='val', help='split of that (default: val)')
-    parser.add_argument('--name', choices=list(NAMES), help='name of its one method, if another')
-    parser.add_argument('--measured', default=str(datetime.date.today()), metavar='DATE')
     args = parser.parse_args()
     runs = read_runs()
-    with user_errors_as_one_line():
-        if args.add is not None:
-            if args.data_set is None:
-                raise UserError('--add: no --data-set; expected what the runs were tested on')
-            runs = add_study(runs, args.add, args.data_set, args.split, args.measured, args.name)
-            write_text(CSV, csv_text(runs))
-        for page in PAGES:
-            write_text(page, write_tables(page.read_text(encoding='utf-8'), runs))
+    if args.add is not None:
+        today = str(datetime.date.today())
+        runs = add_study(runs, args.add, args.data_set, args.split, today)
+        CSV.write_text(csv_text(runs), encoding='utf-8')
+    for page in PAGES:
+        page.write_text(write_tables(page.read_text(encoding='utf-8'), runs), encoding='utf-8')
 
 
 if __name__ == '__main__':
