@@ -140,8 +140,7 @@ def overview() -> str:
         'A config names registered classes: `type` is the name of a class, the other keys are its '
         'arguments. [Configuration](../configuration.md) says where each belongs. What is not '
         'listed here is internal and may change in any version.',
-        'Shapes use the same symbols everywhere: `N` images in a branch, `C` classes, `D` channels '
-        'of z, `K` auxiliary decoders, `H×W` image, `h×w` feature map, `s` stride.',
+        'Shapes use the same [symbols](../configuration.md#symbols) everywhere.',
     ]
     for group in dict.fromkeys(member.group for member in members().values()):
         rows = [
