@@ -16,6 +16,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
 from mmseg_cct.models.layers.modes import precision_of_convolutions
 from mmseg_cct.models.layers.sample_fields import stack_field
+from mmseg_cct.models.layers.scatter_into import ScatterInto
 from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode, project_at_once
 from mmseg_cct.models.layers.subpixel import (
     from_subpixel_layout,
@@ -321,7 +322,11 @@ class PerturbedDecoderBank(BaseModule):
         return PerturbationContext(z, seg_logits, ids, positions, objects)
 
     def _project_all(self, context: PerturbationContext) -> Tensor:
-        """Perturbs z for every decoder and projects it: `(K, B, N·S)` of the compute type."""
+        """Perturbs z for every decoder and projects it: `(K, B, N·S)` of the compute type.
+
+        Either way it is `torch.cat` of what the perturbations project: where memory allows it, on a
+        GPU, the unperturbed z is projected at once; else each part is written to its place.
+        """
         features = context.chosen_features
         n, _, s = features.shape
         empty = features.new_empty(0, 0)
@@ -332,15 +337,15 @@ class PerturbedDecoderBank(BaseModule):
         projections = self.proj.split([p.num_decoders for p in perturbations])
         chosen_groups = zip(map(self.group, slices.values()), projections)
         groups = [replace(group, projection=projection) for group, projection in chosen_groups]
-        if self.chunking.copies(features) > 1:  # on a GPU: few products, and one copy of the parts
+        if self.chunking.copies(features) > 1:  # few products, and one copy of the parts
             project_at_once([g for p, g in zip(perturbations, groups) if p.projects_z], features)
             parts = (p.project(group, context) for p, group in zip(perturbations, groups))
             return torch.cat([part.transpose(1, 2).to(dtype) for part in parts]).flatten(2)
-        # one tensor for all decoders, filled in place: no copy when the parts are joined
+        # no copy when the parts are joined
         projected = features.new_empty((*self.proj.shape[:2], n, s), dtype=dtype)
         for perturbation, group, chosen in zip(perturbations, groups, slices.values()):
             part = perturbation.project(group, context)
-            projected = _ScatterInto.apply(projected, part.transpose(1, 2), chosen)
+            projected = ScatterInto.apply(projected, part.transpose(1, 2), chosen)
         return projected.flatten(2)
 
     def _details(
@@ -392,27 +397,6 @@ class _StackedSubPixelConv(nn.Module):
         self.weight = nn.Parameter(torch.empty(number, 4 * out_channels, in_channels))
         self.bias = nn.Parameter(torch.empty(number, 4 * out_channels))
         icnr_(self.weight, self.bias, kernel_init)
-
-
-class _ScatterInto(torch.autograd.Function):
-    """Writes the decoders of one perturbation into the tensor of all decoders.
-
-    Concatenation would hold every part twice; a plain assignment would copy the gradient of all
-    decoders for each part.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, part: Tensor, chosen: slice) -> Tensor:
-        """Writes `part` to `rows[chosen]`, in the type of `rows`."""
-        ctx.chosen, ctx.dtype = chosen, part.dtype
-        ctx.mark_dirty(rows)
-        rows[chosen] = part
-        return rows
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Passes on the gradient of all rows; that of the part is a view of it."""
-        return grad, grad[ctx.chosen].to(ctx.dtype), None
 
 
 def _resized(seg_logits: Tensor, size: tuple[int, int]) -> Tensor:

@@ -1,5 +1,16 @@
 """Losses on the auxiliary predictions: L_u, Eq. 2, L_w, section 3.3, and L_pw, supplement B.2.
 
+From a loss to its value:
+
+1. `term` states the loss of an iteration as a `PixelTerm`: a distance, the weight of each pixel and
+   the scale that makes their sum a mean (`pixel_term.py`).
+2. `PerturbedDecoderBank.loss` gives the terms of all losses to `chunked_loss`, with the projected
+   perturbed features (`chunked_loss.py`).
+3. `plan_chunks` picks what computes a chunk of positions, and its size (`chunk_step.py`).
+4. A `ChunkStep` decodes the chunk, sums pixel weight · distance of each term and differentiates, in
+   PyTorch; a `NativeChain` or a `TritonChain` does the same in one kernel.
+5. `chunked_loss` adds up the chunks; a term's value is its scale times the sum.
+
 The distances of L_u are those of supplement B.1, its confidence masking is that of B.2. `p` is the
 main decoder's distribution at a pixel, `q` an auxiliary decoder's; every distance of L_u is a mean
 over the C classes.

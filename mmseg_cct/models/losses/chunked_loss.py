@@ -5,6 +5,15 @@ predictions at a chunk of positions, their losses and the gradients are computed
 the next chunk: no tensor of size K×N×C×H×W ever exists. What stays are the gradients with respect
 to the projected features and to the decoders' parameters.
 
+Without chunks, autograd computes the same loss and gradients from::
+
+    seg_logits = decode(projected, chain)  # (K, C, R, Q)
+    loss = 0
+    for term in terms:
+        target = main_logits.softmax(0) if term.labels is None else term.labels
+        chosen = seg_logits if term.decoders is None else seg_logits[term.decoders]
+        loss += term.factor * (term.pixel_weight * term.distance(chosen, target)).sum()
+
 Shapes: `K` decoders, `C` classes, `B` channels of their activations (C in the paper), `P` feature
 positions, `p` positions of a chunk, `R` and `Q` sub-pixels (see `subpixel.py`).
 """

@@ -27,10 +27,8 @@ class CCTPlusSegmentor(FixMatchSegmentor):
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
     ) -> dict[str, Tensor]:
         """Computes L = L_s + ω_u L_u + λ_s · mean of the strong views' losses."""
-        self.require_training_parts(inputs)
         # labelled images: L_s
-        features = self.extract_feat(inputs['labeled'])
-        losses = self.supervised_loss(features, data_samples['labeled'])
+        losses = self.labeled_loss(inputs, data_samples)
 
         # weak views: z, and the target ŷ, a constant; strong views: z
         weak = self.predict_weak(inputs, data_samples, learns=True)

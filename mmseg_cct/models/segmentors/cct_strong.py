@@ -23,10 +23,8 @@ class CCTStrongSegmentor(StrongViewSegmentor):
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
     ) -> dict[str, Tensor]:
         """Computes L = L_s + ω_u L_u; keys are those of `CCTSegmentor`."""
-        self.require_training_parts(inputs)
         # labelled images: L_s
-        features = self.extract_feat(inputs['labeled'])
-        losses = self.supervised_loss(features, data_samples['labeled'])
+        losses = self.labeled_loss(inputs, data_samples)
 
         # weak views: the target ŷ, a constant
         weak = self.predict_weak(inputs, data_samples)

@@ -63,6 +63,14 @@ class StrongViewSegmentor(CCTSegmentor):
         super().__init__(**kwargs)
         self.cutmix = MODELS.build(cutmix) if cutmix else None
 
+    def labeled_loss(
+        self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
+    ) -> dict[str, Tensor]:
+        """Computes L_s of the labelled images, with which every method begins."""
+        self.require_training_parts(inputs)
+        features = self.extract_feat(inputs['labeled'])
+        return self.supervised_loss(features, data_samples['labeled'])
+
     def predict_weak(
         self,
         inputs: dict[str, Tensor],

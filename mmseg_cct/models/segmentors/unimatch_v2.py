@@ -48,11 +48,8 @@ class UniMatchV2Segmentor(FixMatchSegmentor):
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
     ) -> dict[str, Tensor]:
         """Computes L = w L_s + λ_s · mean of the strong views' losses."""
-        self.require_training_parts(inputs)
         # labelled images: L_s
-        features = self.extract_feat(inputs['labeled'])
-        losses = self.supervised_loss(features, data_samples['labeled'])
-        losses = scaled(losses, self.supervised_weight)
+        losses = scaled(self.labeled_loss(inputs, data_samples), self.supervised_weight)
 
         # weak views: the target ŷ, a constant; strong views, each with one half of the channels
         weak = self.predict_weak(inputs, data_samples)
