@@ -36,18 +36,9 @@ from .results import (
 )
 from .study import Overlay
 
+FIGURE = 'perturbations.png'
 BASELINE, ABCE_BASELINE = 'supervised', 'supervised-abce'
-FULL = {'full': 'CCT full', 'full_abce': 'CCT full + ab-CE'}
-PAPER_TITLES = dict(
-    vat='I-VAT',
-    dropout='DropOut',
-    guided_cutout='G-Cutout',
-    context_masking='Con-Msk',
-    object_masking='Obj-Msk',
-    feature_drop='F-Drop',
-    feature_noise='F-Noise',
-)
-TITLES = PAPER_TITLES | FULL
+FULL = ('full', 'full_abce')  # the groups of complete CCT in the grid
 
 
 def grid_methods(config: Config, num_decoders: Sequence[int]) -> dict[str, Overlay]:
@@ -78,7 +69,7 @@ def _decoders(numbers: Mapping[str, int]) -> Overlay:
 
 
 def write_ablation(out: Path) -> list[str]:
-    """Writes `results.csv`, `ablation.md` and the figures of a study.
+    """Writes `results.csv`, `ablation.md` and the figure of the grid.
 
     Returns a line for each comparison with the baseline: its mean gain and the verdict.
     """
@@ -94,20 +85,16 @@ def write_ablation(out: Path) -> list[str]:
         'the supervised baseline with ab-CE': gains_table(results, abce, ABCE_BASELINE),
     }
     gains = {baseline: table for baseline, table in gains.items() if table.rows}
-    figures = {}
-    if _groups(results):
-        figures['perturbations'] = plot_perturbations(results)
-    if any(map(_compared, methods)):
-        figures['comparison'] = plot_comparison(results)
-    for name, figure in figures.items():
-        write_atomic(out / f'{name}.png', png_bytes(figure, 120))
+    has_grid = bool(_groups(results))
+    if has_grid:
+        write_atomic(out / FIGURE, png_bytes(plot_perturbations(results), 120))
     page = render(
         'studies/ablation.md.jinja',
         seeds=sorted({result.seed for result in results}),
         results=results_table(results, methods),
         domains={domain: results_table(r, methods) for domain, r in collect_domains(out).items()},
         gains=gains,
-        figures=list(figures),
+        figure=FIGURE if has_grid else None,
     )
     write_text(out / 'ablation.md', page)
     return [
@@ -148,12 +135,6 @@ def parse_grid_name(method: str) -> tuple[str | None, int]:
     return (match[1], int(match[2])) if match else (None, 0)
 
 
-def title_of(method: str) -> str:
-    """Titles a method in figures: by its name, or by its place in the grid."""
-    group, k = parse_grid_name(method)
-    return method if group is None else f'{TITLES.get(group, group)}, K={k}'
-
-
 def ordered_methods(results: Sequence[Result]) -> list[str]:
     """Lists methods in the paper's order: baselines, perturbations by K, full, then others."""
     groups = _groups(results)
@@ -175,26 +156,12 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
     figure = Figure(figsize=(1.1 * len(groups) + 1.5, 2.6 * len(panels)), layout='constrained')
     for axes, labels in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels):
         bars = {f'K={k}': [select(results, f'{g}_k{k}', labels) for g in groups] for k in ks}
-        titles = [TITLES.get(group, group) for group in groups]
-        _plot_bars(axes, titles, bars, select(results, BASELINE, labels))
+        _plot_bars(axes, groups, bars, select(results, BASELINE, labels))
         axes.set_title(title_of_labels(labels), fontsize=9)
     # not every panel has a baseline
     entries = [zip(*axes.get_legend_handles_labels()) for axes in figure.axes]
     legend = {label: handle for panel in entries for handle, label in panel}
     outer_legend(figure, list(legend.values()))
-    return figure
-
-
-def plot_comparison(results: Sequence[Result]) -> Figure:
-    """Plots mIoU of complete methods, one bar per number of labels."""
-    methods = [method for method in ordered_methods(results) if _compared(method)]
-    sets = label_sets(results)
-    figure = Figure(figsize=(1.0 * len(methods) + 1.8, 3.2), layout='constrained')
-    axes = figure.subplots()
-    bars = {f'n={labels}': [select(results, m, labels) for m in methods] for labels in sets}
-    _plot_bars(axes, list(map(title_of, methods)), bars)
-    if sets != ['config']:
-        outer_legend(figure, axes.get_legend_handles_labels()[0])
     return figure
 
 
@@ -230,14 +197,10 @@ def _plot_bars(
     axes.set_ylim(bottom=0.8 * min([*shown, *baseline], default=0.0))
 
 
-def _compared(method: str) -> bool:
-    """Whether a method is complete, unlike CCT with a single perturbation."""
-    return parse_grid_name(method)[0] in (None, *FULL)
-
-
 def _groups(results: Sequence[Result]) -> list[str]:
     """Lists the groups of the grid: the paper's perturbations, custom ones, and full."""
     cells = (parse_grid_name(result.method) for result in results)
     groups = {group for group, _ in cells if group is not None}
-    order = [*PAPER_TITLES, *sorted(groups - TITLES.keys()), *FULL]
+    paper = with_perturbations({})['perturbations']
+    order = [*paper, *sorted(groups - {*paper, *FULL}), *FULL]
     return [group for group in order if group in groups]

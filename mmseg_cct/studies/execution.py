@@ -11,8 +11,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -24,8 +22,6 @@ from typing import Any
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import locked_folder
 from mmseg_cct.utils.text import counted
-
-_GRACE = 10.0  # seconds that processes get to end on SIGTERM
 
 
 @dataclass(frozen=True)
@@ -114,50 +110,41 @@ class Processes:
     """Processes of several threads, which all end when the main one is interrupted."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._active: set[subprocess.Popen] = set()
         self._stopped = False
 
     def run(self, command: Sequence[Path | str], log: Path, slot: Mapping[str, str]) -> None:
         """Runs a command to its end, with its output added to a log."""
+        if self._stopped:
+            return
         with log.open('a', encoding='utf-8') as output:
-            # `end` must see each process that was started, and none may start after it
-            with self._lock:
-                if self._stopped:
-                    return
-                # In a session of its own, a process ends together with its data loaders.
-                process = subprocess.Popen(
-                    ending_with_this(command),
-                    stdin=subprocess.DEVNULL,  # a tool that asks would wait unseen
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    env={**os.environ, **slot},
-                    start_new_session=True,
-                )
-                self._active.add(process)
+            # In a session of its own, a process ends together with its data loaders.
+            process = subprocess.Popen(
+                ending_with_this(command),
+                stdin=subprocess.DEVNULL,  # a tool that asks would wait unseen
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **slot},
+                start_new_session=True,
+            )
+            self._active.add(process)
             process.wait()
             self._active.discard(process)
 
     def end(self) -> None:
-        """Ends all processes with their children, at once those that take longer than the grace."""
-        with self._lock:
-            self._stopped = True
-        for process in (active := list(self._active)):
+        """Ends all processes with their children; a training resumes from its last checkpoint."""
+        self._stopped = True
+        for process in list(self._active):
             end_session(process)
-        last = time.monotonic() + _GRACE
-        for process in active:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(max(last - time.monotonic(), 0))
-            end_session(process, at_once=True)
 
 
-def end_session(process: subprocess.Popen, at_once: bool = False) -> None:
+def end_session(process: subprocess.Popen) -> None:
     """Ends a process that began a session, with its children; on Windows, the process alone."""
     if not hasattr(os, 'killpg'):
-        (process.kill if at_once else process.terminate)()
+        process.terminate()
         return
     with suppress(ProcessLookupError):  # it may have ended before its thread noticed
-        os.killpg(process.pid, signal.SIGKILL if at_once else signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def ending_with_this(command: Sequence[Any]) -> list[Any]:
@@ -242,9 +229,6 @@ def finish(
     else:
         python, launcher = [sys.executable], []
     try:
-        if run.checkpoint.parent.is_dir():  # a killed study's training may still run
-            with locked_folder(run.checkpoint.parent, 'a training'):
-                pass
         with locked_folder(run.folder, 'another study'):
             for step, command in commands.items():
                 if run.next_step() == step:  # else done by an earlier or another study

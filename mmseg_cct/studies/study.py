@@ -6,11 +6,7 @@ The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read 
 import copy
 import functools
 import itertools
-import json
-import os
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +19,18 @@ from mmseg_cct.config.compose import read_method, training_sets
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.config.walk import as_list, changed_settings, get_by_key, leaves
-from mmseg_cct.datasets.leaves import data_folders, infos_of
+from mmseg_cct.datasets.leaves import data_folders, image_paths
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset, branch_settings
-from mmseg_cct.engine.labels_record import checksum
+from mmseg_cct.engine.labels_record import below_folder, read_labels
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.preflight.settings import (
     fetch_pretrained_weights,
     require_buildable,
     training_problems,
 )
-from mmseg_cct.utils.files import read_record, require_outside, write_text
-from mmseg_cct.utils.output_folder import file_stamp
+from mmseg_cct.utils.files import require_outside
 
-from .execution import StudyRun
-
-# Checksums of the data that the runs of a study read.
-DATA = 'data.json'
+from .execution import StudyRun, find_runs
 
 # Merged into a config, as a method is.
 Overlay = Mapping[str, Any]
@@ -120,46 +112,28 @@ def prepare_study(
                 config.randomness = dict(config.get('randomness') or {}, seed=seed)
                 iterations = config.train_cfg.max_iters
                 planned[StudyRun(out, method, labels_name, seed, iterations)] = config
-    checksums = _checksums(planned)
-    recorded: dict[str, str] = {}
-    if (out / DATA).exists():
-        recorded = read_record(out / DATA, dict, 'that of a study')
-    for name, value in checksums.items():
-        if recorded.get(name, value) != value:
-            problem = f'the images or masks of its runs ({name}) changed since they were planned'
-            raise UserError(out, problem, 'another --out, which compares runs of the same data')
+    _require_same_labels(out)
     _write_configs(planned)
-    write_text(out / DATA, json.dumps({**recorded, **checksums}, indent=1))
     return list(planned)
 
 
-def _checksums(planned: Mapping[StudyRun, Config]) -> dict[str, str]:
-    """Returns a checksum of the test set, and of each set of training images, by name.
-
-    Where the data are not, as on a machine that only submits jobs, there is none.
-    """
-    checksums: dict[str, str] = {}
-    for run, config in planned.items():
-        name = f'{run.labels} labels' + ('' if run.labels == 'config' else f', seed {run.seed}')
-        parts, tested = training_sets(config), config.test_dataloader.dataset
-        sets = {name: [branch_settings(part, 'labeled') for part in parts]}
-        if all(pools := [branch_settings(part, 'unlabeled') for part in parts]):
-            sets[f'{name}, unlabelled'] = pools
-        sets['test set'] = list((tested.get('domains') or {'': tested}).values())
-        with DefaultScope.overwrite_default_scope(config.get('default_scope') or 'mmseg'):
-            for name in sets.keys() - checksums.keys():
-                with suppress(UserError, AssertionError, OSError, ValueError):
-                    checksums[name] = checksum(itertools.chain(*map(_states, sets[name])))
-    return checksums
-
-
-def _states(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yields what changes with each image of a set and with what is in its mask."""
-    for info in infos_of(SemiSegDataset(settings).labeled):
-        image, mask = info.get('img_path'), info.get('seg_map_path')
-        size = (file_stamp(image) or [0])[0] if image else None  # photographs would take minutes
-        content = zlib.crc32(Path(mask).read_bytes()) if mask and os.path.isfile(mask) else None
-        yield f'{image} {size} {mask} {content}'
+def _require_same_labels(out: Path) -> None:
+    """Rejects a study whose trainings began with other labelled images than there are now."""
+    for run in find_runs(out):
+        recorded = read_labels(run.folder / 'train')
+        if recorded is None or not run.config.is_file():
+            continue
+        config = read_config(run.config)
+        try:
+            with DefaultScope.overwrite_default_scope(config.get('default_scope') or 'mmseg'):
+                settings = branch_settings(config.train_dataloader.dataset, 'labeled')
+                labeled = sorted(image_paths(SemiSegDataset(settings).labeled))
+        except (UserError, OSError):
+            continue  # the data are elsewhere, as for a machine that only submits jobs
+        if below_folder(labeled) != below_folder(recorded.labeled):
+            problem = f'{len(labeled)} images are labelled, {len(recorded.labeled)} were before'
+            expected = 'another --out, which compares runs of the same images'
+            raise UserError(run.folder, problem, expected)
 
 
 def _write_configs(planned: Mapping[StudyRun, Config]) -> None:
