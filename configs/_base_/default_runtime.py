@@ -37,7 +37,8 @@ default_hooks = dict(
 
 vis_backends = [dict(type='LocalVisBackend'), dict(type='GroupedTensorboardVisBackend')]
 visualizer = dict(type='SegLocalVisualizer', vis_backends=vis_backends, name='visualizer')
-log_processor = dict(by_epoch=False)
+# what stands beside the losses is averaged over the same iterations
+log_processor = dict(by_epoch=False, mean_pattern=r'loss|time|grad_norm|\baux\.')
 log_level = 'INFO'
 load_from = None
 resume = False

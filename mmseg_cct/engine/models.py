@@ -16,6 +16,12 @@ def unwrap_model(model: nn.Module) -> nn.Module:
     return model.module if is_model_wrapper(model) else model
 
 
+def networks_of(model: nn.Module) -> list[nn.Module]:
+    """Lists the networks of a segmentor that have an encoder of their own, such as its teacher."""
+    networks: list[nn.Module] = getattr(model, 'networks', [model])
+    return networks
+
+
 @contextmanager
 def eval_sandbox(model: nn.Module, seed: int) -> Iterator[None]:
     """Runs the body seeded, in evaluation mode, without gradients; restores modes and generators.

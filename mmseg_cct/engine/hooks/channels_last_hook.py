@@ -7,7 +7,7 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import nn
 
-from mmseg_cct.engine.models import unwrap_model
+from mmseg_cct.engine.models import networks_of, unwrap_model
 
 
 @HOOKS.register_module()
@@ -29,7 +29,7 @@ class ChannelsLastHook(Hook):
         self.enabled = enabled
 
     def before_train(self, runner: Runner) -> None:
-        """Converts model and teacher in place; the optimizer's parameters stay the same objects.
+        """Converts all networks in place; the optimizer's parameters stay the same objects.
 
         The weights are initialised by now; in another layout they would be drawn differently.
         """
@@ -41,7 +41,7 @@ class ChannelsLastHook(Hook):
             enabled = on_cpu and any(c.groups == c.in_channels > 1 for c in convolutions)
         if not enabled:
             return
-        for network in filter(None, (model, getattr(model, 'teacher', None))):  # no submodule
+        for network in networks_of(model):  # a teacher is no submodule
             network.to(memory_format=torch.channels_last)
         if is_model_wrapper(runner.model):
             # DDP laid out its gradient buffers by the old strides, and would mix them up

@@ -11,14 +11,14 @@ from mmengine.runner import Runner
 from torch import nn
 from torch._dynamo.exc import TorchDynamoException
 
-from mmseg_cct.engine.models import unwrap_model
+from mmseg_cct.engine.models import networks_of, unwrap_model
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import one_line
 
 
 @HOOKS.register_module()
 class CompileEncoderHook(Hook):
-    """Compiles backbone and neck of student and teacher for training, as `train.py --compile` does.
+    """Compiles backbone and neck of each network for training, as `train.py --compile` does.
 
     The losses agree up to rounding. A GPU gets fewer and larger kernels, which counts where the
     host cannot start them fast enough. The first step of each batch shape takes minutes. Validation
@@ -35,10 +35,9 @@ class CompileEncoderHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Compiles them; torch does so at their first call."""
-        model = unwrap_model(runner.model)
-        compile_encoder(model, self.backend)
-        if getattr(model, 'teacher', None) is not None:
-            compile_encoder(model.teacher, self.backend, also_in_eval_mode=True)
+        for network in networks_of(unwrap_model(runner.model)):
+            is_learning = any(weight.requires_grad for weight in network.parameters())
+            compile_encoder(network, self.backend, also_in_eval_mode=not is_learning)
 
 
 def compile_encoder(

@@ -1,7 +1,7 @@
 """Stops training at the first non-finite loss."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -39,7 +39,8 @@ class NonFiniteLossHook(Hook):
     def __init__(self) -> None:
         self._runner: Any = None
         self._batch: Any = None
-        self._pending: _Terms | None = None
+        # names of the terms, and the function that waits for the values of the last forward pass
+        self._pending: tuple[list[str], Callable[[], Tensor]] | None = None
         self._logged: dict[str, Tensor] = {}
 
     def before_train(self, runner: Runner) -> None:
@@ -67,23 +68,34 @@ class NonFiniteLossHook(Hook):
         self._logged = {}
 
     def _watch(self, model: Any, args: Any, losses: Any) -> None:
-        """Takes note of what the model returned, if it is a dict of losses."""
-        if torch.is_grad_enabled() and isinstance(losses, Mapping):
-            terms = {str(name): _mean(value) for name, value in losses.items()}
-            if any('loss' in name for name in terms):
-                self._pending = _Terms(terms)
+        """Starts to copy to the host what the model returned, if it is a dict of losses."""
+        if not (torch.is_grad_enabled() and isinstance(losses, Mapping)):
+            return
+        terms = {str(name): _mean(value) for name, value in losses.items()}
+        if not any('loss' in name for name in terms):
+            return
+        # Check the sum too: finite terms may overflow in it.
+        total: Any = sum(value for name, value in terms.items() if 'loss' in name)
+        # What is logged may be on another device; copying it there would wait for the GPU.
+        terms = {name: value for name, value in terms.items() if value.device == total.device}
+        is_bad = (~total.isfinite()).float()
+        # whether it is bad on this rank, on any rank, then the values
+        packed = torch.stack([is_bad, is_bad, total, *terms.values()])
+        if is_distributed():
+            torch.distributed.all_reduce(packed[1:2], op=torch.distributed.ReduceOp.MAX)
+        self._pending = ['loss', *terms], to_host(packed)
 
     def _judge(self) -> None:
         """Ends the training if a loss was NaN or infinite on any rank."""
-        terms, self._pending = self._pending, None
-        if terms is None:
+        if self._pending is None:
             return
-        bad_on_rank, bad_on_any, values = terms.read()
+        (names, wait), self._pending = self._pending, None
+        bad_on_rank, bad_on_any, *values = wait().unbind()
         if not bad_on_any:
-            self._logged = values
+            self._logged = dict(zip(names, values))
             return
         runner, iteration = self._runner, self._runner.iter
-        non_finite = [f'{name} is {v}' for name, v in values.items() if not v.isfinite()]
+        non_finite = [f'{name} is {v}' for name, v in zip(names, values) if not v.isfinite()]
         # the first is the sum, which overflows by itself where each term is finite
         terms_and_files = f'{", ".join(non_finite[1:] or non_finite)} on {_files(self._batch)}'
         by_rank = all_gather_object(terms_and_files if bad_on_rank else None)
@@ -93,37 +105,12 @@ class NonFiniteLossHook(Hook):
         options = dict(by_epoch=False, meta=meta, backend_args=backend)
         runner.save_checkpoint(runner.work_dir, file, **options)
         barrier()  # otherwise the launcher could end rank 0 while it writes
-        ranks = [rank for rank, line in enumerate(by_rank) if line is not None]
-        of_ranks = f' (rank {", ".join(map(str, ranks))})' if is_distributed() else ''
+        ranks = ', '.join(str(rank) for rank, line in enumerate(by_rank) if line is not None)
+        key = f'iteration {iteration}' + (f' (rank {ranks})' if is_distributed() else '')
         state = f'{os.path.join(runner.work_dir, file)} is the state before this step'
         remedy = 'optim_wrapper.optimizer.lr or optim_wrapper.clip_grad=dict(max_norm=...) helps'
         expected = f'finite losses. {state}; --resume reproduces it. Often a lower {remedy}'
-        problem = '; '.join(filter(None, by_rank))
-        raise UserError(f'iteration {iteration}{of_ranks}', problem, expected)
-
-
-class _Terms:
-    """The losses of an iteration and whether they are finite, on their way to the host."""
-
-    def __init__(self, terms: dict[str, Tensor]) -> None:
-        # Check the sum too: finite terms may overflow in it.
-        total: Any = sum(value for name, value in terms.items() if 'loss' in name)
-        # What is logged may be on another device; copying it there would wait for the GPU.
-        terms = {name: value for name, value in terms.items() if value.device == total.device}
-        self._names = ['loss', *terms]
-        is_bad = (~total.isfinite()).float()
-        # whether it is bad on this rank, on any rank, then the values
-        packed = torch.stack([is_bad, is_bad, total, *terms.values()])
-        if is_distributed():
-            torch.distributed.all_reduce(packed[1:2], op=torch.distributed.ReduceOp.MAX)
-        self._packed = to_host(packed)
-
-    def read(self) -> tuple[bool, bool, dict[str, Tensor]]:
-        """Whether a loss is not finite on this rank, on any; and the sum and terms, on the CPU."""
-        packed = self._packed()
-        bad_on_rank, bad_on_any, *_ = packed.tolist()
-        values = dict(zip(self._names, packed[2:].unbind()))
-        return bool(bad_on_rank), bool(bad_on_any), values
+        raise UserError(key, '; '.join(filter(None, by_rank)), expected)
 
 
 def _mean(value: Tensor | Sequence[Tensor]) -> Tensor:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mmseg.models import EncoderDecoder
-from torch import Tensor
+from torch import Tensor, nn
 
 from mmseg_cct.config.walk import as_list
 from mmseg_cct.models.heads.cascade_head import CascadeHead
@@ -26,6 +26,14 @@ class AnyDecoderSegmentor(EncoderDecoder):
 
     def __init__(self, *args: Any, num_stages: int | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+
+    @property
+    def networks(self) -> list[nn.Module]:
+        """Networks with an encoder of their own, which hooks lay out in memory and compile.
+
+        A segmentor with a second one lists it, too.
+        """
+        return [self]
 
     @property
     def fused_layer(self) -> str | None:

@@ -1,6 +1,7 @@
 """Segmentors whose targets come from an EMA teacher."""
 
 from mmengine.model import BaseModel
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 
@@ -14,6 +15,11 @@ class TakesTeacher:
     def teacher(self) -> BaseModel | None:
         """The network that predicts the targets; None for the segmentor itself."""
         return self._teacher[0] if self._teacher else None
+
+    @property
+    def networks(self) -> list[nn.Module]:
+        """Networks with an encoder of their own: the segmentor and its teacher."""
+        return [self, *self._teacher]  # type: ignore[list-item]
 
     def set_teacher(self, teacher: BaseModel) -> None:
         """Sets the network that predicts the targets: a copy with other weights, in eval mode."""

@@ -6,8 +6,10 @@ import tiny
 from mmengine.config import Config
 from mmengine.hooks import LoggerHook
 from mmengine.logging import MessageHub
+from mmengine.runner import LogProcessor
 from mmseg.registry import MODELS
 
+from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.hooks import MainProcessLoggerHook, ProgressBarHook
 from mmseg_cct.engine.hooks.findings_hook import FindingsHook
 
@@ -27,6 +29,19 @@ def test_the_last_iteration_is_logged_whatever_the_interval(monkeypatch):
     for iteration in (5, 6):
         hook.after_train_iter(SimpleNamespace(iter=iteration, max_iters=7), iteration)
     assert used == [50, 1] and hook.interval == 50
+
+
+def test_what_stands_beside_a_loss_is_averaged_over_the_same_iterations():
+    settings = load_config('demo/cct_shapes', {}).log_processor
+    hub, values = MessageHub('averages'), (1.0, 3.0)
+    for value in values:
+        for name in ('aux.loss', 'aux.consistency', 'a.aux.consistency', 'decode.acc_seg'):
+            hub.update_scalar(f'train/{name}', value)
+    runner = SimpleNamespace(message_hub=hub, iter=1, max_iters=2, _train_loop=object())
+    runner.train_loop = runner._train_loop
+    logged, _ = LogProcessor(**settings).get_log_after_iter(runner, 0, 'train')
+    means = dict.fromkeys(('aux.loss', 'aux.consistency', 'a.aux.consistency'), 2.0)
+    assert logged.items() >= {**means, 'decode.acc_seg': 3.0}.items()
 
 
 def test_the_bar_counts_from_the_resumed_iteration_and_shows_the_loss(monkeypatch):

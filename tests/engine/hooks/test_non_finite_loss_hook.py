@@ -1,18 +1,33 @@
 import os
+from types import SimpleNamespace
 
 import pytest
 import rank_hooks  # noqa: F401 (registers PoisonHook)
 import torch
-from mmengine.optim import OptimWrapper
+from mmengine.optim import OptimWrapper, OptimWrapperDict
 
 from mmseg_cct.engine.hooks.non_finite_loss_hook import NonFiniteLossHook
 from mmseg_cct.errors import UserError
 
 
+class Losses(torch.nn.Module):
+    """Returns what it is given."""
+
+    def forward(self, losses):
+        return losses
+
+
+def watched():
+    """A hook that watches the losses of a model, and the model."""
+    hook, model = NonFiniteLossHook(), Losses()
+    hook.before_train(SimpleNamespace(model=model, optim_wrapper=OptimWrapperDict()))
+    return hook, model
+
+
 def test_the_log_has_the_terms_of_the_batch_and_the_sum_of_the_losses():
-    hook, outputs = NonFiniteLossHook(), dict.fromkeys(('loss', 'loss_a'), torch.tensor(-1.0))
+    (hook, model), outputs = watched(), dict.fromkeys(('loss', 'loss_a'), torch.tensor(-1.0))
     terms = dict(loss_a=[1.0, 3.0], loss_b=0.5, share=0.2)
-    hook._watch(None, None, {name: torch.tensor(value) for name, value in terms.items()})
+    model({name: torch.tensor(value) for name, value in terms.items()})
     hook.after_train_iter(None, 0, outputs=outputs)
     assert outputs == dict(loss=torch.tensor(2.5), loss_a=torch.tensor(2.0))
 
@@ -59,16 +74,15 @@ def test_gradients_that_overflow_under_a_scaler_are_no_alarm(cct, monkeypatch):
 
 @pytest.mark.gpu
 def test_the_verdict_waits_for_the_forward_pass_alone():
-    from mmseg_cct.engine.hooks.non_finite_loss_hook import _Terms
-
-    value = torch.ones((), device='cuda')
+    (hook, model), value = watched(), torch.ones((), device='cuda')
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode('error')
     try:
-        verdict = _Terms({'loss': value})
+        model({'loss': value})
         torch.cuda._sleep(10**9)  # half a second of backward pass
         queued = torch.cuda.Event()
         queued.record()
-        assert verdict.read()[1] is False and not queued.query()
+        hook.after_train_iter(None, 0)
+        assert not queued.query()
     finally:
         torch.cuda.set_sync_debug_mode('default')

@@ -164,6 +164,15 @@ def test_what_cannot_be_compiled_goes_on_with_a_line(messages, compiling):
     assert all('no compiler in two lines' in line and '\n' not in line for line in messages)
 
 
+def test_all_networks_that_a_segmentor_lists_are_compiled_and_laid_out():
+    networks = [tiny.build(), tiny.build()]
+    runner = SimpleNamespace(model=SimpleNamespace(networks=networks))
+    for hook in (ChannelsLastHook(), CompileEncoderHook()):
+        hook.before_train(runner)
+    for network in networks:
+        assert is_channels_last(network) and 'forward' in vars(network.backbone)
+
+
 @pytest.mark.parametrize('how', ['with_cp', 'activation_checkpointing'])
 def test_what_checkpoints_its_activations_is_not_compiled(messages, how):
     backbone = tiny.model_config().backbone
