@@ -5,16 +5,15 @@ Of each it writes a config with `add_cct`, loads MMSegmentation's own weights by
 steps on noise of 64×64 pixels, and predicts by the trained weights in MMSegmentation's own model.
 """
 
+import argparse
 import contextlib
 import copy
 import io
-import json
 import logging
 import tempfile
-import time
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,13 @@ from typing import Any
 import mmseg
 import numpy as np
 import torch
-from _measure import begin, benchmark_parser, save, say
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from mmseg.registry import DATASETS, MODELS
 from mmseg.structures import SegDataSample
 from PIL import Image
-from torch import nn
 
 from mmseg_cct.apis.publish import inference_config
 from mmseg_cct.config.load import load_config
@@ -134,24 +132,6 @@ def resized(step: Any, side: int) -> Any:
     return changed
 
 
-def plain_model(config: Config) -> nn.Module:
-    """Builds MMSegmentation's own model, as `publish` names it."""
-    model = copy.deepcopy(inference_config(config).model)
-    return revert_sync_batchnorm(MODELS.build(model)).eval()
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Hides what a training says."""
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter('ignore')
-            yield
-    finally:
-        logging.disable(logging.NOTSET)
-
-
 def train(folder: str, method: str, root: Path) -> dict[str, Any]:
     """Writes, trains and predicts by one model of a folder; returns what was seen."""
     name, side = smallest_config(folder), SIDES.get(folder, SIDE)
@@ -179,7 +159,8 @@ def train(folder: str, method: str, root: Path) -> dict[str, Any]:
 
     # in MMSegmentation's own model the trained weights predict the same
     model = runner.model.eval()
-    plain, state = plain_model(config), model.state_dict()
+    published = copy.deepcopy(inference_config(config).model)
+    plain, state = revert_sync_batchnorm(MODELS.build(published)).eval(), model.state_dict()
     plain.load_state_dict({k: v for k, v in state.items() if not is_training_only(k, type(model))})
     image = torch.randint(0, 256, (3, side, side), dtype=torch.uint8)
     meta = dict(ori_shape=(side, side), img_shape=(side, side), pad_shape=(side, side))
@@ -209,34 +190,34 @@ def versions() -> str:
 
 def main() -> None:
     """Trains each model and prints the table of docs/models.md."""
-    parser = benchmark_parser(__doc__, steps=False)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('folders', nargs='*', metavar='FOLDER', help='by default all of them')
     parser.add_argument('--method', default='cct-strong', help='(default: %(default)s)')
     options = parser.parse_args()
-    results: dict[str, Any] = dict(begin(options), method=options.method, models={})
+    warnings.simplefilter('ignore')
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    init_default_scope('mmseg')
+    columns = ('config', 'z', 'D', 'stride', 'outcome')
+    rows = []
     for folder in options.folders or folders():
-        started = time.perf_counter()
         torch.manual_seed(0)
         with tempfile.TemporaryDirectory() as root:
             try:
-                with quiet():
+                with contextlib.redirect_stdout(io.StringIO()):  # what a training says
                     seen = train(folder, options.method, Path(root))
                 seen['outcome'] = 'trains'
             except UserError as error:
                 seen = dict(config=smallest_config(folder), outcome=f'refused: {error}')
             except Exception as error:
                 seen = dict(config=smallest_config(folder), outcome=f'fails: {error!r}'[:300])
-                seen['traceback'] = traceback.format_exc()
-        seen['seconds'] = round(time.perf_counter() - started, 1)
-        results['models'][folder] = seen
-        say(json.dumps({folder: seen}))
-        save(options, results)
-    columns = ('config', 'z', 'D', 'stride', 'outcome')
-    rows = [[str(seen.get(key, '')) for key in columns] for seen in results['models'].values()]
-    say(markdown_table(columns, rows))
-    outcomes = [seen['outcome'].partition(':')[0] for seen in results['models'].values()]
-    say(', '.join(f'{outcomes.count(outcome)} {outcome}' for outcome in sorted({*outcomes})))
-    say(f'{versions()}; {options.method}, {STEPS} steps, {BATCH}+{BATCH} images')
+                traceback.print_exc()
+        rows.append([str(seen.get(key, '')) for key in columns])
+        print(f'{folder}: {seen}', flush=True)
+    print(markdown_table(columns, rows))
+    outcomes = [row[-1].partition(':')[0] for row in rows]
+    print(', '.join(f'{outcomes.count(outcome)} {outcome}' for outcome in sorted({*outcomes})))
+    print(f'{versions()}; {options.method}, {STEPS} steps, {BATCH}+{BATCH} images')
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from mmseg_cct.config.compose import read_method
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import PLAIN, method_names
 from mmseg_cct.writer.choices import BACKBONES
@@ -99,9 +100,8 @@ def distinct_methods(name):
 
 
 def fits(method, name):
-    """Whether a method is one of several domains, or of one, as the setting is."""
-    of_several = method == 'cct-adv'
-    of_one = method in ('mean-teacher', 'input-vat') or any(
-        recipe in method for recipe in ('match', 'plus', 'strong')
-    )
-    return not (of_one if name == DOMAINS else of_several)
+    """Whether a method is one of several domains, or of one, as the setting is, by its overlay."""
+    model = read_method(method).get('model', {})
+    if name != DOMAINS:
+        return 'discriminator' not in model
+    return model.get('type') in (None, 'EncoderDecoder') and 'loss_consistency' not in model
