@@ -18,6 +18,7 @@ Examples:
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,25 +149,24 @@ def main() -> None:
         from tqdm import tqdm
 
         from mmseg_cct.annotations.class_table import data_folder
-        from mmseg_cct.annotations.importer import import_masks
+        from mmseg_cct.annotations.importer import ImportOptions, import_masks
 
-        imported = import_masks(
-            args.source,
-            args.out,
+        options = ImportOptions(
             images=args.images,
             undrawn=args.rest,
             colors=_by_name(args.colors, '--colors') if args.colors else None,
-            rename=_by_name(args.rename, '--rename'),
             mask_suffix=args.mask_suffix,
             class_masks=_by_name(args.mask_of, '--mask-of') if args.mask_of else None,
+            rename=_by_name(args.rename, '--rename'),
             batch=args.batch,
             empty=args.empty_is_background,
-            overwrite=args.overwrite,
-            copy=args.copy,
             boxes=args.boxes,
             draw_crowds=args.crowds == 'draw',
-            progress=lambda images: tqdm(images, unit='image', delay=1),
+            overwrite=args.overwrite,
+            copy=args.copy,
         )
+        progress = partial(tqdm, unit='image', delay=1)
+        imported = import_masks(args.source, args.out, options, progress)
         print(f'{args.out}: {imported.describe()}')
         imported.require_complete(args.overwrite)
         print(*_state(data_folder(Path(args.out)), list(imported.table.colors)), sep='\n')

@@ -23,7 +23,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from mmseg_cct.annotations.writers import FORMATS
+from mmseg_cct.annotations import FORMATS
 from mmseg_cct.cli.arguments import (
     InputPath,
     add_backbone,

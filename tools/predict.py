@@ -23,7 +23,7 @@ import argparse
 import math
 import sys
 
-from mmseg_cct.annotations.writers import FORMATS
+from mmseg_cct.annotations import FORMATS
 from mmseg_cct.cli.arguments import (
     InputPath,
     add_cfg_options,

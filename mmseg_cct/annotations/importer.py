@@ -1,33 +1,95 @@
-"""Makes masks of class ids from an export of a labelling tool."""
+"""Makes masks of class ids from an export of a labelling tool: read, draw, write."""
 
+import json
 import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
 
-from mmseg_cct.datasets.files.image_files import find_masks, read_list, write_list
+from mmseg_cct.datasets.files.image_files import find_masks, image_stem, read_list, write_list
 from mmseg_cct.datasets.files.images import read_mask, write_png
-from mmseg_cct.datasets.files.labels import BACKGROUND, is_background, means_ignored
+from mmseg_cct.datasets.files.labels import BACKGROUND, IGNORE_INDEX, means_ignored
 from mmseg_cct.datasets.files.layouts import VAL_LIST, is_validation
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.files import locked_folder, remove_parts
+from mmseg_cct.utils.files import locked_folder, read_utf8, remove_parts
 from mmseg_cct.utils.text import counted
 
 from .class_table import TABLE, ClassTable, data_folder, extended, read_table, write_table
-from .draw_image import Drawer, ImageNotes
+from .drawing import Drawer
 from .image_pool import ImageNames, ImagePool
 from .readers import plain_masks, require_reader
-from .returned_batch import ReturnedBatch
-from .shapes import AnnotatedImage, Annotations, Color
+from .shapes import Annotations, Color
 from .source import Source, reading
 
+PREDICTED = 'predicted'  # in a batch, the folder of the masks that an untouched export gives
+MARKS = 'marks.json'  # in a batch, `done` or `skip` by image, as the review page saves it
 _NAMED = 10  # images by name
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How an export becomes masks."""
+
+    # folder of the images; else `out/images`, or else those in the export
+    images: str | Path | None = None
+    # what pixels that no shape covers become, 'background' or 'ignore'; else as in the first import
+    undrawn: str | None = None
+    # of masks of colours: the colours by class name
+    colors: Mapping[str, Color] | None = None
+    # of masks of colours: what their names add to those of their images, with the extension
+    mask_suffix: str = ''
+    # of masks of one class each: their names by class, with `*` for the image's
+    class_masks: Mapping[str, str] | None = None
+    # new names for the export's classes, None to ignore their pixels; those of earlier imports
+    # still apply
+    rename: Mapping[str, str | None] = field(default_factory=dict)
+    # a batch of `next_batch` whose corrections these are: what was skipped or is as it was
+    # predicted gets no mask
+    batch: str | Path | None = None
+    # whether images that the export lists without a shape are all background, unless somebody
+    # skipped them or drew something that is no region
+    empty: bool = False
+    # 'fill' if all boxes are regions, 'ignore' if they bound other shapes, so that only what else
+    # is in them is ignored; else an error in images that also hold other shapes of the class, and
+    # COCO's boxes without a polygon are ignored
+    boxes: str | None = None
+    draw_crowds: bool = False  # whether COCO's regions with `iscrowd` are regions; else ignored
+    overwrite: bool = False  # whether to replace masks that differ
+    copy: bool = False  # whether to copy images instead of linking them
+
+
+class ReadExport(NamedTuple):
+    """An export beside the data folder that it goes to."""
+
+    source: Source
+    annotations: Annotations
+    images: ImagePool
+    earlier_table: ClassTable
+    num_earlier: int  # masks in the data folder
+    table: ClassTable  # with the classes of the export
+    undrawn: str | None
+
+
+@dataclass
+class DrawnImage:
+    """What became of an annotated image; without a mask, the other fields say why."""
+
+    tool_name: str
+    name: str | None = None  # of the image's file, without extension
+    mask: np.ndarray | None = None  # class ids (H, W) uint8
+    is_missing: bool = False  # whether it has no file
+    is_unannotated: bool = False
+    is_validation: bool = False
+    error: str = ''
+    # what is not in the mask as it was drawn, and how often
+    notes: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass
@@ -40,8 +102,8 @@ class Imported:
     changed: int = 0  # masks that existed and differ
     unannotated: int = 0  # images that the export lists without a shape; they get no mask
     missing: list[str] = field(default_factory=list)  # annotated images without a file
-    # what is not in the masks as it was drawn, and what differs from earlier ones
-    notes: ImageNotes = field(default_factory=lambda: defaultdict(Counter))
+    # what is not in the masks as it was drawn or differs from earlier ones, how often by image
+    notes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     warnings: list[str] = field(default_factory=list)  # lines about the whole import
     failed: list[str] = field(default_factory=list)  # lines about images that are not imported
     validated: set[str] = field(default_factory=set)  # images of a subset for validation
@@ -86,45 +148,19 @@ class Imported:
 def import_masks(
     source: str | Path,
     out: str | Path,
-    *,
-    images: str | Path | None = None,
-    undrawn: str | None = None,
-    colors: Mapping[str, Color] | None = None,
-    rename: Mapping[str, str | None] | None = None,
-    mask_suffix: str = '',
-    class_masks: Mapping[str, str] | None = None,
-    batch: str | Path | None = None,
-    empty: bool = False,
-    overwrite: bool = False,
-    copy: bool = False,
-    boxes: str | None = None,
-    draw_crowds: bool = False,
+    options: ImportOptions = ImportOptions(),
     progress: Callable[[Iterable], Iterable] = iter,
 ) -> Imported:
     """Writes `out/masks` and `out/classes.json` from an export, and links its images into `out`.
 
+    1. The export is read as far as its classes, whose ids go on from those of earlier imports.
+    2. Its images are drawn one by one, as they are written.
+    3. The masks are written, and the images linked once all masks are there.
+
     Args:
         source: A file, a folder or a ZIP, in any format that `readers` knows.
         out: A data folder, new or from an earlier import.
-        images: Folder of the images; by default `out/images`, or else those in the export.
-        undrawn: What pixels that no shape covers become, 'background' or 'ignore'; by default as in
-            the first import.
-        colors: For colour masks: the colours by class name.
-        rename: New names for the export's classes, None to ignore their pixels. Those of earlier
-            imports still apply.
-        mask_suffix: For colour masks: what their names add to those of their images, including the
-            extension.
-        class_masks: For masks of one class each: their names by class, with `*` for the image's.
-        batch: A batch of `next_batch` whose corrections these are: what was skipped or is as it was
-            predicted gets no mask.
-        empty: Whether images that the export lists without a shape are all background, unless
-            somebody skipped them or drew something that is not a region.
-        overwrite: Whether to replace masks that differ.
-        copy: Whether to copy images instead of linking them.
-        boxes: 'fill' if all boxes are regions; 'ignore' if they bound other shapes, so that only
-            what else is in them is ignored. By default, an error in images that also hold other
-            shapes of the class; COCO's boxes without a polygon are ignored.
-        draw_crowds: Whether COCO's regions with `iscrowd` are regions; else they are ignored.
+        options: How the export becomes masks.
         progress: Wraps the images, to show progress.
 
     Returns:
@@ -143,149 +179,211 @@ def import_masks(
         >>> square = dict(label='car', points=[[1, 1], [4, 1], [4, 3], [1, 3]])
         >>> labelme = dict(imagePath='photo.png', imageWidth=8, imageHeight=6, shapes=[square])
         >>> _ = (export / 'photo.json').write_text(json.dumps(labelme))
-        >>> imported = import_masks(export, data, undrawn='background')
+        >>> imported = import_masks(export, data, ImportOptions(undrawn='background'))
         >>> imported.describe()
         '1 new mask, 1 image linked'
         >>> imported.table.ids, int(read_mask(data / 'masks/photo.png').sum())
         ({'background': 0, 'car': 1}, 6)
     """
-    out, export = Path(out), Source(source)
-    home = data_folder(out)
-    table = read_table(home) or ClassTable()
-    earlier_masks = _earlier_masks(out, table)
-    undrawn = undrawn or table.undrawn
-    annotations = _annotations(export, colors, mask_suffix, class_masks, undrawn)
-    if empty and undrawn != BACKGROUND:
-        raise UserError(f'--empty-is-background goes with --rest background, not {undrawn}')
-    new_table = _with_classes(table, annotations.classes, undrawn, rename or {})
-    imported = Imported(new_table, is_copied=copy)
-    if earlier_masks and (added := list(new_table.colors)[len(table.colors) :]):
-        new = ', '.join(f'{name} (id {new_table.ids[name]})' for name in added)
-        earlier = f'the {len(earlier_masks)} masks of earlier imports do not know them'
-        effect = 'what shows them there is ignored or another class'
-        imported.warnings.append(f'new classes {new}: {earlier}; {effect}')
-
-    pool = ImagePool(out, images, export)
-    imported.failed += map(str, export.damaged)
-    drawer = Drawer(imported.table, undrawn, boxes, draw_crowds, empty, imported.notes)
-    returned = ReturnedBatch(Path(batch)) if batch else None
-    drawn = _drawn(progress(annotations.images), pool, drawer, out / 'masks', imported, returned)
-    if first := next(drawn, None):  # the folder is ours once there is a mask to write
-        with locked_folder(home, 'another import'):
-            # The ids were chosen before there was a lock, since a failed import makes no folder.
-            if (read_table(home) or ClassTable()) != table:
-                raise UserError(f'{home / TABLE}: another import changed it; run this one again')
-            remove_parts(home, '**/')
-            # The names first: masks without them would be ids that nobody can read
-            write_table(home, imported.table)
-            for name, mask in chain([first], drawn):
-                _write(out / 'masks' / f'{name}.png', name, mask, imported, overwrite)
-            # Last: images whose masks are still missing would count as unlabelled ones
-            imported.images = pool.link(copy) if imported.masks else 0
-            if imported.validated and home == out:
-                listed = read_list(home / VAL_LIST) if (home / VAL_LIST).exists() else []
-                write_list(home / VAL_LIST, sorted({*listed, *imported.validated}))
-    _note_missing(imported, export, pool, colors is not None)
-    ids, renamed = imported.table.ids, imported.table.renamed
-    new_names = {renamed.get(name, name) for name in annotations.classes}
-    named = {index for name, index in ids.items() if name in new_names}
-    imported.erased_ids -= named | imported.drawn_ids
-    added = list(ids)[len(table.colors) :]
-    lacking = [name for name in added if ids[name] in named - imported.drawn_ids]
-    if lacking and imported.masks:
-        remedy = f'--rename {shlex.join(f"{n}=" for n in lacking)} in another --out omits them'
-        imported.warnings.append(f'classes without an annotation: {", ".join(lacking)}; {remedy}')
-    return imported
+    export = read_export(source, Path(out), options)
+    drawn_images = draw_masks(export, options, progress)
+    return write_masks(drawn_images, export, Path(out), options)
 
 
-def _earlier_masks(out: Path, table: ClassTable) -> Mapping[str, str]:
-    """Finds the masks of earlier imports, whose ids need a table."""
-    masks = find_masks(out / 'masks') if (out / 'masks').is_dir() else {}
-    if masks and not table.colors:
+def read_export(source: str | Path, out: Path, options: ImportOptions) -> ReadExport:
+    """Reads the classes of an export, and finds its images and those of the data folder.
+
+    Raises:
+        UserError: If the format is unknown, classes need a decision, or the folder does not fit.
+    """
+    export = Source(source)
+    earlier_table = read_table(data_folder(out)) or ClassTable()
+    earlier_masks = find_masks(out / 'masks') if (out / 'masks').is_dir() else {}
+    if earlier_masks and not earlier_table.colors:
         problem = f'holds masks, whose ids have no names without {TABLE}'
         expected = 'that file with {"classes": ["background", …]} by id, or another --out'
         raise UserError(str(out), problem, expected)
-    return masks
-
-
-def _annotations(
-    export: Source,
-    colors: Mapping[str, Color] | None,
-    mask_suffix: str,
-    class_masks: Mapping[str, str] | None,
-    undrawn: str | None,
-) -> Annotations:
-    """Reads masks of colors or classes if these are named, else what the export's format is."""
-    if colors is not None:
-        return plain_masks.read_colors(export, colors, mask_suffix, undrawn is None)
-    if class_masks is not None:
-        annotations = plain_masks.read_classes(export, class_masks)
+    undrawn = options.undrawn or earlier_table.undrawn
+    if options.colors is not None:
+        annotations = plain_masks.read_colors(
+            export, options.colors, options.mask_suffix, is_strict=undrawn is None
+        )
     else:
-        reader = require_reader(export)
-        if reader is plain_masks:
-            plain_masks.ask_for_names(export)
-        annotations = reader.read(export)
-    if undrawn is None:
-        expected = 'background if every object is drawn, ignore if only some are'
-        raise UserError('--rest', 'missing', expected)
-    return annotations
+        if options.class_masks is not None:
+            annotations = plain_masks.read_classes(export, options.class_masks)
+        else:
+            annotations = require_reader(export).read(export)
+        if undrawn is None:
+            expected = 'background if every object is drawn, ignore if only some are'
+            raise UserError('--rest', 'missing', expected)
+    if options.empty and undrawn != BACKGROUND:
+        raise UserError(f'--empty-is-background goes with --rest background, not {undrawn}')
+    table = _with_classes(earlier_table, annotations.classes, undrawn, options.rename)
+    images = ImagePool(out, options.images, export)
+    num_earlier = len(earlier_masks)
+    return ReadExport(export, annotations, images, earlier_table, num_earlier, table, undrawn)
 
 
-def _note_missing(imported: Imported, export: Source, pool: ImagePool, by_color: bool) -> None:
-    """Notes annotated images without a file; without any mask, that is what failed."""
-    for name in imported.missing:
-        imported.notes['annotated images without a file'][name] += 1
-    if not imported.masks and (missing := imported.missing):
-        problem = f'none of the {len(missing)} annotated ones, such as {missing[0]}'
-        expected = '--images with them' + (', or --mask-suffix' if by_color else '')
-        imported.failed.insert(0, str(Problem(pool.origin, problem, expected)))
-    elif not imported.masks and imported.unannotated:
-        imported.failed.append(f'{export.path}: no image is annotated')
+def _with_classes(
+    table: ClassTable,
+    classes: Mapping[str, Color | None],
+    undrawn: str | None,
+    rename: Mapping[str, str | None],
+) -> ClassTable:
+    """Adds an export's classes to a table, under new names and those of earlier imports.
+
+    Names such as `void` need a decision, by a new name or an earlier import.
+    """
+    for name, new_name in rename.items():
+        if table.renamed.get(name, '') == new_name:
+            continue
+        if name not in classes:
+            raise UserError('--rename', repr(name), f'a class of the export: {", ".join(classes)}')
+        # Those masks hold its old id
+        if table.renamed.get(name, name) in table.colors:
+            raise UserError('--rename', f'{name!r} has masks of earlier imports', 'another --out')
+    renamed = {**table.renamed, **rename}
+    for name in classes:
+        if means_ignored(name) and name not in renamed and name not in table.colors:
+            expected = f'--rename {name}= to ignore its pixels, or {name}={name} to train it'
+            raise UserError(f'class {name}', 'named like pixels without a label', expected)
+    new_classes: dict[str, Color | None] = {}
+    for name, color in classes.items():
+        if (new_name := renamed.get(name, name)) is not None:  # several may get the same name
+            new_classes.setdefault(new_name, color)
+    return extended(table, new_classes, undrawn, renamed)
 
 
-def _drawn(
-    images: Iterable[AnnotatedImage | UserError],
-    pool: ImagePool,
-    drawer: Drawer,
-    folder: Path,
-    imported: Imported,
-    batch: ReturnedBatch | None,
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Draws images one by one: name and mask; notes those that get none."""
-    names, taken = ImageNames(pool.files), dict[str, str]()
-    for annotated in images:
+def draw_masks(
+    export: ReadExport, options: ImportOptions, progress: Callable[[Iterable], Iterable] = iter
+) -> Iterator[DrawnImage]:
+    """Draws the images of an export one by one; an error of one is in its result."""
+    drawer = Drawer(export.table, export.undrawn, options.boxes, options.draw_crowds, options.empty)
+    names = ImageNames(export.images.files)
+    batch = ReturnedBatch(Path(options.batch)) if options.batch else None
+    locations: dict[str, str] = {}  # of the masks, by image
+    for annotated in progress(export.annotations.images):
+        if isinstance(annotated, UserError):
+            yield DrawnImage('', error=str(annotated))
+            continue
+        drawn = DrawnImage(annotated.name)
+        drawn.is_validation = is_validation(re.split(r'[/_.-]', annotated.subset))
         try:
-            if isinstance(annotated, UserError):
-                raise annotated  # noted below, like those that drawing finds
             with reading(annotated.location):
-                name = names.find(annotated.name)
-                if name is None and next(iter(annotated.parts), None):
-                    imported.missing.append(annotated.name)
-                    continue
-                mask = None if name is None else drawer.draw(annotated, pool[name])
-                if name in taken and mask is not None:
-                    problem = f'annotated twice, in {taken[name]} and {annotated.location}'
+                name = drawn.name = names.find(annotated.name)
+                if name is None:
+                    drawn.is_missing = next(iter(annotated.parts), None) is not None
+                    drawn.is_unannotated = not drawn.is_missing
+                elif (mask := drawer.draw(annotated, export.images[name], drawn.notes)) is None:
+                    drawn.is_unannotated = True
+                elif name in locations:
+                    problem = f'annotated twice, in {locations[name]} and {annotated.location}'
                     raise UserError(name, problem, 'one annotation an image')
+                else:
+                    locations[name] = annotated.location
+                    objection = batch.objection(name, mask) if batch else ''
+                    if objection:
+                        drawn.notes[objection] += 1
+                    else:
+                        drawn.mask = mask
         except UserError as error:  # the others go on
-            imported.failed.append(str(error))
-            continue
-        if name and mask is not None:
-            taken[name] = annotated.location
-            if objection := batch.objection(name, mask) if batch else '':
-                imported.notes[objection][annotated.name] += 1
-            else:
-                imported.drawn_ids.update(np.unique(mask).tolist())
-                if is_validation(re.split(r'[/_.-]', annotated.subset)):
-                    imported.validated.add(name)
-                yield name, mask
-            continue
+            drawn.error = str(error)
+        yield drawn
+
+
+class ReturnedBatch:
+    """A batch whose corrections are imported: tells which of its masks are no labels."""
+
+    def __init__(self, folder: Path) -> None:
+        self._predicted = find_masks(folder / PREDICTED)
+        self._names = ImageNames(self._predicted)
+        self._marks: dict[str, str] = {}
+        if (marks := folder / MARKS).exists():
+            with reading(str(marks)):
+                content = json.loads(read_utf8(marks, 'what the review page saves'))
+                self._marks = {image_stem(name): mark for name, mark in content.items()}
+
+    def objection(self, name: str, mask: np.ndarray) -> str:
+        """Says why the mask `(H, W)` of an image is no label; empty if it is one."""
+        if (batch_name := self._names.find(name)) is None:
+            return ''
+        mark = self._marks.get(batch_name)
+        if mark == 'skip':
+            return 'images marked skip, unlabelled'
+        predicted = read_mask(self._predicted[batch_name])
+        is_same = predicted.shape == mask.shape and ((predicted == mask) | (mask == IGNORE_INDEX))
+        if mark == 'done' or not np.all(is_same):
+            return ''
+        return f'masks as predicted, unlabelled unless {MARKS} of the batch says done'
+
+
+def write_masks(
+    drawn_images: Iterable[DrawnImage], export: ReadExport, out: Path, options: ImportOptions
+) -> Imported:
+    """Writes masks as they are drawn, then brings the images into the data folder.
+
+    Raises:
+        UserError: If another import writes there, or has changed the classes meanwhile.
+    """
+    imported = Imported(export.table, is_copied=options.copy)
+    imported.failed += map(str, export.source.damaged)
+    home = data_folder(out)
+    with ExitStack() as folder:
+        for drawn in drawn_images:
+            _count(drawn, imported, out)
+            if drawn.mask is None or drawn.name is None:
+                continue
+            if not imported.masks:  # the folder is ours once there is a mask to write
+                folder.enter_context(_claimed(home, export))
+            path = out / 'masks' / f'{drawn.name}.png'
+            _write_mask(path, drawn.name, drawn.mask, imported, options.overwrite)
+        # Last: images whose masks are still missing would count as unlabelled ones
+        imported.images = export.images.link(options.copy) if imported.masks else 0
+        if imported.validated and home == out:
+            listed = read_list(home / VAL_LIST) if (home / VAL_LIST).exists() else []
+            write_list(home / VAL_LIST, sorted({*listed, *imported.validated}))
+    if not imported.masks:
+        _explain_no_mask(imported, export, options)
+    _warn_of_classes(imported, export)
+    return imported
+
+
+@contextmanager
+def _claimed(home: Path, export: ReadExport) -> Iterator[None]:
+    """Locks the data folder and writes its table: masks without names would be of no use."""
+    with locked_folder(home, 'another import'):
+        # The ids were chosen before there was a lock, since a failed import makes no folder.
+        if (read_table(home) or ClassTable()) != export.earlier_table:
+            raise UserError(f'{home / TABLE}: another import changed it; run this one again')
+        remove_parts(home, '**/')
+        write_table(home, export.table)
+        yield
+
+
+def _count(drawn: DrawnImage, imported: Imported, out: Path) -> None:
+    """Counts what became of an image, but for the writing."""
+    notes = drawn.notes
+    if drawn.error:
+        imported.failed.append(drawn.error)
+    elif drawn.is_missing:
+        imported.missing.append(drawn.tool_name)
+        notes['annotated images without a file'] += 1
+    elif drawn.is_unannotated:
         imported.unannotated += 1
-        if name and (folder / f'{name}.png').exists():
-            text = 'images without a shape, whose masks are of earlier imports and stay'
-            imported.notes[text][annotated.name] += 1
+        if drawn.name and (out / 'masks' / f'{drawn.name}.png').exists():
+            notes['images without a shape, whose masks are of earlier imports and stay'] += 1
+    elif drawn.mask is not None:
+        imported.drawn_ids.update(np.unique(drawn.mask).tolist())
+        if drawn.is_validation:
+            imported.validated.add(str(drawn.name))
+    for text, number in notes.items():
+        if number:
+            imported.notes[text][drawn.tool_name] += number
 
 
-def _write(path: Path, name: str, mask: np.ndarray, imported: Imported, overwrite: bool) -> None:
+def _write_mask(
+    path: Path, name: str, mask: np.ndarray, imported: Imported, overwrite: bool
+) -> None:
     """Writes a mask that is new or, if wanted, replaces an earlier one."""
     earlier = read_mask(path) if path.exists() else None
     if earlier is None:
@@ -308,41 +406,28 @@ def _write(path: Path, name: str, mask: np.ndarray, imported: Imported, overwrit
     write_png(path, Image.fromarray(mask), palette)
 
 
-def _with_classes(
-    table: ClassTable,
-    classes: Mapping[str, Color | None],
-    undrawn: str | None,
-    rename: Mapping[str, str | None],
-) -> ClassTable:
-    """Adds an export's classes to a table, under new names and those of earlier imports.
+def _explain_no_mask(imported: Imported, export: ReadExport, options: ImportOptions) -> None:
+    if missing := imported.missing:
+        problem = f'none of the {len(missing)} annotated ones, such as {missing[0]}'
+        expected = '--images with them' + (', or --mask-suffix' if options.colors else '')
+        imported.failed.insert(0, str(Problem(export.images.origin, problem, expected)))
+    elif imported.unannotated:
+        imported.failed.append(f'{export.source.path}: no image is annotated')
 
-    Names such as `void`, or like another but for case and blanks, need a decision, by a new name or
-    an earlier import.
-    """
-    for name, new_name in rename.items():
-        if table.renamed.get(name, '') == new_name:
-            continue
-        if name not in classes:
-            raise UserError('--rename', repr(name), f'a class of the export: {", ".join(classes)}')
-        # Those masks hold its old id
-        if table.renamed.get(name, name) in table.colors:
-            raise UserError('--rename', f'{name!r} has masks of earlier imports', 'another --out')
-    renamed = {**table.renamed, **rename}
-    decided = {*renamed, *table.colors}
-    if void := [name for name in classes if means_ignored(name) and name not in decided]:
-        ignored = ' '.join(f'{name}=' for name in void)
-        kept = ' '.join(f'{name}={name}' for name in void)
-        expected = f'--rename {ignored} to ignore its pixels, or --rename {kept} to train it'
-        raise UserError(f'class {void[0]}', 'named like pixels without a label', expected)
-    spellings = dict[str, str]()
-    for name in (*table.colors, *classes):
-        twin = spellings.setdefault(''.join(name.lower().split()), name)
-        if twin != name and not is_background(name) and {name, twin}.isdisjoint(renamed):
-            one, both = (shlex.quote(f'{name}={new}') for new in (twin, name))
-            expected = f'--rename {one} to make them one, or {both} to keep both'
-            raise UserError(f'class {name}', f'{twin} but for case and blanks', expected)
-    new_classes: dict[str, Color | None] = {}
-    for name, color in classes.items():
-        if (new_name := renamed.get(name, name)) is not None:  # several may get the same name
-            new_classes.setdefault(new_name, color)
-    return extended(table, new_classes, undrawn, renamed)
+
+def _warn_of_classes(imported: Imported, export: ReadExport) -> None:
+    """Warns of classes that earlier masks do not know, and of those that no mask shows."""
+    ids, renamed = export.table.ids, export.table.renamed
+    added = list(ids)[len(export.earlier_table.colors) :]
+    if export.num_earlier and added:
+        new = ', '.join(f'{name} (id {ids[name]})' for name in added)
+        earlier = f'the {export.num_earlier} masks of earlier imports do not know them'
+        effect = 'what shows them there is ignored or another class'
+        imported.warnings.append(f'new classes {new}: {earlier}; {effect}')
+    new_names = {renamed.get(name, name) for name in export.annotations.classes}
+    exported_ids = {index for name, index in ids.items() if name in new_names}
+    imported.erased_ids -= exported_ids | imported.drawn_ids
+    lacking = [name for name in added if ids[name] in exported_ids - imported.drawn_ids]
+    if lacking and imported.masks:
+        remedy = f'--rename {shlex.join(f"{n}=" for n in lacking)} in another --out omits them'
+        imported.warnings.append(f'classes without an annotation: {", ".join(lacking)}; {remedy}')

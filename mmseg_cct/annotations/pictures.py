@@ -24,14 +24,11 @@ def open_picture(data: bytes) -> Image.Image:
     """Reads a picture, unless it is too large."""
     try:
         image = Image.open(io.BytesIO(data), formats=_FORMATS)
-    except (UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise UserError('picture', f'no image ({one_line(error, 80)})') from None
-    # Pillow's own limit is a warning, and in a process that has set it another
-    if (num_pixels := image.width * image.height) > MAX_PIXELS:
-        raise UserError('picture', f'{num_pixels} pixels', f'at most {MAX_PIXELS}')
-    try:
+        # Pillow's own limit is a warning, and in a process that has set it another
+        if (num_pixels := image.width * image.height) > MAX_PIXELS:
+            raise UserError('picture', f'{num_pixels} pixels', f'at most {MAX_PIXELS}')
         image.load()
-    except MemoryError:
+    except (MemoryError, UserError):
         raise
     except Exception as error:  # Pillow raises nearly anything on a corrupt file
         raise UserError('picture', f'cannot be read ({one_line(error, 100)})') from None

@@ -17,8 +17,6 @@ from mmseg_cct.utils.text import one_line
 
 from .class_table import TABLE
 
-_LARGEST = 2**31  # bytes of an unpacked file
-_LONGEST = 240  # bytes of a name; a file's may have 255, also while it is written
 _KEPT = 8  # JSON files that are not parsed again
 T = TypeVar('T')
 # What code raises when a file is not what it seems; a MemoryError is not of the file
@@ -34,7 +32,7 @@ class Source:
         self.path = Path(path)
         self._zip: zipfile.ZipFile | None = None
         self._parsed: dict[str, Any] = {}
-        self.damaged: list[UserError] = []  # JSON whose format cannot be told, names too long
+        self.damaged: list[UserError] = []  # JSON whose format cannot be told
         self.masks: set[str] = set()  # pictures that a reader takes for masks, so no images
         if self.path.is_dir():
             names = [Path(file).relative_to(self.path).as_posix() for file in find_files(self.path)]
@@ -65,9 +63,6 @@ class Source:
         """Reads a file."""
         with reading(self.location(name)):
             if self._zip:
-                # Before it is unpacked: a small ZIP may hold terabytes
-                if (size := self._zip.getinfo(name).file_size) > _LARGEST:
-                    raise UserError('unpacked', f'{size} bytes', f'at most {_LARGEST}')
                 return self._zip.read(name)
             return Path(self.location(name)).read_bytes()
 
@@ -104,10 +99,6 @@ class Source:
         images: dict[str, str] = {}
         for name in self.ending(*IMAGE_SUFFIXES):
             if name in self.masks or _NO_IMAGES & {*name.split('/')[:-1]}:
-                continue
-            if (longest := max(map(len, name.encode().split(b'/')))) > _LONGEST:
-                problem = f'a name of {longest} bytes'
-                self.damaged.append(UserError(self.location(name), problem, f'at most {_LONGEST}'))
                 continue
             namesake = images.setdefault(posixpath.splitext(name)[0], name)
             if namesake != name:

@@ -153,7 +153,7 @@ def export_predictions(
     Args:
         images: The images that were predicted.
         out: The folder of the predictions, which gets the annotations too.
-        form: One of `annotations.writers.FORMATS`.
+        form: One of `annotations.FORMATS`.
         tolerance: How far outlines may move, in pixels, for fewer points.
         min_area: Regions of fewer pixels are given to their surroundings.
 

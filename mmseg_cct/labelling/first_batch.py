@@ -18,8 +18,7 @@ import numpy as np
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.contours import TracedImage
-from mmseg_cct.annotations.export import WRITERS
-from mmseg_cct.annotations.writers.output import Export
+from mmseg_cct.annotations.export import WRITERS, Export
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.engine.frozen_features import (

@@ -24,8 +24,7 @@ from tqdm import tqdm
 
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, write_table
 from mmseg_cct.annotations.export import export_masks
-from mmseg_cct.annotations.importer import import_masks
-from mmseg_cct.annotations.returned_batch import PREDICTED
+from mmseg_cct.annotations.importer import PREDICTED, ImportOptions, import_masks
 from mmseg_cct.apis.predictor import Predictor
 from mmseg_cct.apis.run import Run
 from mmseg_cct.config.shipped import free_round, next_round
@@ -225,7 +224,7 @@ def _write_untouched(out: Path, source: Path, table: ClassTable) -> None:
             text = source.read_text('utf-8').replace('"predictions": [', '"annotations": [')
             source = Path(folder, source.name)
             source.write_text(text, 'utf-8')
-        import_masks(source, folder, images=out / 'images')
+        import_masks(source, folder, ImportOptions(images=out / 'images'))
         Path(folder, 'masks').mkdir(exist_ok=True)  # missing where nothing but background is
         shutil.move(Path(folder, 'masks'), out / PREDICTED)
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from drawing import CLASSES, drawn
 from folders import save
+from importing import import_masks
 from PIL import Image
 
 from mmseg_cct.annotations.export import export_masks
-from mmseg_cct.annotations.importer import import_masks
 
 SIZE = WIDTH, HEIGHT = 150, 111
 MASK = drawn().repeat(3, 0).repeat(3, 1)

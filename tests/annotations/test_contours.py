@@ -5,7 +5,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.ndimage import maximum_filter, minimum_filter
 
 from mmseg_cct.annotations.contours import trace_shapes
-from mmseg_cct.annotations.rasterize import draw, rasterize
+from mmseg_cct.annotations.drawing import draw, rasterize
 
 NAMES = ('a', 'b', 'c', 'd')
 RING = np.array([[1, 1, 1, 1], [1, 0, 2, 1], [1, 1, 1, 0]], np.uint8)  # and holes of two classes

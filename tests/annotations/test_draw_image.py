@@ -4,9 +4,9 @@ import formats
 import numpy as np
 import pytest
 from exports import png, save, write
+from importing import import_masks
 
 from mmseg_cct.annotations.class_table import read_table
-from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.datasets.files.images import read_mask
 

@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from drawing import CLASSES
+from importing import import_masks
 from PIL import Image
 
 from mmseg_cct.annotations.export import export_masks
-from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
 
 FILES = {

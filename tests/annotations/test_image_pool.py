@@ -6,11 +6,10 @@ from pathlib import Path
 import exports
 import pytest
 from exports import save
-from importing import labelme
+from importing import import_masks, labelme
 from PIL import Image
 
 from mmseg_cct.annotations.image_pool import ImageNames
-from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
 
 

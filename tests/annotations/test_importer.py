@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from exports import HEIGHT, WIDTH, png, save, scene
 from formats import of_cvat
-from importing import SQUARE, ids, labelme
+from importing import SQUARE, ids, import_masks, labelme
 from PIL import Image
 
 from mmseg_cct.annotations.class_table import read_table
-from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.annotations.readers import require_reader
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.datasets.files.image_files import find_images
@@ -181,19 +180,6 @@ def test_a_class_named_like_pixels_without_a_label_is_asked_about(tmp_path, phot
         import_masks(file, tmp_path / str(kept), **options, rename={'Un-labelled': kept})
         assert (ids(tmp_path / str(kept), 'a/1') == value).sum() == 64
         assert import_masks(file, tmp_path / str(kept)).unchanged == 1
-
-
-def test_names_that_differ_by_case_or_blanks_are_asked_about(tmp_path, photos):
-    for name, label in (('1', 'road crack'), ('2', 'Road  Crack')):
-        labelme(tmp_path / f'x/{name}.json', label, imagePath=f'{"ab"[int(name) - 1]}/1.jpg')
-    options = dict(images=photos, undrawn='background')
-    with pytest.raises(UserError) as raised:
-        import_masks(tmp_path / 'x', tmp_path / 'out', **options)
-    assert raised.value.problems[0].key == 'class road crack'
-    for new, number in (('Road  Crack', 2), ('road crack', 3)):
-        out = tmp_path / new
-        import_masks(tmp_path / 'x', out, **options, rename={'road crack': new})
-        assert len(read_table(out).ids) == number
 
 
 def test_classes_without_an_annotation_are_named(tmp_path, photos):

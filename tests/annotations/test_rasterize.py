@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mmseg_cct.annotations.rasterize import draw_whole, rasterize
+from mmseg_cct.annotations.drawing import draw_whole, rasterize
 from mmseg_cct.annotations.shapes import Shape
 
 

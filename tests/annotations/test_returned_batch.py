@@ -1,9 +1,8 @@
 import pytest
 from exports import write
-from importing import labelme
+from importing import import_masks, labelme
 
-from mmseg_cct.annotations.importer import import_masks
-from mmseg_cct.annotations.returned_batch import MARKS, PREDICTED
+from mmseg_cct.annotations.importer import MARKS, PREDICTED
 
 
 @pytest.mark.parametrize(

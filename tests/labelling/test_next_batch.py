@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from importing import import_masks
 from PIL import Image
 
+from mmseg_cct.annotations import FORMATS
 from mmseg_cct.annotations.class_table import read_table
-from mmseg_cct.annotations.importer import import_masks
-from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
 from mmseg_cct.labelling.next_batch import BatchRequest, choose, next_batch

@@ -2,7 +2,7 @@
 
 from exports import save, write
 
-from mmseg_cct.annotations.rasterize import rasterize
+from mmseg_cct.annotations.drawing import rasterize
 from mmseg_cct.annotations.shapes import Shape
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError

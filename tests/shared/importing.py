@@ -3,9 +3,14 @@
 from exports import HEIGHT, WIDTH, write
 from PIL import Image
 
+from mmseg_cct.annotations import importer
 from mmseg_cct.datasets.files.images import read_mask
 
 SQUARE = [[0, 0], [8, 0], [8, 8], [0, 8]]
+
+
+def import_masks(source, out, progress=iter, **options):
+    return importer.import_masks(source, out, importer.ImportOptions(**options), progress)
 
 
 def labelme(path, label='car', size=(WIDTH, HEIGHT), points=SQUARE, **more):

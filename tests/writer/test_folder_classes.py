@@ -5,8 +5,8 @@ import exports
 import numpy as np
 import pytest
 from folders import save
+from importing import import_masks
 
-from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
 from mmseg_cct.writer.folder_classes import context_of_classes, reject_void_names
 from mmseg_cct.writer.new_config import Choices, new_config

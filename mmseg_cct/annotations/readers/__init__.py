@@ -1,16 +1,36 @@
 """Readers of the formats that labelling tools export, one module each."""
 
-from types import ModuleType
+from typing import Protocol
 
 from mmseg_cct.errors import UserError
 
+from ..shapes import Annotations
 from ..source import Source
 from . import coco, cvat, label_studio, labelme, plain_masks, segmentation_mask
 
-_READERS = coco, cvat, segmentation_mask, label_studio, labelme
+
+class Reader(Protocol):
+    """What each of these modules offers."""
+
+    TITLE: str  # of the format, for messages
+
+    def files(self, source: Source, /) -> list[str]:
+        """Finds the files of this format by their content; none if the export has another."""
+        ...
+
+    def read(self, source: Source, /) -> Annotations:
+        """Reads the classes, in the tool's order, and the images.
+
+        The parts of an image are read once somebody asks for them, so a mistake in one is an error
+        of its image; in place of an image that cannot be read, an error stands.
+        """
+        ...
 
 
-def find_reader(source: Source) -> ModuleType | None:
+_READERS: tuple[Reader, ...] = (coco, cvat, segmentation_mask, label_studio, labelme)
+
+
+def find_reader(source: Source) -> Reader | None:
     """Finds the reader of an export by its content; `plain_masks` if there are only masks.
 
     Raises:
@@ -26,7 +46,7 @@ def find_reader(source: Source) -> ModuleType | None:
     return plain_masks if plain_masks.files(source) else None
 
 
-def require_reader(source: Source) -> ModuleType:
+def require_reader(source: Source) -> Reader:
     """Finds the reader of an export, or raises an error that says what can be read."""
     if reader := find_reader(source):
         return reader

@@ -13,9 +13,8 @@ from mmseg_cct.errors import UserError
 
 from ..class_table import class_name
 from ..rle import coco_counts, mask_of_runs
-from ..shapes import AnnotatedImage, Annotations, Shape
+from ..shapes import AnnotatedImage, Annotations, Shape, box, points_of, region
 from ..source import Source, reading
-from .geometry import box, points_of, region
 
 TITLE = 'COCO'
 

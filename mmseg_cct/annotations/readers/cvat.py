@@ -11,9 +11,8 @@ from mmseg_cct.errors import UserError
 
 from ..class_table import class_name
 from ..rle import mask_of_runs
-from ..shapes import AnnotatedImage, Annotations, Color, Shape
+from ..shapes import AnnotatedImage, Annotations, Color, Shape, box, ellipse, points_of, region
 from ..source import Source, class_names, reading
-from .geometry import box, ellipse, points_of, region
 
 TITLE = 'CVAT for images 1.1'
 _NO_REGIONS = 'polyline', 'points', 'skeleton'

@@ -16,10 +16,9 @@ from mmseg_cct.errors import UserError
 from ..class_table import class_name
 from ..pictures import bitmap, open_picture
 from ..rle import brush_alpha
-from ..shapes import AnnotatedImage, Annotations, Note, Shape
+from ..shapes import AnnotatedImage, Annotations, Note, Shape, box, ellipse, points_of
+from ..shapes import region as region_of
 from ..source import Source, attempt, class_names, reading
-from .geometry import box, ellipse, points_of
-from .geometry import region as region_of
 
 TITLE = 'Label Studio JSON'
 _NOBODY: dict[str, Any] = dict(result=[])  # the annotation of a task that has none

@@ -10,9 +10,8 @@ from mmseg_cct.errors import UserError
 
 from ..class_table import class_name
 from ..pictures import bitmap, open_picture
-from ..shapes import AnnotatedImage, Annotations, Shape
+from ..shapes import AnnotatedImage, Annotations, Shape, box, ellipse, points_of, region
 from ..source import Source, attempt, class_names, reading
-from .geometry import box, ellipse, points_of, region
 
 TITLE = 'labelme'
 _IGNORED = '__ignore__'  # by labelme's convention

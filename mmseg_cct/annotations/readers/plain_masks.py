@@ -43,7 +43,7 @@ def _pictures(source: Source, suffix: str = '') -> list[str]:
     return names
 
 
-def ask_for_names(source: Source) -> NoReturn:
+def read(source: Source) -> NoReturn:
     """Raises an error that lists the colours found and shows how to name them."""
     if source.path.name in OF_AN_EXPORT and (source.path.parent / COLOR_TABLE).is_file():
         problem = f'a part of an export, without {COLOR_TABLE} beside it, which names the colours'

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 from exports import BOXES, COLORS, HEIGHT, WIDTH, region, scene
-from importing import ids, masks_of
+from importing import ids, import_masks, masks_of
 
 from mmseg_cct.annotations.class_table import read_table
-from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
 
 TABLE = {'background': (0, 0, 0), **COLORS}
