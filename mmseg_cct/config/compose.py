@@ -38,6 +38,18 @@ def read_method(method: str) -> dict[str, Any]:
     return overlay
 
 
+def fitting_overlay(method: str | Mapping[str, Any], decoder: str | None) -> dict[str, Any]:
+    """Returns the overlay of a method for a model whose main decoder is of this type.
+
+    A method replaces no main decoder; its settings of another type are left out.
+    """
+    overlay = read_method(method) if isinstance(method, str) else copy.deepcopy(dict(method))
+    model = overlay.get('model') or {}
+    if (model.get('decode_head') or {}).get('type', decoder) != decoder:
+        del model['decode_head']
+    return overlay
+
+
 def forget_own_scope(settings: Any) -> None:
     """Drops the scope that mmengine gives to settings from a base `mmseg_cct::...`.
 
@@ -69,16 +81,14 @@ def with_method(config: Config, method: str | Mapping[str, Any]) -> Config:
         UserError: There is no such method, or it does not fit the config.
     """
     name = method if isinstance(method, str) else 'of this study'
-    overlay = ConfigDict(copy.deepcopy(read_method(method) if isinstance(method, str) else method))
+    *stages, main = as_list(config.model.get('decode_head')) or [{}]
+    overlay = ConfigDict(fitting_overlay(method, main.get('type')))
     model = overlay.setdefault('model', ConfigDict())
     dataset = overlay.get('train_dataloader', {}).pop('dataset', {})
     _require_fitting(config, model, name)
     _fit_to_domains(overlay, config)
-    *stages, main = as_list(config.model.get('decode_head')) or [{}]
     if stages and model.get('type') == _BASELINE:
         model.type = f'Cascade{_BASELINE}'
-    if model.get('decode_head', {}).get('type', main.get('type')) != main.get('type'):
-        del model['decode_head']  # a method replaces no main decoder; these settings fit another
 
     config = _without_method(config)
     try:
@@ -103,18 +113,18 @@ def _require_fitting(config: Config, model: Mapping[str, Any], name: str) -> Non
     if find_bank(config) is None and model.get('auxiliary_head', _BANK) is not None:
         problem = f'model.auxiliary_head has no {_BANK}, so the method {name} cannot change it'
         raise UserError(source, problem, 'a config of CCT')
-    if domains and not _trains_domains(model):
-        fitting = [m for m in method_names() if _trains_domains(read_method(m).get('model', {}))]
-        problem = f'trains several domains, which the method {name} does not'
-        raise UserError(source, problem, f'one of {", ".join(fitting)}')
-    if model.get('discriminator') and not domains:
-        expected = f'a config of several for the method {name}'
-        raise UserError(source, 'trains one domain', expected)
+    if not fits_domains(model, bool(domains)):
+        overlays = {m: read_method(m).get('model', {}) for m in method_names()}
+        fitting = [m for m in overlays if fits_domains(overlays[m], bool(domains))]
+        problem = f'trains {"several domains" if domains else "one domain"}, and the method {name}'
+        raise UserError(source, f'{problem} does not', f'one of {", ".join(fitting)}')
 
 
-def _trains_domains(model: Mapping[str, Any]) -> bool:
-    """Whether a method keeps the segmentor for several domains, as the supervised baseline does."""
-    return model.get('type', _BASELINE) == _BASELINE and 'loss_consistency' not in model
+def fits_domains(model: Mapping[str, Any], several: bool) -> bool:
+    """Whether a method, by its overlay of the model, trains several domains, or one."""
+    if several:  # it keeps their segmentor, as the supervised baseline does
+        return model.get('type', _BASELINE) == _BASELINE and 'loss_consistency' not in model
+    return not model.get('discriminator')
 
 
 def _fit_to_domains(overlay: ConfigDict, config: Config) -> None:
@@ -134,21 +144,26 @@ def _without_method(config: Config) -> Config:
     """Copies a config without what a method has added; its auxiliary decoders stay as set.
 
     A config of `mmseg-cct new-config` holds a method. A method's own parts are those that no
-    config of CCT has: other segmentors, their arguments, and views of the images.
+    config of CCT has: another segmentor, its arguments, and views of the images.
     """
     config = copy.deepcopy(config)
-    overlays = _overlays()
-    models = [overlay.get('model', {}) for overlay in overlays]
-    if config.model.get('type') not in {model.get('type') for model in models} - {_BASELINE}:
+    segmentors, arguments = _parts_of_methods()
+    if config.model.get('type') not in segmentors:
         return config
     config.model.type = 'CCTSegmentor'
-    for key in {key for model in models for key in model} - {'type', *_HEADS}:
-        config.model.pop(key, None)
-    datasets = [overlay.get('train_dataloader', {}).get('dataset', {}) for overlay in overlays]
+    for argument in arguments:
+        config.model.pop(argument, None)
     for training_set in training_sets(config):
-        for key in {key for dataset in datasets for key in dataset} - {'labeled', 'unlabeled'}:
-            training_set.pop(key, None)
+        training_set.pop('strong_views', None)
     return config
+
+
+@cache
+def _parts_of_methods() -> tuple[set[str], set[str]]:
+    """Returns the segmentors of all methods, and the arguments that these add to a model."""
+    models = [read_method(method).get('model', {}) for method in method_names()]
+    segmentors = {model['type'] for model in models if 'type' in model} - {_BASELINE}
+    return segmentors, set().union(*models) - {'type', *_HEADS}
 
 
 def _merge_decoders(config: Config, settings: Mapping[str, Any] | None) -> None:
@@ -179,11 +194,6 @@ def _remove_hooks_of_decoders(config: Config) -> None:
     for name, hook in list((config.get('default_hooks') or {}).items()):
         if re.match(r'(domains\.\*\.)?auxiliary_head\.', (hook or {}).get('attribute', '')):
             del config.default_hooks[name]
-
-
-@cache
-def _overlays() -> tuple[dict[str, Any], ...]:
-    return tuple(map(read_method, method_names()))
 
 
 def remove_hooks(config: Config) -> None:

@@ -21,8 +21,10 @@ from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_names, require_o
 from mmseg_cct.datasets.files.palette import class_colors
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.ranges import Range, one_of, ranges
 
 SUBSETS = ('labeled', 'unlabeled', 'all')
+_LABEL = Range(lambda v: type(v) is int and 0 <= v <= 255, 'a label from 0 to 255')
 
 
 @DATASETS.register_module()
@@ -51,7 +53,7 @@ class FolderDataset(BaseSegDataset):
             road, sky or person, have its colours, and the others are easy to tell apart.
         data_root: Folder that the other paths are relative to.
         mask_suffix: End of a mask's name; case is ignored.
-        ignore_index: Label of ignored pixels in the masks, which are loaded as 255.
+        ignore_index: Label of ignored pixels in the masks, 0 to 255; they are loaded as 255.
         **kwargs: Further arguments of `BaseSegDataset`.
 
     Raises:
@@ -72,6 +74,7 @@ class FolderDataset(BaseSegDataset):
         ['a.jpg', 'b.jpg']
     """
 
+    @ranges(subset=one_of(SUBSETS), ignore_index=_LABEL)
     def __init__(
         self,
         image_dir: str,
@@ -87,22 +90,15 @@ class FolderDataset(BaseSegDataset):
         ignore_index: int = IGNORE_INDEX,
         **kwargs: Any,
     ) -> None:
-        if subset not in SUBSETS:
-            raise UserError('FolderDataset.subset', f"'{subset}'", f'one of {", ".join(SUBSETS)}')
         if classes or subset != 'unlabeled':
             check_names(classes, 'FolderDataset.classes')
-        if palette is not None and len(palette) != len(classes):
-            expected = f'{len(classes)}, one for each class'
-            raise UserError('FolderDataset.palette', f'{len(palette)} colours', expected)
-        # MMSeg cuts labels to 8 bits and reduces them before it maps them.
-        reduced = int(kwargs.get('reduce_zero_label', False))
-        loaded = ignore_index % 256 - reduced
-        if 0 <= loaded < len(classes):
+        # MMSeg reduces labels before it maps them.
+        label = ignore_index - int(kwargs.get('reduce_zero_label', False))
+        if 0 <= label < len(classes):
             key = f'FolderDataset.ignore_index={ignore_index}'
-            problem = f'class {classes[loaded]} is never learned, as masks are loaded in 8 bits'
+            problem = f'class {classes[label]} is never learned'
             raise UserError(key, problem, 'a label that no class has')
-        both = dict.fromkeys((ignore_index - reduced, loaded), IGNORE_INDEX)
-        self.ignored_labels = None if ignore_index == IGNORE_INDEX else both
+        self.ignored_labels = None if ignore_index == IGNORE_INDEX else {label: IGNORE_INDEX}
         self.subset = subset
         root = data_root or ''
         self.exclude = exclude and os.path.join(root, resolve_list(exclude))

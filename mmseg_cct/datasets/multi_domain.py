@@ -26,18 +26,11 @@ class MultiDomainDataset(Dataset):
             unlabelled sets they give the data of the supervised baseline.
 
     Raises:
-        UserError: If there is no domain, an entry is not a `SemiSegDataset`, some domains have
-            unlabelled images and others do not, or a set is bad.
+        UserError: If a set is bad, or has another `labeled_per_unlabeled` than 1.
     """
 
     def __init__(self, domains: Mapping[str, dict | SemiSegDataset]) -> None:
-        if not domains:
-            raise UserError('train_dataloader.dataset.domains', 'empty', 'a SemiSegDataset each')
         self.domains = {name: _build_pairs(name, config) for name, config in domains.items()}
-        missing = [name for name, pairs in self.domains.items() if pairs.unlabeled is None]
-        if 0 < len(missing) < len(self.domains):
-            key = f'train_dataloader.dataset.domains.{missing[0]}.unlabeled'
-            raise UserError(key, 'missing', 'one, as in the other domains, or none in any')
         self._set_domain = {name: SetDomain(name) for name in self.domains}
         # classes and palette of each domain; MMSeg's tools know them by the second name
         metas = {name: part.metainfo for name, part in self.domains.items()}
@@ -73,14 +66,12 @@ class MultiDomainConcatDataset(ConcatDataset):
             MMSeg's `test.py --tta` puts the `tta_pipeline`.
 
     Raises:
-        UserError: If there is no domain, or a domain has no pipeline.
+        UserError: If a domain has no pipeline.
     """
 
     def __init__(
         self, domains: Mapping[str, dict | BaseDataset], pipeline: Mapping[str, list] | None = None
     ) -> None:
-        if not domains:
-            raise UserError('MultiDomainConcatDataset.domains', 'empty', 'a set for each domain')
         if pipeline is not None:
             if missing := domains.keys() - pipeline.keys():
                 raise UserError('tta_pipeline', f'none for domain {min(missing)}', 'one for each')
@@ -104,8 +95,6 @@ def _build_pairs(name: str, config: dict | SemiSegDataset) -> SemiSegDataset:
         pairs = DATASETS.build(config) if isinstance(config, dict) else config
     except UserError as error:
         raise error.renamed(lambda part: f'{key}.{part}') from None
-    if not isinstance(pairs, SemiSegDataset):
-        raise UserError(key, f'a {type(pairs).__name__}', 'a SemiSegDataset')
     if (ratio := pairs.labeled_per_unlabeled) != 1:
         raise UserError(f'{key}.labeled_per_unlabeled={ratio}', '', '1 for each of the domains')
     return pairs

@@ -141,8 +141,6 @@ class SemiSegDataset(Dataset):
             item = self._load(branch, index if is_labeled else index - num_labeled, seed=index)
             return {key: item[key] for key in ('inputs', 'data_samples')}
         labeled = self._load('labeled', draw.labeled, draw.labeled_seed)
-        if 'gt_sem_seg' not in labeled['data_samples']:
-            raise UserError('labeled.pipeline', 'gives no ground truth', 'LoadAnnotations in it')
         if self.unlabeled is None:
             return labeled
         pair = {'labeled': labeled}

@@ -33,13 +33,10 @@ def own(tmp_path):
     return str(file), str(method)
 
 
-def test_a_method_has_a_name_or_is_a_file_that_may_build_on_a_shipped_one(own, tmp_path):
+def test_a_method_has_a_name_or_is_a_file(own):
     assert read_method(PLAIN) == {}
     assert read_method(own[1]) == dict(optim_wrapper=dict(optimizer=dict(lr=0.5)))
     assert read_method('supervised')['model']['auxiliary_head'] is None
-    # mmengine marks what comes from there with its scope, in which no component is found
-    (tmp_path / 'mine.py').write_text("_base_ = 'mmseg_cct::methods/supervised.py'\n")
-    assert read_method(str(tmp_path / 'mine.py')) == read_method('supervised')
 
 
 def test_dicts_are_merged_and_all_else_is_replaced_or_comes_back():

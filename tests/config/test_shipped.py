@@ -8,6 +8,7 @@ from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 
 import mmseg_cct
+from mmseg_cct.config.compose import read_method
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, composed_name, find_config, next_round
 from mmseg_cct.errors import UserError
@@ -57,6 +58,12 @@ def test_a_base_of_a_package_gives_what_its_file_gives(tmp_path):
     own.write_text(f'_base_ = {bases}')
     config = load_config(str(own), {})
     assert config.model.decode_head.type == 'PSPHead' and scopes(config) == {'mmseg'}
+
+
+@needs_installation
+def test_a_method_may_build_on_a_shipped_one(tmp_path):
+    (tmp_path / 'mine.py').write_text("_base_ = 'mmseg_cct::methods/supervised.py'\n")
+    assert read_method(str(tmp_path / 'mine.py')) == read_method('supervised')
 
 
 @needs_installation

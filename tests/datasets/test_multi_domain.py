@@ -67,14 +67,14 @@ def test_domains_of_a_test_set_may_differ_in_their_classes(tree):
 
 
 @pytest.mark.parametrize(
-    ('parts', 'match'),
+    ('parts', 'key'),
     [
-        (dict(b=scenes((9, 9), 0, 2)), r'\.b: a ShapesDataset; expected a SemiSegDataset'),
-        (dict(a=pairs(), b=pairs(unlabeled=False)), r'\.b\.unlabeled: missing; expected one, as'),
-        (dict(b=dict(pairs(), unlabeled=scenes((9, 9), 0, 0))), r'\.b\.unlabeled: .*\.count=0'),
-        (dict(b=pairs(labeled_per_unlabeled=2)), r'\.b\.labeled_per_unlabeled=2: expected 1 for'),
+        (dict(b=dict(pairs(), unlabeled=scenes((9, 9), 0, 0))), 'b.unlabeled: '),
+        (dict(b=pairs(labeled_per_unlabeled=2)), 'b.labeled_per_unlabeled=2'),
     ],
 )
-def test_a_domain_that_does_not_fit_is_an_error(parts, match):
-    with pytest.raises(UserError, match=rf'dataset\.domains{match}'):
+def test_a_mistake_in_a_domain_has_its_key(parts, key):
+    with pytest.raises(UserError) as caught:
         build(parts)
+    (problem,) = caught.value.problems
+    assert problem.key.startswith(f'train_dataloader.dataset.domains.{key}')

@@ -4,7 +4,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from mmseg_cct.config.compose import read_method
+from mmseg_cct.config.compose import fits_domains, read_method
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import PLAIN, method_names
 from mmseg_cct.writer.choices import BACKBONES
@@ -100,8 +100,5 @@ def distinct_methods(name):
 
 
 def fits(method, name):
-    """Whether a method is one of several domains, or of one, as the setting is, by its overlay."""
-    model = read_method(method).get('model', {})
-    if name != DOMAINS:
-        return 'discriminator' not in model
-    return model.get('type') in (None, 'EncoderDecoder') and 'loss_consistency' not in model
+    """Whether a method is one of several domains, or of one, as the setting is."""
+    return fits_domains(read_method(method).get('model', {}), name == DOMAINS)

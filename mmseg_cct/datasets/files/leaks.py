@@ -2,8 +2,7 @@
 
 import hashlib
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -28,39 +27,28 @@ def describe_leaks(sets: Mapping[str, Iterable[StrPath]]) -> Iterator[str]:
 def common_images(ours: Iterable[StrPath], theirs: Iterable[StrPath]) -> list[Pair]:
     """Finds the images of the second set that are in the first, each after its twin there.
 
-    Files of equal size are compared by their bytes, files on other storage only by their address.
+    Files are compared by their bytes, those on other storage only by their address. Each step keeps
+    what may be in both sets, so that few files are read as a whole.
     """
-    by_file: dict[Any, StrPath] = {}
-    by_size: dict[int, list[StrPath]] = defaultdict(list)
-    for path in ours:
-        file, size = _file_and_size(path)
-        by_file.setdefault(file, path)
-        by_size[size].append(path)
-    pairs: list[Pair] = []
-    alike: dict[int, list[StrPath]] = defaultdict(list)
-    for path in theirs:
-        file, size = _file_and_size(path)
-        if twin := by_file.get(file):
-            pairs.append((twin, path))
-        elif size >= 0 and size in by_size:
-            alike[size].append(path)
-    for size, paths in alike.items():
-        few = {_few_bytes(path) for path in by_size[size]}
-        paths = [path for path in paths if _few_bytes(path) in few]
-        if paths:
-            twins = {_all_bytes(path): path for path in reversed(by_size[size])}
-            contents = ((_all_bytes(path), path) for path in paths)
-            pairs += [(twins[content], path) for content, path in contents if content in twins]
-    return pairs
+    ours, theirs = list(ours), list(theirs)
+    for key in (os.path.getsize, _few_bytes, _all_bytes):
+        keys, second_keys = _keys(key, ours), _keys(key, theirs)
+        twins = {keys[path]: path for path in reversed(ours)}
+        common = twins.keys() & second_keys.values()
+        ours = [path for path in ours if keys[path] in common]
+        theirs = [path for path in theirs if second_keys[path] in common]
+    return [(twins[second_keys[path]], path) for path in theirs]
 
 
-def _file_and_size(path: StrPath) -> tuple[Any, int]:
-    """What a file has in common with all links to it, and its size; else its address and -1."""
-    try:
-        status = os.stat(path)
-    except OSError:  # on other storage; missing ones are reported elsewhere
-        return str(path), -1
-    return (status.st_dev, status.st_ino), status.st_size
+def _keys(key: Callable[[StrPath], Any], paths: Iterable[StrPath]) -> dict[StrPath, Any]:
+    """Returns what each file has in common with its copies, or the address of one elsewhere."""
+    keys = {}
+    for path in paths:
+        try:
+            keys[path] = key(path)
+        except OSError:  # on other storage; missing ones are reported elsewhere
+            keys[path] = str(path)
+    return keys
 
 
 def _few_bytes(path: StrPath) -> bytes:

@@ -37,8 +37,7 @@ class MultiDomainSampler(EndlessSampler):
         seed: Seed of all streams, the same on all ranks. `None` draws one and shares it.
 
     Raises:
-        UserError: If the dataset is not a `MultiDomainDataset`, or a weight is for an unknown
-            domain or not a positive whole number.
+        UserError: If a weight is for an unknown domain or not a positive whole number.
     """
 
     def __init__(
@@ -49,9 +48,6 @@ class MultiDomainSampler(EndlessSampler):
         shuffle: bool = True,
         seed: int | None = None,
     ) -> None:
-        if not hasattr(dataset, 'domains'):
-            problem = f'MultiDomainSampler with a {type(dataset).__name__}'
-            raise UserError('train_dataloader', problem, 'a MultiDomainDataset')
         super().__init__(dataset, seed)
         self.batch_size = batch_size
         self.cycle = domain_cycle(tuple(dataset.domains), weights or {})

@@ -43,9 +43,6 @@ class PairSampler(EndlessSampler):
         shuffle: Whether every pass over a set is a fresh permutation; otherwise it is in order.
         seed: Seed of all streams, the same on all ranks. `None` draws one and shares it.
 
-    Raises:
-        UserError: If the dataset is not a `SemiSegDataset`.
-
     Examples:
         >>> from types import SimpleNamespace
         >>> pairs = SimpleNamespace(labeled=range(2), unlabeled=range(4))
@@ -55,9 +52,6 @@ class PairSampler(EndlessSampler):
     """
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None) -> None:
-        if not (hasattr(dataset, 'labeled') and hasattr(dataset, 'unlabeled')):
-            problem = f'PairSampler with a {type(dataset).__name__}'
-            raise UserError('train_dataloader', problem, 'a SemiSegDataset')
         super().__init__(dataset, seed)
         self.shuffle = shuffle
 

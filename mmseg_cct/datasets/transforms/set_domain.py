@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from mmcv.transforms import BaseTransform
 from mmseg.registry import TRANSFORMS
 
-from mmseg_cct.errors import UserError
-
 
 @TRANSFORMS.register_module()
 class SetDomain(BaseTransform):
@@ -26,13 +24,7 @@ class SetDomain(BaseTransform):
         """Writes `domain` into the meta information of every sample.
 
         `data_samples` is a sample, or a list (from `TestTimeAug`) or dict of samples.
-
-        Raises:
-            UserError: If it is missing.
         """
-        if 'data_samples' not in results:
-            expected = 'PackSegInputs at its end'
-            raise UserError(f'domain {self.domain}', 'its pipeline gives no data_samples', expected)
         samples = results['data_samples']
         if isinstance(samples, Mapping):
             samples = list(samples.values())

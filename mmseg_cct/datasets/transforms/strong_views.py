@@ -10,7 +10,6 @@ from mmcv.transforms import BaseTransform
 from mmseg.registry import TRANSFORMS
 from torch import from_numpy
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ranges import at_least, in_unit, number, pair, positive, ranges
 
 
@@ -138,13 +137,7 @@ class StrongViews(BaseTransform):
         return Photometry(tuple(jitter), gray, sigma)
 
     def transform(self, results: dict) -> dict:
-        """Adds `strong_views`, tensors like the packed `inputs` `(3, H, W)`, uint8 in BGR.
-
-        Raises:
-            UserError: If the image is not packed yet.
-        """
-        if 'inputs' not in results:
-            raise UserError('unlabeled.pipeline', 'StrongViews must come last')
+        """Adds `strong_views`, tensors like the packed `inputs` `(3, H, W)`, uint8 in BGR."""
         image = np.ascontiguousarray(results['inputs'].numpy().transpose(1, 2, 0))
         filled = None
         if 'valid_mask' in results['data_samples']:

@@ -32,14 +32,7 @@ class MarkValidPixels(BaseTransform):
     """
 
     def transform(self, results: dict) -> dict:
-        """Adds `gt_seg_map`, `(H, W)` uint8 of ones, unless pseudo labels take its place.
-
-        Raises:
-            UserError: If no image is loaded.
-        """
-        if 'img' not in results:
-            expected = 'it after LoadImageFromFile'
-            raise UserError('unlabeled.pipeline', 'MarkValidPixels without an image', expected)
+        """Adds `gt_seg_map`, `(H, W)` uint8 of ones, unless pseudo labels take its place."""
         if FIELD not in results:
             results[FIELD] = np.ones(results['img'].shape[:2], np.uint8)
             results.setdefault('seg_fields', []).append(FIELD)
@@ -137,12 +130,7 @@ class PackPseudoLabels(PackSegInputs):
 
         Returns `inputs`, `(3, H, W)`, and `data_samples`, whose `pseudo_sem_seg` is `(1, H, W)`
         int64, 255 where there is no label, and whose `valid_mask` is `(1, H, W)` bool.
-
-        Raises:
-            UserError: If no pseudo labels were loaded.
         """
-        if FIELD not in results:
-            raise UserError('unlabeled.pipeline', 'PackPseudoLabels needs LoadPseudoLabels')
         labels = from_numpy(results.pop(FIELD).astype(np.int64))[None]
         packed = super().transform(results)
         sample = packed['data_samples']
