@@ -67,7 +67,9 @@ class PlainBank(nn.Module):
         self.names = [name for name, p in bank.perturbations.items() for _ in range(p.num_decoders)]
         self.settings = bank.perturbations
 
-    def predict(self, features: Tensor, seg_logits: Tensor, context_ids: list[int]) -> list[Tensor]:
+    def predict(
+        self, features: Tensor, seg_logits: Tensor, context_ids: Sequence[int]
+    ) -> list[Tensor]:
         """Draws perturbations and decodes: K × `(N, C, H, W)` logits."""
         predictions = []
         for name, decoder in zip(self.names, self.decoders):
@@ -80,11 +82,10 @@ class PlainBank(nn.Module):
         return [decoder(z) for decoder, z in zip(self.decoders, perturbed)]
 
 
-def foreground(seg_logits: Tensor, context_ids: list[int]) -> Tensor:
+def foreground(seg_logits: Tensor, context_ids: Sequence[int]) -> Tensor:
     """`(N, 1, H, W)` in {0, 1}: 1 where the largest class is not a context class."""
     winner = seg_logits.argmax(1, keepdim=True)
-    is_context = torch.stack([winner == i for i in context_ids]).any(0)
-    return (~is_context).to(seg_logits.dtype)
+    return (~torch.isin(winner, winner.new_tensor(context_ids))).to(seg_logits.dtype)
 
 
 def dropout(z, seg_logits, context_ids, decoder, setting):
@@ -117,11 +118,12 @@ def object_masking(z, seg_logits, context_ids, decoder, setting):
 def guided_cutout(z, seg_logits, context_ids, decoder, setting):
     masks = foreground(seg_logits, context_ids).squeeze(1).cpu().numpy().astype(np.uint8)
     keep = np.ones_like(masks)
+    least = setting.min_box_side * masks.shape[-1] / z.shape[-1]
     for mask, kept in zip(masks, keep):
         contours, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
         for contour in contours:
             x, y, w, h = cv2.boundingRect(contour)
-            if min(w, h) < 8:
+            if min(w, h) < least:
                 continue
             cut_w, cut_h = int(w * setting.side_ratio), int(h * setting.side_ratio)
             x += np.random.randint(0, w - cut_w + 1)
