@@ -67,24 +67,6 @@ def test_ddp_averages_the_gradients_in_the_new_layout(tmp_path):
         assert max(errors) < 1e-5
 
 
-@pytest.mark.slow
-def test_weights_are_in_the_layout_and_the_start_is_the_same(tmp_path):
-    """The teacher is the student of the step before."""
-    teacher = dict(type='TeacherHook', decay=1e-6)
-    (recorder, runner), (other, plain) = (
-        train(tmp_path / str(len(hooks)), teacher, tiny.widen(tiny.model_config()), hooks=hooks)
-        for hooks in ([dict(type='ChannelsLastHook')], [])
-    )
-    for model in (runner.model, *runner.model._teacher):
-        weight = model.backbone.layer1[0].conv1.weight  # 3 x 3, several channels
-        assert weight.is_contiguous(memory_format=torch.channels_last)
-        assert not weight.is_contiguous()
-    assert plain.model.backbone.layer1[0].conv1.weight.is_contiguous()
-    # No draw has reached the first loss of the labelled images; later, noise has another order.
-    here, there = (each.outputs[0]['decode.loss_ce'] for each in (recorder, other))
-    assert here == pytest.approx(there, rel=1e-5)
-
-
 def test_moments_of_another_layout_follow_their_weights():
     """A fused step would take one weight's moments for another's, and say nothing."""
     before, now = torch.channels_last, torch.contiguous_format
