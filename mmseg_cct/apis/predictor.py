@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,8 +71,8 @@ class Predictor:
 
     def __call__(self, paths: Iterable[str | os.PathLike]) -> Iterator[Segmented]:
         """Yields each image, in order, with its class ids or the error of reading it."""
-        on_gpu = next(self.model.parameters()).is_cuda
-        for batch in _batches(ahead(self._load, map(Path, paths)), on_gpu):
+        pixels = _PIXELS_AT_ONCE if next(self.model.parameters()).is_cuda else 0
+        for batch in batches_of_one_size(ahead(self._load, map(Path, paths)), pixels):
             if batch[0][0].error is not None:
                 yield batch[0][0]
                 continue
@@ -130,17 +129,22 @@ def without_annotations(steps: Sequence[Any]) -> list[Any]:
     return kept
 
 
-def _batches(
-    loaded: Iterable[tuple[Segmented, dict[str, Any]]], grouped: bool
+def batches_of_one_size(
+    loaded: Iterable[tuple[Segmented, dict[str, Any]]], pixels: int
 ) -> Iterator[list[tuple[Segmented, dict[str, Any]]]]:
-    """Groups neighbours whose inputs are of one size; an unreadable image stays alone."""
+    """Groups neighbours whose inputs are of one size, up to so many `pixels`, or one image.
 
-    def size_of(numbered: tuple[int, tuple[Segmented, dict[str, Any]]]) -> Any:
-        number, (_, data) = numbered
-        return tuple(data['inputs'].shape) if data and grouped else number
-
-    for shape, group in groupby(enumerate(loaded), size_of):
-        pixels = shape[1] * shape[2] if isinstance(shape, tuple) else _PIXELS_AT_ONCE
-        images = (image for _, image in group)
-        while batch := list(islice(images, max(1, _PIXELS_AT_ONCE // pixels))):
+    An unreadable image stays alone.
+    """
+    batch: list[tuple[Segmented, dict[str, Any]]] = []
+    size = None
+    for image in loaded:
+        shape = image[1]['inputs'].shape if image[1] else None
+        fits = shape is not None and (len(batch) + 1) * shape[-2] * shape[-1] <= pixels
+        if batch and not (fits and shape == size):
             yield batch
+            batch = []
+        batch.append(image)
+        size = shape
+    if batch:
+        yield batch

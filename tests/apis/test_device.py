@@ -7,9 +7,13 @@ import torch
 from mmengine.config import Config
 
 from mmseg_cct.apis import device
-from mmseg_cct.apis.device import fit_to_device, fit_workers, number_the_only_gpu
-from mmseg_cct.apis.prepare import Request
-from mmseg_cct.apis.train import prepare_training
+from mmseg_cct.apis.device import (
+    fit_to_device,
+    fit_workers,
+    number_the_only_gpu,
+    with_amp,
+    with_compiled_encoders,
+)
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 
@@ -42,21 +46,36 @@ def test_workers_are_no_more_than_cores_for_them(machine, workers, monkeypatch):
     assert fitted(monkeypatch, **machine) == workers
 
 
-@pytest.mark.parametrize('device', ['cpu', 'cuda'])
-def test_what_the_device_decides(cct, monkeypatch, device):
-    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: device)
+@pytest.mark.parametrize(
+    ('on', 'capability', 'dtype', 'wrapper'),
+    [
+        ('cpu', None, None, 'BFloat16OptimWrapper'),
+        ('cuda', (7, 5), None, 'AmpOptimWrapper'),  # Turing
+        ('cuda', (8, 0), None, 'BFloat16OptimWrapper'),  # Ampere
+        ('cuda', (8, 0), 'bfloat16', 'BFloat16OptimWrapper'),
+        ('cuda', (8, 0), 'float16', 'AmpOptimWrapper'),
+    ],
+)
+def test_half_precision_is_bfloat16_where_the_device_has_it(
+    monkeypatch, on, capability, dtype, wrapper
+):
+    monkeypatch.setattr(device, 'get_device', lambda: on)
+    monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda: capability)
+    wrapped = with_amp(Config(dict(optim_wrapper=dict(dtype=dtype) if dtype else {}))).optim_wrapper
+    is_scaled = wrapper == 'AmpOptimWrapper'
+    assert wrapped.type == wrapper and ('loss_scale' in wrapped) == is_scaled
+    assert wrapped.get('dtype') == (dtype if is_scaled else None)
+
+
+@pytest.mark.parametrize('on', ['cpu', 'cuda'])
+def test_what_the_device_decides(cct, monkeypatch, on):
+    monkeypatch.setattr(device, 'get_device', lambda: on)
     layout = {'default_hooks.memory_format': dict(type='ChannelsLastHook', enabled=None)}
-    compiling = prepare_training(str(cct.file), Request(compile=True, options=layout)).default_hooks
-    assert compiling.compile_encoder.type == 'CompileEncoderHook'
-    assert compiling.memory_format.enabled is (True if device == 'cuda' else None)
-    for capability in ((7, 5), (8, 0)):  # Turing, Ampere
-        monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda own=capability: own)
-        wrapper = prepare_training(str(cct.file), Request(amp=True)).optim_wrapper
-        is_scaled = device == 'cuda' and capability < (8, 0)
-        assert wrapper.type == ('AmpOptimWrapper' if is_scaled else 'BFloat16OptimWrapper')
-        assert ('loss_scale' in wrapper) == is_scaled
+    hooks = with_compiled_encoders(load_config(str(cct.file), layout)).default_hooks
+    assert hooks.compile_encoder.type == 'CompileEncoderHook'
+    assert hooks.memory_format.enabled is (True if on == 'cuda' else None)
     config = fit_to_device(load_config(str(cct.file), {}), 'none')
-    assert config.train_dataloader.get('pin_memory') is (True if device == 'cuda' else None)
+    assert config.train_dataloader.get('pin_memory') is (True if on == 'cuda' else None)
 
 
 def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(cct):

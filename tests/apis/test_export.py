@@ -1,4 +1,3 @@
-import copy
 import importlib.util
 import json
 
@@ -111,8 +110,9 @@ def test_a_network_whose_graph_freezes_the_size_needs_one(tmp_path):
             return logits + torch.tensor(float(inputs.shape[2]))  # traced as a constant
 
     frozen = loaded(MODELS.build(tiny.model_config(type=Frozen, auxiliary_head=None)))
-    with pytest.raises(UserError, match='a fixed --size H W'):
+    with pytest.raises(UserError) as error:
         export_onnx(frozen, tmp_path / 'model.onnx')
+    assert error.value.problems[0].key == '--onnx'
     assert not list(tmp_path.iterdir())
     assert export_onnx(frozen, tmp_path / 'model.onnx', (48, 32)) < 1e-5
 
@@ -123,24 +123,25 @@ def test_an_operator_that_the_tracer_lacks_is_exported_without_a_dumped_graph(tm
 
     class Antialiased(EncoderDecoder):
         def encode_decode(self, inputs, batch_img_metas):
-            logits, size = super().encode_decode(inputs, batch_img_metas), inputs.shape[2:]
-            return F.interpolate(logits[..., ::2, ::2], size, mode='bilinear', antialias=True)
+            half = inputs[..., ::2, ::2]  # no network: the newer exporter takes its time
+            return F.interpolate(half, inputs.shape[2:], mode='bilinear', antialias=True)
 
     model = loaded(MODELS.build(tiny.model_config(type=Antialiased, auxiliary_head=None)))
     assert export_onnx(model, tmp_path / 'model.onnx') < 1e-5
     assert 'graph(' not in capfd.readouterr().out
 
 
-def test_a_missing_package_and_a_head_with_one_output_are_named(model, tmp_path, monkeypatch):
-    config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
-    config.decode_head.update(type='FCNHead', channels=4, num_classes=2, out_channels=1)
-    with pytest.raises(UserError, match='--onnx: a head with one output'):
-        export_onnx(loaded(MODELS.build(config)), tmp_path / 'model.onnx')
-    masks = copy.deepcopy(model)
-    masks.decode_head = object.__new__(MaskFormerHead)
-    nn.Module.__init__(masks.decode_head)
-    with pytest.raises(UserError, match='--onnx: MaskFormerHead'):
-        export_onnx(masks, tmp_path / 'model.onnx')
-    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
-    with pytest.raises(UserError, match=r'--onnx: no package onnx'):
+@pytest.mark.parametrize('lacking', ['package', 'outputs', 'graph'])
+def test_what_cannot_be_exported_is_named(model, tmp_path, monkeypatch, lacking):
+    if lacking == 'package':
+        monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
+    elif lacking == 'outputs':
+        config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
+        config.decode_head.update(type='FCNHead', channels=4, num_classes=2, out_channels=1)
+        model = loaded(MODELS.build(config))
+    else:
+        model.decode_head = object.__new__(MaskFormerHead)
+        nn.Module.__init__(model.decode_head)
+    with pytest.raises(UserError) as error:
         export_onnx(model, tmp_path / 'model.onnx', SIZE)
+    assert error.value.problems[0].key == '--onnx'

@@ -1,8 +1,5 @@
 import pytest
 import torch
-from mmengine.config import Config
-
-from mmseg_cct.apis import device
 
 pytestmark = pytest.mark.slow
 
@@ -14,23 +11,6 @@ def test_bfloat16_on_the_cpu_is_near_float32(cct, trained):
     assert first == pytest.approx(expected, rel=0.02) and first != expected
     state = cct.load(cct.folder / 'work/iter_2.pth')['state_dict']
     assert not any(value.dtype is torch.bfloat16 for value in state.values())
-
-
-@pytest.mark.parametrize(
-    ('dtype', 'kind'),
-    [
-        (None, 'BFloat16OptimWrapper'),
-        ('bfloat16', 'BFloat16OptimWrapper'),
-        ('float16', 'AmpOptimWrapper'),
-    ],
-)
-def test_the_type_of_half_precision_may_be_chosen(monkeypatch, dtype, kind):
-    monkeypatch.setattr(device, 'get_device', lambda: 'cuda')
-    monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda: (8, 0))
-    config = Config(dict(optim_wrapper=dict(dtype=dtype) if dtype else {}))
-    config = device.with_amp(config)
-    assert config.optim_wrapper.type == kind
-    assert config.optim_wrapper.get('dtype') == (dtype if kind == 'AmpOptimWrapper' else None)
 
 
 @pytest.mark.gpu

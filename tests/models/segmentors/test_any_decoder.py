@@ -88,5 +88,6 @@ def test_one_output_for_two_classes_is_an_error_in_any(name):
     config = any_heads.settings(name, 'CCTSegmentor')
     heads = config['decode_head'] if name == 'OCRHead' else [config['decode_head']]
     heads[-1].update(num_classes=2, out_channels=1, threshold=0.3)
-    with pytest.raises(UserError, match='out_channels=1'):
+    with pytest.raises(UserError) as error:
         MODELS.build(config)
+    assert error.value.problems[0].key == 'model.decode_head.out_channels=1'

@@ -58,15 +58,6 @@ def test_heads_of_stages_learn_from_unlabelled_images_by_their_last(segmentor, o
     assert any(p.grad is not None and p.grad.any() for p in last.parameters())
 
 
-@pytest.mark.parametrize('segmentor', ['CCTSegmentor', 'MeanTeacherSegmentor'])
-def test_one_output_for_two_classes_is_an_error(segmentor):
-    head = dict(type='FCNHead', in_channels=6, channels=4, num_classes=2, out_channels=1)
-    config = tiny.model_config() if segmentor == 'CCTSegmentor' else tiny.mean_teacher_config()
-    config['decode_head'] = dict(head, threshold=0.3, norm_cfg=dict(type='BN'))
-    with pytest.raises(UserError, match=r'out_channels=1: expected one output for each class'):
-        MODELS.build(config)
-
-
 @pytest.mark.parametrize('head', ['Mask2FormerHead', 'CCHead'])
 def test_a_head_without_its_packages_is_an_error(head, monkeypatch):
     monkeypatch.setitem(sys.modules, 'mmdet', None)

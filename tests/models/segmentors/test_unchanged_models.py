@@ -76,12 +76,6 @@ def test_a_step_trains_encoder_and_auxiliary_decoders(head, fused):
     norms = [m for m in model.decode_head.modules() if isinstance(m, _BatchNorm)]
     assert all(norm.num_batches_tracked == 1 for norm in norms)
     assert norms
-    twin = copy.deepcopy(model)
-    with torch.no_grad():
-        features = twin.extract_feat(batch['inputs']['unlabeled'])
-        twin.features_of_bank(features), twin.predict_target(None, features)
-    for actual, expected in zip(twin.decode_head.buffers(), model.decode_head.buffers()):
-        assert torch.equal(actual, expected)
 
     losses['aux.loss'].backward()
     for name, parameter in model.auxiliary_head.named_parameters():
