@@ -174,8 +174,7 @@ def main() -> None:
 
 def _state(data: Path, classes: list[str]) -> Iterator[str]:
     """Says what a data folder holds now, and what comes next."""
-    from mmseg_cct.datasets.files.image_files import find_images, read_list
-    from mmseg_cct.datasets.files.layouts import VAL_LIST
+    from mmseg_cct.datasets.files.image_files import VAL_LIST, find_images, read_list
     from mmseg_cct.datasets.folder_summary import describe_folder, summarize_folder
     from mmseg_cct.writer.next_commands import commands_after_import
 

@@ -100,13 +100,7 @@ def parse_args() -> argparse.Namespace:
 
 def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     """Draws or reads the splits, by their number of labelled images."""
-    from mmseg_cct.datasets.files.image_files import (
-        find_images,
-        find_masks,
-        read_list,
-        suffix_of_masks,
-    )
-    from mmseg_cct.datasets.files.labels import require_one_suffix
+    from mmseg_cct.datasets.files.image_files import find_images, masks_of_images, read_list
     from mmseg_cct.datasets.splits import (
         draw_split,
         read_public_splits,
@@ -142,13 +136,10 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     names = read_list(args.list) if args.list else list(find_images(args.images, args.suffix))
     if not args.masks:
         return {number: draw_split(names, number, args.seed) for number in args.num_labeled}
-    masks = find_masks(args.masks, mask_suffix)
-    require_one_suffix(args.masks, mask_suffix, masks, names)
+    masks, _ = masks_of_images(args.masks, mask_suffix, names, '--mask-suffix ')
     candidates = [name for name in names if name in masks]
     if not candidates:
-        end = suffix_of_masks(masks, names)
-        expected = f'--mask-suffix {end}{mask_suffix}' if end else f'NAME{mask_suffix}'
-        raise UserError(args.masks, f'no mask of {args.images}', expected)
+        raise UserError(args.masks, f'no mask of {args.images}', f'NAME{mask_suffix}')
     return {number: draw_split(candidates, number, args.seed, names) for number in args.num_labeled}
 
 

@@ -13,10 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from mmseg_cct.datasets.files.image_files import find_masks, image_stem, read_list, write_list
+from mmseg_cct.datasets.files.image_files import (
+    VAL_LIST,
+    find_masks,
+    image_stem,
+    is_validation,
+    read_list,
+    write_list,
+)
 from mmseg_cct.datasets.files.images import read_mask, write_png
 from mmseg_cct.datasets.files.labels import BACKGROUND, IGNORE_INDEX, means_ignored
-from mmseg_cct.datasets.files.layouts import VAL_LIST, is_validation
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import locked_folder, read_utf8, remove_parts
 from mmseg_cct.utils.text import counted

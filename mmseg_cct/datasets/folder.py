@@ -12,12 +12,11 @@ from mmseg_cct.datasets.files.image_files import (
     IMAGE_SUFFIXES,
     find_images,
     find_listed,
-    find_masks,
+    masks_of_images,
     read_list,
     resolve_list,
-    suffix_of_masks,
 )
-from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_names, require_one_suffix
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_names
 from mmseg_cct.datasets.files.palette import class_colors
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
@@ -162,18 +161,13 @@ class FolderDataset(BaseSegDataset):
         return find_images(root)
 
     def _find_masks(self, images: dict[str, str]) -> dict[str, str]:
-        root, image_dir = self.data_prefix.get('seg_map_path'), self.data_prefix['img_path']
+        root = self.data_prefix.get('seg_map_path')
         if root is None or (self.subset == 'unlabeled' and self.ann_file):
             return {}
-        masks = find_masks(root, self.seg_map_suffix)
-        require_one_suffix(root, self.seg_map_suffix, masks, images)
-        strays = sorted(set(masks) - set(images))
-        if len(strays) == len(masks) and (end := suffix_of_masks(masks, images)):
-            problem = f'no mask has an image in {image_dir}'
-            expected = f'FolderDataset.mask_suffix={end + self.seg_map_suffix!r}'
-            raise UserError(root, problem, expected)
+        option = 'FolderDataset.mask_suffix='
+        masks, strays = masks_of_images(root, self.seg_map_suffix, images, option)
         if strays:
-            first = f'{masks[strays[0]]}: a mask without an image in {image_dir}'
+            first = f'{strays[0]}: a mask without an image in {self.data_prefix["img_path"]}'
             warn(f'{first} ({len(strays)} in all); left out')
         return masks
 

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mmseg_cct.datasets.files.image_files import find_images, find_masks, suffix_of_masks
+from mmseg_cct.datasets.files.image_files import (
+    Dirs,
+    find_images,
+    masks_of_images,
+    training_dirs,
+    validation_dirs,
+)
 from mmseg_cct.datasets.files.images import IdOfColor, image_size, read_mask
-from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask, require_one_suffix
-from mmseg_cct.datasets.files.layouts import Dirs, training_dirs, validation_dirs
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask
 from mmseg_cct.datasets.files.object_widths import ObjectWidths
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.templates import markdown_table
@@ -140,15 +145,12 @@ def _loader(values: ImageValues) -> 'LoadChannels':
 
 def _masks_by_name(images: Mapping[str, str], dirs: Dirs, suffix: str) -> dict[str, str]:
     image_dir, mask_dir = dirs
-    masks = find_masks(mask_dir, suffix)
-    require_one_suffix(mask_dir, suffix, masks, images)
+    masks, strays = masks_of_images(mask_dir, suffix, images, '--mask-suffix ')
+    if strays:
+        problem = f'a mask without an image in {image_dir} ({len(strays)} in all)'
+        raise UserError(strays[0], problem, 'an image of the same name')
     if not masks:
         raise UserError(mask_dir, 'no mask in this folder', f'class ids, NAME{suffix}')
-    if strays := sorted(masks.keys() - images.keys()):
-        end = suffix_of_masks(masks, images)
-        problem = f'a mask without an image in {image_dir} ({len(strays)} in all)'
-        expected = f'--mask-suffix {end}{suffix}' if end else 'an image of the same name'
-        raise UserError(masks[strays[0]], problem, expected)
     return masks
 
 

@@ -7,9 +7,8 @@ import cv2
 import numpy as np
 
 from mmseg_cct.config.load import load_config
-from mmseg_cct.datasets.files.image_files import find_images, find_masks
+from mmseg_cct.datasets.files.image_files import find_images, find_masks, training_dirs
 from mmseg_cct.datasets.files.images import read_mask
-from mmseg_cct.datasets.files.layouts import training_dirs
 from mmseg_cct.datasets.files.palette import class_colors
 from mmseg_cct.datasets.folder_summary import summarize_folder
 from mmseg_cct.engine.doubtful_masks import JudgedMask, contradictions, judge_masks

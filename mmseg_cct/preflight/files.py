@@ -46,8 +46,8 @@ _MOVING = (
     mmseg_transforms.ResizeToMultiple,
 )
 # A task of a thread pool costs as much as reading a header: threads get lots of files where there
-# are many, and few of these wait.
-_MANY, _LOT, _WAITING_LOTS = 4096, 64, 64
+# are many, and few lots wait. A small set keeps all threads busy only with a file each.
+_LOT, _WAITING = 64, 64
 
 Info = Mapping[str, Any]  # mmengine's of an image
 
@@ -162,9 +162,8 @@ def _problems_of_files(
     for leaf in leaf_datasets(dataset):
         look = functools.partial(outcomes, leaf=leaf)
         files = (info for info in infos_of(leaf) if info.get('img_path') is not None)
-        # a small set keeps all threads busy only with a file each
-        size = _LOT if len(leaf) > _MANY else 1
-        results = ahead(look, _lots(files, size), _WAITING_LOTS)  # in the order of the list
+        size = _LOT if len(leaf) > _LOT**2 else 1
+        results = ahead(look, _lots(files, size), _WAITING)  # in the order of the list
         for result in chain.from_iterable(results):
             if isinstance(result, UserError):
                 yield result

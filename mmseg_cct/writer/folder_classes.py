@@ -6,8 +6,8 @@ from pathlib import Path
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, extended, read_table, write_table
 from mmseg_cct.annotations.readers import find_reader, plain_masks
 from mmseg_cct.annotations.source import Source
+from mmseg_cct.datasets.files.image_files import training_dirs
 from mmseg_cct.datasets.files.labels import check_classes, is_background, means_ignored
-from mmseg_cct.datasets.files.layouts import training_dirs
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import command_line, nearest
 

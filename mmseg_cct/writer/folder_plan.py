@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import torch
 
 from mmseg_cct.datasets.files.image_files import (
+    VAL_LIST,
     describe_left_out,
     find_images,
     find_masks,
+    is_validation,
     read_list,
+    training_dirs,
 )
 from mmseg_cct.datasets.files.labels import judge_labels
-from mmseg_cct.datasets.files.layouts import VAL_LIST, is_validation, training_dirs
 from mmseg_cct.datasets.files.object_widths import SMALLEST
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.datasets.hold_out import hold_out, one_sided

@@ -9,8 +9,7 @@ from mmengine.registry import DefaultScope
 from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import SCOPE
-from mmseg_cct.datasets.files.image_files import write_list
-from mmseg_cct.datasets.files.layouts import Dirs, training_dirs, validation_dirs
+from mmseg_cct.datasets.files.image_files import Dirs, training_dirs, validation_dirs, write_list
 from mmseg_cct.datasets.folder_summary import describe_folder
 from mmseg_cct.datasets.image_values import ImageValues
 from mmseg_cct.engine.weights import (

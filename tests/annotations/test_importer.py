@@ -11,9 +11,8 @@ from PIL import Image
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.readers import require_reader
 from mmseg_cct.annotations.source import Source
-from mmseg_cct.datasets.files.image_files import find_images
+from mmseg_cct.datasets.files.image_files import find_images, is_validation
 from mmseg_cct.datasets.files.images import read_image
-from mmseg_cct.datasets.files.layouts import is_validation
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import locked_folder
 

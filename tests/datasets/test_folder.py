@@ -67,7 +67,7 @@ def test_a_suffix_of_all_masks_is_asked_for(root):
     files = [(image, '_mask.'.join(mask.rsplit('.', 1))) for image, mask in (B, C)]
     for (_, mask), (_, named) in zip((B, C), files):
         (root / 'labels' / mask).rename(root / 'labels' / named)
-    with pytest.raises(UserError, match=r"labels: no mask has an .*mask_suffix='_mask\.png'$"):
+    with pytest.raises(UserError, match=r'labels: no mask has an .*mask_suffix=_mask\.png$'):
         _build(root, subset='labeled')
     assert _files(_build(root, subset='labeled', mask_suffix='_mask.png')) == _expected(root, files)
 

@@ -1,18 +1,24 @@
-"""Finds image and mask files, and text files that list images."""
+"""Finds the images and masks of a folder, and reads text files that list images."""
 
 import os
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import product
 from operator import attrgetter
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8, write_text
 from mmseg_cct.utils.text import counted
 
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
+VAL_LIST = 'val.txt'  # in a data folder: the images that an import found to be for validation
+Dirs = tuple[Path, Path]  # of images and of masks
+# Our names first, then those of MMSegmentation, ADE20K, VOC and others
+_IMAGES = 'images', 'img_dir', 'imgs', 'image', 'JPEGImages'
+_MASKS = 'masks', 'ann_dir', 'annotations', 'labels', 'mask', 'label', 'gt', 'SegmentationClass'
 
 
 def find_files(folder: str | os.PathLike) -> list[str]:
@@ -98,7 +104,31 @@ def _add(paths: dict[str, str], name: str, path: str, file_type: str) -> None:
         raise UserError(path, problem, f'one {file_type} for each name')
 
 
-def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | None:
+def masks_of_images(
+    folder: str | os.PathLike, suffix: str, images: Collection[str], option: str
+) -> tuple[dict[str, str], list[str]]:
+    """Finds the masks of images, by name as `find_masks`, and the paths of those without an image.
+
+    Raises:
+        UserError: There is no such folder, a mask has another suffix, or all add the same ending to
+            their images' names, with which the `option` would fit.
+    """
+    masks = find_masks(folder, suffix)
+    end = suffix.partition('.')[0]
+    for path in find_files(folder):
+        name = PurePath(path).relative_to(folder).with_suffix('').as_posix()
+        image = name.removesuffix(end)
+        if name.endswith(end) and image in images and image not in masks:
+            problem = f'mask suffix differs from {suffix}; its image would count as unlabelled'
+            raise UserError(path, problem, f'{image}{suffix}')
+    strays = sorted(masks.keys() - {*images})
+    if len(strays) == len(masks) and (ending := _ending_of_masks(masks, images)):
+        raise UserError(folder, 'no mask has an image', f'{option}{ending}{suffix}')
+    paths = [masks.pop(name) for name in strays]
+    return masks, paths
+
+
+def _ending_of_masks(masks: Collection[str], images: Collection[str]) -> str | None:
     """Finds the ending that all masks add to their images' names, such as `_mask`, or None."""
     first = next(iter(masks), '')
     for image in sorted(images, key=len, reverse=True):
@@ -160,3 +190,26 @@ def resolve_list(ann_file: str) -> str:
     if ann_file and not os.path.isabs(ann_file) and os.path.isfile(ann_file):
         return os.path.abspath(ann_file)
     return ann_file
+
+
+def training_dirs(data: str | Path) -> Dirs:
+    """Finds the folders of images and masks in a data folder, or else in its folder `train`."""
+    return _first(Path(data), Path(data, 'train')) or (Path(data, 'images'), Path(data, 'masks'))
+
+
+def validation_dirs(data: str | Path) -> Dirs | None:
+    """Finds the folders of the images and masks to validate on, if there is a folder of them."""
+    parts = [path for name in ('val', 'valid', 'validation') if (path := Path(data, name)).is_dir()]
+    return _first(*parts) or ((parts[0] / 'images', parts[0] / 'masks') if parts else None)
+
+
+def is_validation(names: Iterable[str]) -> bool:
+    """Whether one of the names of a folder or subset means validation, such as `val2017`."""
+    return any(re.fullmatch(r'val(id|idation)?\d*', name.lower()) for name in names)
+
+
+def _first(*roots: Path) -> Dirs | None:
+    pairs = (
+        (root / images, root / masks) for root, images, masks in product(roots, _IMAGES, _MASKS)
+    )
+    return next((pair for pair in pairs if pair[0].is_dir() and pair[1].is_dir()), None)

@@ -1,13 +1,11 @@
 """Labels of pixels: background and ignored ones, names and ids, and the ids of masks."""
 
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mmseg_cct.datasets.files.image_files import find_files
 from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.text import command_line
 
@@ -50,22 +48,6 @@ def check_names(names: Any, key: str) -> None:
         raise UserError(f'{key}={names!r}', '', expected)
     if len(set(names)) < len(names):
         raise UserError(f'{key}={tuple(names)}', '', 'every name once')
-
-
-def require_one_suffix(
-    folder: str | os.PathLike, suffix: str, masks: Collection[str], images: Collection[str]
-) -> None:
-    """Rejects a mask with another suffix than `suffix`, whose image would count as unlabelled.
-
-    `masks` are the names of the masks found below the folder, without suffix, like `images`.
-    """
-    end = suffix.partition('.')[0]
-    for path in find_files(folder):
-        name = PurePath(path).relative_to(folder).with_suffix('').as_posix()
-        image = name.removesuffix(end)
-        if name.endswith(end) and image in images and image not in masks:
-            problem = f'mask suffix differs from {suffix}; its image would count as unlabelled'
-            raise UserError(path, problem, f'{image}{suffix}')
 
 
 def check_mask(
