@@ -18,7 +18,6 @@ from mmseg_cct.cli import arguments
 from mmseg_cct.cli.commands import commands, summary
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.text import nearest
 from mmseg_cct.version import __version__
 
 
@@ -41,7 +40,7 @@ def main() -> None:
             sys.argv[1:] = options
             runpy.run_path(str(tools[command]), run_name='__main__')
         else:
-            raise UserError(name, 'no such command', nearest(name, list(tools)))
+            raise UserError(name, 'no such command', f'one of {", ".join(tools)}')
 
 
 if __name__ == '__main__':

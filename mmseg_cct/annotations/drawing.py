@@ -72,10 +72,7 @@ class Drawer(NamedTuple):
         ids, undrawn_id = self._ids(shapes)
         drawing = rasterize(shapes, size, ids, undrawn_id, [part.extent for part in left_out])
         if shapes and drawing.is_lost.all():
-            extents = np.concatenate([shape.extent for shape in shapes])
-            (left, top), (right, bottom) = extents.min(0), extents.max(0)
-            problem = f'no shape covers a pixel, from {left:g},{top:g} to {right:g},{bottom:g}'
-            raise UserError('annotation', problem, f'x before y, within {size[0]}×{size[1]}')
+            raise UserError('annotation', 'no shape lies in the image', 'x before y, in pixels')
         notes['shapes without a pixel in the image, not drawn'] += int(drawing.is_lost.sum())
         if size == shown:
             return drawing.mask

@@ -8,22 +8,20 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 
-from mmseg_cct.datasets.files.image_format import ORIENTATION
-from mmseg_cct.datasets.files.images import decode_channels
+from mmseg_cct.datasets.files.image_format import ORIENTATION, open_image
+from mmseg_cct.datasets.files.images import decode_channels, named_if_unreadable
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import one_line
 
 from .shapes import MAX_PIXELS, Color
 
-# None of which starts a program, as PostScript does
-_FORMATS = ('BMP', 'GIF', 'JPEG', 'PNG', 'TIFF', 'WEBP')
 TRANSPARENT = -1  # among packed colours: a pixel that is not shown
 
 
 def open_picture(data: bytes) -> Image.Image:
     """Reads a picture, unless it is too large."""
     try:
-        image = Image.open(io.BytesIO(data), formats=_FORMATS)
+        image = open_image(data)
         # Pillow's own limit is a warning, and in a process that has set it another
         if (num_pixels := image.width * image.height) > MAX_PIXELS:
             raise UserError('picture', f'{num_pixels} pixels', f'at most {MAX_PIXELS}')
@@ -80,20 +78,16 @@ def color_text(code: int) -> str:
 
 def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
     """Reads width and height as they are stored, and the EXIF orientation."""
-    try:
-        file = io.BytesIO(image) if isinstance(image, bytes) else image
-        with suppress(UnidentifiedImageError), Image.open(file, formats=_FORMATS) as opened:
+    with (
+        named_if_unreadable(image if isinstance(image, Path) else 'image', 'image'),
+        io.BytesIO(image) if isinstance(image, bytes) else image.open('rb') as file,
+    ):
+        with suppress(UnidentifiedImageError):
+            opened = open_image(file)
             size = opened.size
             if isinstance(opened, TiffImageFile):  # its `size` is turned already
                 size = opened.tag_v2[IMAGEWIDTH], opened.tag_v2[IMAGELENGTH]
             return size, opened.getexif().get(ORIENTATION, 1)
-        # other decoders may know it
-        data = image if isinstance(image, bytes) else image.read_bytes()
-        height, width = decode_channels(data).shape[:2]
+        file.seek(0)  # other decoders may know it
+        height, width = decode_channels(file.read()).shape[:2]
         return (width, height), 1
-    except MemoryError:
-        raise
-    except Exception as error:
-        name = 'the image' if isinstance(image, bytes) else str(image)
-        problem = f'cannot be read ({one_line(error, 100)})'
-        raise UserError(name, problem, 'a readable image') from None

@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 from xml.etree import ElementTree
@@ -31,7 +31,7 @@ class Source:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._zip: zipfile.ZipFile | None = None
-        self._parsed: dict[str, Any] = {}
+        self.json = lru_cache(_KEPT)(self._json)
         self.damaged: list[UserError] = []  # JSON whose format cannot be told
         self.masks: set[str] = set()  # pictures that a reader takes for masks, so no images
         if self.path.is_dir():
@@ -66,15 +66,9 @@ class Source:
                 return self._zip.read(name)
             return Path(self.location(name)).read_bytes()
 
-    def json(self, name: str) -> Any:
-        """Reads JSON."""
-        if name in self._parsed:
-            return self._parsed[name]
+    def _json(self, name: str) -> Any:
         with reading(self.location(name)):
-            content = json.loads(self.read(name))
-        if len(self._parsed) < _KEPT:
-            self._parsed[name] = content
-        return content
+            return json.loads(self.read(name))
 
     def ending(self, *ends: str) -> list[str]:
         """Lists the files whose names have one of these ends, in any case."""

@@ -1,12 +1,11 @@
 import os
 import shutil
 import unicodedata
-from pathlib import Path
 
 import exports
 import pytest
 from exports import save
-from importing import import_masks, labelme
+from importing import import_masks
 from PIL import Image
 
 from mmseg_cct.annotations.image_pool import ImageNames
@@ -35,18 +34,6 @@ def test_images_are_linked_or_copied(tmp_path, photos):
     Image.new('RGB', (3, 3)).save(tmp_path / 'copied/images/a/1.jpg')
     with pytest.raises(UserError, match=r'images/a/1\.jpg: another image than .*photos/a/1\.jpg'):
         import_masks(file, tmp_path / 'copied', images=photos)
-
-
-def test_a_copy_appears_once_it_is_complete(tmp_path, photos, monkeypatch):
-    def stop(source, target):
-        Path(target).write_bytes(b'half')
-        raise KeyboardInterrupt
-
-    first = labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
-    monkeypatch.setattr(shutil, 'copy2', stop)
-    with pytest.raises(KeyboardInterrupt):
-        import_masks(first, tmp_path / 'out', images=photos, undrawn='background', copy=True)
-    assert not [path for path in (tmp_path / 'out/images').rglob('*') if path.is_file()]
 
 
 @pytest.mark.parametrize(

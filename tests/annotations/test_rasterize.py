@@ -30,11 +30,6 @@ def test_polygons_are_filled_by_the_even_odd_rule(seed):
     assert np.array_equal(draw_whole(Shape('x', rings), size), naive(rings, size))
 
 
-def test_regions_side_by_side_share_no_pixel_and_leave_none():
-    parts = [Shape('x', [square(x, y, 2.5)]) for x in (0, 2.5, 5) for y in (0, 2.5, 5)]
-    assert (sum(draw_whole(part, (8, 8)).astype(int) for part in parts)[:7, :7] == 1).all()
-
-
 def test_a_mask_beyond_the_image_is_cut():
     mask = np.ones((4, 4), bool)
     for offset, pixels in (((-2, -3), 2), ((7, 6), 2), ((9, 0), 0), ((-4, 0), 0)):

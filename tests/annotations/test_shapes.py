@@ -7,9 +7,7 @@ from mmseg_cct.errors import UserError
 SQUARE = np.array([[0, 0], [2, 0], [2, 2], [0, 2]], float)
 
 
-@pytest.mark.parametrize(
-    'ring', [SQUARE[:2], SQUARE.reshape(-1), SQUARE * np.nan, SQUARE + np.inf, SQUARE * 1e10]
-)
+@pytest.mark.parametrize('ring', [SQUARE[:2], SQUARE.reshape(-1), SQUARE * np.nan])
 def test_points_are_pairs_of_pixels(ring):
     with pytest.raises(UserError):
         Shape('road', [SQUARE, ring])

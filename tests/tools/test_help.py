@@ -80,7 +80,7 @@ def test_a_wrong_argument_or_path_is_reported_before_anything_heavy(tmp_path):
         f'{tools["new-config"]} data --classes a --backbone r34': "invalid choice: 'r34'",
         f'{tools["ablation"]} a.py --out b --seeds -1': 'expected',
         f'{tools["train"]} configs/typo.py': 'error: configs/typo.py: no such config file\n',
-        '-m mmseg_cct trian': 'trian: no such command; did you mean train?',
+        '-m mmseg_cct trian': 'trian: no such command; expected one of',
         f'-m mmseg_cct new-config {tmp_path} --classes a b --size 250x130': '--size 250x130',
         '-m mmseg_cct next-batch --out x': 'WORK_DIR: missing',
         f'-m mmseg_cct make-splits --images {tmp_path} --mask-suffix x --out x': '--masks',

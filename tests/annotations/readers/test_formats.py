@@ -13,20 +13,15 @@ BOX_OF = '<box label="{}" xtl="2" ytl="2" xbr="8" ybr="6"/>'
 @pytest.mark.parametrize(
     ('form', 'part', 'location'),
     [
-        (of_coco, dict(segmentation=['car']), 'annotation 5'),
         (of_coco, dict(segmentation=[[1, 2, 3]]), 'annotation 5: polygon'),
         (of_coco, OTHER_SIZE, 'annotation 5: RLE'),
         (of_coco, dict(segmentation=[BOX], category_id=3), 'annotation 5: category_id=3'),
         (of_cvat, '<box label="car" xtl="x"/>', 'box 0'),
-        (of_cvat, '<mask label="car" rle="1"/>', 'mask 0'),
         (of_cvat, '<spline label="car" points="1,1;2,2"/>', 'spline 0: shape'),
         (of_cvat, BOX_OF.format(' '), "box 0: class ' '"),
         (of_labelme, NO_PICTURE, 'shapes[0]: picture'),
-        (of_labelme, dict(shape_type='circle', points=[[5, 5], [5, 8], [9, 9]]), 'shapes[0]'),
         (of_labelme, dict(shape_type='spline', points=[[5, 5], [5, 8]]), 'shapes[0]: shape_type'),
-        (of_labelme, dict(points=[[5, 5], [5, 8], [9, 9]], label=7), 'shapes[0]: class 7'),
         (of_label_studio, dict(HALF, image_rotation=90), 'result[0]: image_rotation=90'),
-        (of_label_studio, HALF, 'result[0]'),
         (of_label_studio, dict(type='splinelabels', value={}), "result[0]: type 'splinelabels'"),
     ],
 )
