@@ -19,8 +19,6 @@ DOORS = (
     'predict tiny.py x.pth data/images --out out',
     'convert_checkpoint x.pth y.pth',
     'publish_model run/x.pth y.pth',
-    'next_batch run --out out',
-    'report run=run --out out',
     'make_pseudo_labels weak/cam.py x.pth --out out --workers 0 --no-crf',
 )
 READERS = ('publish_model run/x.pth y.pth', 'train tiny.py --work-dir w --resume x.pth')
@@ -53,7 +51,7 @@ def test_nothing_runs(door, cct, save, capfd):
     assert not (cct.folder / 'ran').exists()
     assert 'Traceback' not in out + err
     (line,) = [line for line in err.splitlines() if line.startswith('error: ')]
-    assert 'x.pth: refused: it names ' in line
+    assert 'x.pth: refused' in line
     assert not (cct.folder / 'y.pth').exists() and not (cct.folder / 'w/iter_2.pth').exists()
 
 
