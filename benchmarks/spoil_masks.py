@@ -11,7 +11,7 @@ Four faults, at most one of the first two in a connected part of a class:
 Each part draws once when it breaks, between strengths 0 and 1, so a mask of more strength has the
 faults of one of less, and bisection finds the strength of an mIoU.
 
-Prints, too, how the calibration of docs/weak_labels.md judges these masks by n of them, drawn
+Prints, too, how the calibration of docs/experiments.md judges these masks by n of them, drawn
 again and again: in which share of the draws its bound is above a class's precision over all masks,
 and in which the class is kept.
 

@@ -2,7 +2,7 @@
 """Draws walls with thin cracks as a folder that mmseg-cct new-config takes.
 
 About 0.9 % of the pixels are crack; a quarter of the images have none. Joints, stains and pale
-scratches look similar. docs/own_data.md has the study.
+scratches look similar. docs/experiments.md has the study.
 
 Example:
     python examples/draw_cracks.py data/cracks

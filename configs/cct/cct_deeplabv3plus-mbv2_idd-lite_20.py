@@ -1,4 +1,4 @@
-# A run of minutes on one CPU core (docs/models.md), in the setting of cct_mbv2-jpu_*.
+# A run of minutes on one CPU core (docs/experiments.md), in the setting of cct_mbv2-jpu_*.
 _base_ = [
     '../_base_/models/cct_deeplabv3plus-mbv2.py',
     '../_base_/datasets/idd_lite.py',

@@ -16,7 +16,7 @@ FEWEST = 5  # masks to judge one by the others
 _POOL = 40  # images that features are whitened on: without a mask, if there are fewer with one
 _NUM_FEATURES = 96
 # At these, fewer than one set of right masks in twenty has one that counts as doubtful, and about a
-# fifth of the masks of another image do (docs/own_data.md).
+# fifth of the masks of another image do (docs/experiments.md).
 _SCORE, _RATIO = 2.0, 1.8
 
 

@@ -1,7 +1,7 @@
 # For machines without a GPU: MobileNetV2 as it was pretrained, without dilation. MMSeg's joint
 # pyramid upsampling fuses its last stages into a z of 4 × 16 channels at stride 8. MMSeg's FCNHead
 # is the main decoder: its 3×3 convolution and bilinear upsampling give smooth borders, where
-# sub-pixel convolutions leave blocks and ragged edges with few labels (docs/own_data.md). It has a
+# sub-pixel convolutions leave blocks and ragged edges with few labels (docs/models.md). It has a
 # third of the paper's auxiliary decoders, with 32 channels: with few classes, C channels are a
 # bottleneck.
 model = dict(
