@@ -1,6 +1,8 @@
-"""Device-dependent settings: DDP, SyncBN and mixed precision."""
+"""Device-dependent settings: DDP, SyncBN and mixed precision.
 
-import copy
+Functions change the config that they get and return it, as steps of `prepare` do.
+"""
+
 import os
 from collections.abc import Collection
 from typing import Any
@@ -47,8 +49,11 @@ def number_the_only_gpu() -> None:
 
 
 def with_amp(config: Config) -> Config:
-    """Returns a config for training with mixed precision, or raises a `UserError`."""
-    config = copy.deepcopy(config)
+    """Makes a config train with mixed precision.
+
+    Raises:
+        UserError: Its optim wrapper is of a type of its own.
+    """
     wrapper = config.optim_wrapper.setdefault('type', 'OptimWrapper')
     if wrapper == 'OptimWrapper':
         device = get_device()
@@ -68,12 +73,11 @@ def with_amp(config: Config) -> Config:
 
 
 def with_compiled_encoders(config: Config) -> Config:
-    """Returns a config for training that compiles the encoders.
+    """Makes a config for training compile the encoders.
 
     A GPU also gets their features in channels-last, unless the config says otherwise: with its
     launches gone, what is left is its own time, of which convolutions take less so.
     """
-    config = copy.deepcopy(config)
     config.default_hooks.compile_encoder = dict(type='CompileEncoderHook')
     layout = config.default_hooks.get('memory_format')
     if get_device() == 'cuda' and layout and layout.get('enabled') is None:
@@ -87,7 +91,6 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     Raises:
         UserError: A setting is not supported on this device, or on several processes.
     """
-    config = copy.deepcopy(config)
     config.launcher = launcher
     if runner := config.get('runner_type'):
         # FSDP gathers parameters in forward alone, and segmentors call methods of their heads.
@@ -124,7 +127,6 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> Config:
     On a CPU the network needs cores too, so only half of them load. Keys that the user has set,
     `chosen`, stay as they are; so do trainings whose images depend on the number of workers.
     """
-    config = copy.deepcopy(config)
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         is_seeded = is_a(get_by_key(config, 'train_dataloader.dataset'), DATASETS, *_SEEDED)
     cores = usable_cores()

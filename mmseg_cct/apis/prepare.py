@@ -1,9 +1,9 @@
 """What happens to a config between its file and the runner: a list of steps.
 
-A step takes the config and what the command line asks for. It returns the config to go on with, the
-same or a changed copy, or raises a `UserError`; it never writes into what it got. A new one is a
-function here and its name in a list. The config that a run leaves in its work directory says under
-`prepared` what each step changed.
+A step takes a config of its own, which it may change, and what the command line asks for. It
+returns the config to go on with, or raises a `UserError`. A new one is a function here and its name
+in a list. The config that a run leaves in its work directory says under `prepared` what each step
+changed.
 """
 
 import copy
@@ -80,10 +80,12 @@ def prepare(config: Config, request: Request, steps: Sequence[Step]) -> Config:
     """Takes a config through steps, and lists under `prepared` what each of them changed."""
     changes = {}
     for step in steps:
-        before, config = config, step(config, request)
+        before, config = config, step(copy.deepcopy(config), request)
         if changed := changed_settings(before, config, 'unset'):
             changes[step.__name__] = [f'{key}: {old} -> {new}' for key, old, new in changed]
-    return _with(config, prepared=changes) if changes else config
+    if changes:
+        config.prepared = changes
+    return config
 
 
 def protections(config: Config, request: Request) -> Config:
@@ -95,7 +97,6 @@ def weak_masks(config: Config, request: Request) -> Config:
     """`--weak-masks` lets auxiliary decoders learn from masks of unknown quality."""
     if request.weak_masks is None:
         return config
-    config = copy.deepcopy(config)
     bank = find_bank(config)
     if bank is None or config.model.get('domains'):
         expected = 'a method with auxiliary decoders, such as cct-strong, on one domain'
@@ -110,8 +111,7 @@ def weak_masks(config: Config, request: Request) -> Config:
 
 def work_dir(config: Config, request: Request) -> Config:
     """Says where to write: never into folders of the data."""
-    folder = request.work_dir or config.get('work_dir') or default_work_dir(config)
-    config = _with(config, work_dir=folder)
+    config.work_dir = request.work_dir or config.get('work_dir') or default_work_dir(config)
     require_outputs_outside(config)
     return config
 
@@ -144,7 +144,8 @@ def resumed_checkpoint(config: Config, request: Request) -> Config:
     if resume == 'auto' and not os.path.isdir(config.work_dir):
         raise UserError(f'--work-dir {config.work_dir}', 'no such folder, so none to resume')
     # as mmengine does: `ResumeHook` finds the newest checkpoint
-    return _with(config, load_from=None if resume == 'auto' else resume, resume=True)
+    config.load_from, config.resume = None if resume == 'auto' else resume, True
+    return config
 
 
 def resumed_seed(config: Config, request: Request) -> Config:
@@ -154,18 +155,19 @@ def resumed_seed(config: Config, request: Request) -> Config:
     checkpoint = config.load_from or find_resumable(config.work_dir, _template(config))
     content = {} if checkpoint is None else read_checkpoint(checkpoint, training=True)
     seed = (content.get('meta') or {}).get('seed')
-    return _with(config, randomness={**(config.get('randomness') or {}), 'seed': seed})
+    config.randomness = {**(config.get('randomness') or {}), 'seed': seed}
+    return config
 
 
 def unnamed_visualizer(config: Config, request: Request) -> Config:
     """Drops a name under which a process's second run would write into the files of its first."""
-    visualizer = dict(config.get('visualizer') or {})
-    return config if visualizer.pop('name', None) is None else _with(config, visualizer=visualizer)
+    (config.get('visualizer') or {}).pop('name', None)
+    return config
 
 
 def tested_checkpoint(config: Config, request: Request) -> Config:
     """Loads the weights to test; the runner's own dump of a config replaces no other file."""
-    config = _with(config, load_from=request.checkpoint, resume=False)
+    config.load_from, config.resume = request.checkpoint, False
     require_files_kept(config)
     return config
 
@@ -174,7 +176,6 @@ def averaged_views(config: Config, request: Request) -> Config:
     """`--tta` averages the probabilities over the scales and flips of the `tta_pipeline`."""
     if not request.tta:
         return config
-    config = copy.deepcopy(config)
     config.test_dataloader.dataset.pipeline = config.tta_pipeline
     config.model = {**config.tta_model, 'module': config.model}
     return config
@@ -185,7 +186,6 @@ def written_predictions(config: Config, request: Request) -> Config:
     if request.out is None:
         return config
     OutputFolder(request.out, 'test.json', data_folders(config)).claim()
-    config = copy.deepcopy(config)
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         metrics = as_list(config.test_evaluator)
         writers = [metric for metric in metrics if is_a(metric, METRICS, *_PNG_WRITERS)]
@@ -206,10 +206,8 @@ def workers(config: Config, request: Request) -> Config:
 
 def progress_bar(config: Config, request: Request) -> Config:
     """Shows a bar on a terminal."""
-    if not sys.stderr.isatty():
-        return config
-    config = copy.deepcopy(config)
-    config.default_hooks.setdefault('progress_bar', dict(type='ProgressBarHook'))
+    if sys.stderr.isatty():
+        config.default_hooks.setdefault('progress_bar', dict(type='ProgressBarHook'))
     return config
 
 
@@ -249,14 +247,6 @@ def require_keys(config: Config, keys: Sequence[str], expected: str) -> None:
     for key in keys:
         if config.get(key) is None:
             raise UserError(config.filename, f'no {key}', expected)
-
-
-def _with(config: Config, **settings: Any) -> Config:
-    """Copies a config, with other settings at its top."""
-    config = copy.deepcopy(config)
-    for key, value in settings.items():  # `update` would merge dicts
-        setattr(config, key, value)
-    return config
 
 
 def _template(config: Config) -> str | None:
