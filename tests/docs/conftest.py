@@ -1,1 +1,0 @@
-from trees import tree  # noqa: F401
