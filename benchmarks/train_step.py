@@ -53,7 +53,7 @@ from mmseg.structures import SegDataSample
 from torch import Tensor
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
-from mmseg_cct.apis.device import with_amp
+from mmseg_cct.apis.device import use_half_precision
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_names
 from mmseg_cct.engine.hooks.compile_encoder_hook import compile_encoder
@@ -131,7 +131,9 @@ def _plugin_step(
     if mixed := {'bfloat16', 'float16'} & {options.dtype, *settings}:
         optim_cfg.update(type='OptimWrapper', dtype=mixed.pop())
         # as `--amp` trains
-        optim_cfg = with_amp(Config(dict(optim_wrapper=optim_cfg))).optim_wrapper
+        half = Config(dict(optim_wrapper=optim_cfg))
+        use_half_precision(half)
+        optim_cfg = half.optim_wrapper
     if 'merged' in settings:
         optim_cfg['constructor'] = 'MergedOptimWrapperConstructor'
     if 'channels_last' in settings:

@@ -1,6 +1,6 @@
 """Device-dependent settings: DDP, SyncBN and mixed precision.
 
-Functions change the config that they get and return it, as steps of `prepare` do.
+Functions change the config that they get.
 """
 
 import os
@@ -48,7 +48,7 @@ def number_the_only_gpu() -> None:
                 os.environ[name] = '0'
 
 
-def with_amp(config: Config) -> Config:
+def use_half_precision(config: Config) -> None:
     """Makes a config train with mixed precision.
 
     Raises:
@@ -69,10 +69,9 @@ def with_amp(config: Config) -> Config:
         config.optim_wrapper.update(dict(type=_BFLOAT16) if has_bfloat16 else scaled)
     elif wrapper not in ('AmpOptimWrapper', _BFLOAT16):
         raise UserError('--amp', f'optim_wrapper.type is {wrapper}', 'OptimWrapper')
-    return config
 
 
-def with_compiled_encoders(config: Config) -> Config:
+def compile_encoders(config: Config) -> None:
     """Makes a config for training compile the encoders.
 
     A GPU also gets their features in channels-last, unless the config says otherwise: with its
@@ -82,10 +81,9 @@ def with_compiled_encoders(config: Config) -> Config:
     layout = config.default_hooks.get('memory_format')
     if get_device() == 'cuda' and layout and layout.get('enabled') is None:
         layout.enabled = True
-    return config
 
 
-def fit_to_device(config: Config, launcher: str) -> Config:
+def fit_to_device(config: Config, launcher: str) -> None:
     """Fits a config that is written for GPUs to the device at hand and a launcher.
 
     Raises:
@@ -104,13 +102,13 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         loader = config.get('train_dataloader')
         if loader and get_device() == 'cuda':
             loader.setdefault('pin_memory', True)
-        return config
+        return
     if wrapper.get('type') == 'AmpOptimWrapper':
         wrapper['type'] = _BFLOAT16
         for key in ('loss_scale', 'dtype', 'use_fsdp'):
             wrapper.pop(key, None)
     if launcher == 'none':
-        return config
+        return
     # as mmengine does for a single process: torch has no SyncBN for CPUs
     config.pop('sync_bn', None)
     for key, layer in settings_of(config.model, 'model'):
@@ -118,10 +116,9 @@ def fit_to_device(config: Config, launcher: str) -> Config:
             layer['type'] = 'BN'
             say(f'{key}: SyncBN needs GPUs, BN on CPUs')
     config.model_wrapper_cfg = {**_ddp(config), 'device_ids': None}  # DDP wants none on CPUs
-    return config
 
 
-def fit_workers(config: Config, chosen: Collection[str] = ()) -> Config:
+def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
     """Starts no more loading workers than there are cores for them.
 
     On a CPU the network needs cores too, so only half of them load. Keys that the user has set,
@@ -140,7 +137,6 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> Config:
             continue
         if loader.get('num_workers', 0) > most:
             loader.num_workers = most
-    return config
 
 
 def _ddp(config: Config) -> dict[str, Any]:

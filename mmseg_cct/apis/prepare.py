@@ -1,9 +1,8 @@
 """What happens to a config between its file and the runner: a list of steps.
 
-A step takes a config of its own, which it may change, and what the command line asks for. It
-returns the config to go on with, or raises a `UserError`. A new one is a function here and its name
-in a list. The config that a run leaves in its work directory says under `prepared` what each step
-changed.
+A step takes the config, which it may change, and what the command line asks for; it may raise a
+`UserError`. A new one is a function here and its name in a list. The config that a run leaves in
+its work directory says under `prepared` what each step changed.
 """
 
 import copy
@@ -31,7 +30,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.settings import is_a
 from mmseg_cct.utils.output_folder import OutputFolder
 
-from .device import fit_to_device, fit_workers, with_amp, with_compiled_encoders
+from .device import compile_encoders, fit_to_device, fit_workers, use_half_precision
 from .runner import require_files_kept, require_outputs_outside
 
 __all__ = ['Request']
@@ -73,14 +72,15 @@ class Request:
     tta: bool = False
 
 
-Step = Callable[[Config, Request], Config]
+Step = Callable[[Config, Request], None]
 
 
 def prepare(config: Config, request: Request, steps: Sequence[Step]) -> Config:
-    """Takes a config through steps, and lists under `prepared` what each of them changed."""
+    """Takes a copy of a config through steps; `prepared` in it lists what each of them changed."""
     changes = {}
     for step in steps:
-        before, config = config, step(copy.deepcopy(config), request)
+        before, config = config, copy.deepcopy(config)
+        step(config, request)
         if changed := changed_settings(before, config, 'unset'):
             changes[step.__name__] = [f'{key}: {old} -> {new}' for key, old, new in changed]
     if changes:
@@ -88,15 +88,15 @@ def prepare(config: Config, request: Request, steps: Sequence[Step]) -> Config:
     return config
 
 
-def protections(config: Config, request: Request) -> Config:
+def protections(config: Config, request: Request) -> None:
     """Adds the hooks that protect a run to a config without, as one of MMSegmentation's own."""
-    return with_protections(config, request.options)
+    config.default_hooks = with_protections(config, request.options).default_hooks
 
 
-def weak_masks(config: Config, request: Request) -> Config:
+def weak_masks(config: Config, request: Request) -> None:
     """`--weak-masks` lets auxiliary decoders learn from masks of unknown quality."""
     if request.weak_masks is None:
-        return config
+        return
     bank = find_bank(config)
     if bank is None or config.model.get('domains'):
         expected = 'a method with auxiliary decoders, such as cct-strong, on one domain'
@@ -106,27 +106,27 @@ def weak_masks(config: Config, request: Request) -> Config:
     ramp = dict(type='RampUpHook', attribute='auxiliary_head.loss_weak.loss_weight')
     config.default_hooks.setdefault('weak_ramp_up', ramp)
     config.default_hooks.weak_masks = dict(type='WeakMasksHook')
-    return config
 
 
-def work_dir(config: Config, request: Request) -> Config:
+def work_dir(config: Config, request: Request) -> None:
     """Says where to write: never into folders of the data."""
     config.work_dir = request.work_dir or config.get('work_dir') or default_work_dir(config)
     require_outputs_outside(config)
-    return config
 
 
-def mixed_precision(config: Config, request: Request) -> Config:
+def mixed_precision(config: Config, request: Request) -> None:
     """`--amp` computes in bfloat16 where the device has it, else in float16: in less time."""
-    return with_amp(config) if request.amp else config
+    if request.amp:
+        use_half_precision(config)
 
 
-def compiled_encoders(config: Config, request: Request) -> Config:
+def compiled_encoders(config: Config, request: Request) -> None:
     """`--compile` compiles backbone and neck: faster steps where a GPU waits for its host."""
-    return with_compiled_encoders(config) if request.compile else config
+    if request.compile:
+        compile_encoders(config)
 
 
-def resumed_checkpoint(config: Config, request: Request) -> Config:
+def resumed_checkpoint(config: Config, request: Request) -> None:
     """Goes on from a checkpoint if asked to; a training in the work directory is never replaced."""
     resume = request.resume
     if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks
@@ -140,51 +140,46 @@ def resumed_checkpoint(config: Config, request: Request) -> Config:
         remedy = f'pass --resume to go on, or --work-dir {free} for a next round of labels'
         raise UserError(f'--work-dir {config.work_dir}', f'{problem}; {remedy}')
     if resume is None:
-        return config
+        return
     if resume == 'auto' and not os.path.isdir(config.work_dir):
         raise UserError(f'--work-dir {config.work_dir}', 'no such folder, so none to resume')
     # as mmengine does: `ResumeHook` finds the newest checkpoint
     config.load_from, config.resume = None if resume == 'auto' else resume, True
-    return config
 
 
-def resumed_seed(config: Config, request: Request) -> Config:
+def resumed_seed(config: Config, request: Request) -> None:
     """Takes the seed of the checkpoint, as mmengine does, but before the samplers draw."""
     if not config.get('resume') or get_by_key(config, 'randomness.seed') is not None:
-        return config
+        return
     checkpoint = config.load_from or find_resumable(config.work_dir, _template(config))
     content = {} if checkpoint is None else read_checkpoint(checkpoint, training=True)
     seed = (content.get('meta') or {}).get('seed')
     config.randomness = {**(config.get('randomness') or {}), 'seed': seed}
-    return config
 
 
-def unnamed_visualizer(config: Config, request: Request) -> Config:
+def unnamed_visualizer(config: Config, request: Request) -> None:
     """Drops a name under which a process's second run would write into the files of its first."""
     (config.get('visualizer') or {}).pop('name', None)
-    return config
 
 
-def tested_checkpoint(config: Config, request: Request) -> Config:
+def tested_checkpoint(config: Config, request: Request) -> None:
     """Loads the weights to test; the runner's own dump of a config replaces no other file."""
     config.load_from, config.resume = request.checkpoint, False
     require_files_kept(config)
-    return config
 
 
-def averaged_views(config: Config, request: Request) -> Config:
+def averaged_views(config: Config, request: Request) -> None:
     """`--tta` averages the probabilities over the scales and flips of the `tta_pipeline`."""
     if not request.tta:
-        return config
+        return
     config.test_dataloader.dataset.pipeline = config.tta_pipeline
     config.model = {**config.tta_model, 'module': config.model}
-    return config
 
 
-def written_predictions(config: Config, request: Request) -> Config:
+def written_predictions(config: Config, request: Request) -> None:
     """`--out` makes the metrics write what they compare, into a folder of this test alone."""
     if request.out is None:
-        return config
+        return
     OutputFolder(request.out, 'test.json', data_folders(config)).claim()
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         metrics = as_list(config.test_evaluator)
@@ -196,24 +191,22 @@ def written_predictions(config: Config, request: Request) -> Config:
     if not writers:
         expected = ' or '.join(metric.__name__ for metric in _PNG_WRITERS)
         raise UserError(config.filename, f'--out needs a test_evaluator of type {expected}')
-    return config
 
 
-def workers(config: Config, request: Request) -> Config:
+def workers(config: Config, request: Request) -> None:
     """Starts no more loading workers than cores, unless the user or the images depend on them."""
-    return fit_workers(config, request.options)
+    fit_workers(config, request.options)
 
 
-def progress_bar(config: Config, request: Request) -> Config:
+def progress_bar(config: Config, request: Request) -> None:
     """Shows a bar on a terminal."""
     if sys.stderr.isatty():
         config.default_hooks.setdefault('progress_bar', dict(type='ProgressBarHook'))
-    return config
 
 
-def device(config: Config, request: Request) -> Config:
+def device(config: Config, request: Request) -> None:
     """Fits precision, norms, pinned memory and DDP, written for GPUs, to device and launcher."""
-    return fit_to_device(config, request.launcher)
+    fit_to_device(config, request.launcher)
 
 
 # What a config needs wherever it is launched: `mmseg-cct config` writes it for MMSeg's own tools.

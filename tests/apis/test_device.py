@@ -8,11 +8,11 @@ from mmengine.config import Config
 
 from mmseg_cct.apis import device
 from mmseg_cct.apis.device import (
+    compile_encoders,
     fit_to_device,
     fit_workers,
     number_the_only_gpu,
-    with_amp,
-    with_compiled_encoders,
+    use_half_precision,
 )
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
@@ -27,7 +27,7 @@ def fitted(monkeypatch, cores, on='cpu', train='SemiSegDataset', ranks=1, chosen
         for split, kind in (('train', train), ('val', 'FolderDataset'))
     }
     config = Config(dict(loaders, test_dataloader=None))
-    config = fit_workers(config, chosen)
+    fit_workers(config, chosen)
     return config.train_dataloader.num_workers, config.val_dataloader.num_workers
 
 
@@ -61,7 +61,9 @@ def test_half_precision_is_bfloat16_where_the_device_has_it(
 ):
     monkeypatch.setattr(device, 'get_device', lambda: on)
     monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda: capability)
-    wrapped = with_amp(Config(dict(optim_wrapper=dict(dtype=dtype) if dtype else {}))).optim_wrapper
+    config = Config(dict(optim_wrapper=dict(dtype=dtype) if dtype else {}))
+    use_half_precision(config)
+    wrapped = config.optim_wrapper
     is_scaled = wrapper == 'AmpOptimWrapper'
     assert wrapped.type == wrapper and ('loss_scale' in wrapped) == is_scaled
     assert wrapped.get('dtype') == (dtype if is_scaled else None)
@@ -71,10 +73,12 @@ def test_half_precision_is_bfloat16_where_the_device_has_it(
 def test_what_the_device_decides(cct, monkeypatch, on):
     monkeypatch.setattr(device, 'get_device', lambda: on)
     layout = {'default_hooks.memory_format': dict(type='ChannelsLastHook', enabled=None)}
-    hooks = with_compiled_encoders(load_config(str(cct.file), layout)).default_hooks
+    config = load_config(str(cct.file), layout)
+    compile_encoders(config)
+    hooks = config.default_hooks
     assert hooks.compile_encoder.type == 'CompileEncoderHook'
     assert hooks.memory_format.enabled is (True if on == 'cuda' else None)
-    config = fit_to_device(load_config(str(cct.file), {}), 'none')
+    fit_to_device(config, 'none')
     assert config.train_dataloader.get('pin_memory') is (True if on == 'cuda' else None)
 
 
@@ -82,7 +86,7 @@ def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(cct):
     config = load_config(str(cct.file), {})
     norms = [dict(type='SyncBN', requires_grad=True), dict(type='GN', num_groups=4)]
     config.model.update(norm_cfg=norms[0], neck=dict(convs=[dict(norm_cfg=each) for each in norms]))
-    config = fit_to_device(config, 'pytorch')
+    fit_to_device(config, 'pytorch')
     assert 'sync_bn' not in config
     assert config.model.norm_cfg == dict(type='BN', requires_grad=True)
     assert [conv.norm_cfg.type for conv in config.model.neck.convs] == ['BN', 'GN']

@@ -1,7 +1,6 @@
 """What happens to a config before the runner has it, step by step."""
 
 import pytest
-from mmengine.config import Config
 
 from mmseg_cct.apis.prepare import (
     LAUNCHER_STEPS,
@@ -38,7 +37,7 @@ def test_masks_need_auxiliary_decoders_of_one_domain(method, name):
 def test_the_config_says_what_each_step_changed_and_nothing_of_an_earlier_run(cct):
     def longer(config, request):
         """Trains for longer."""
-        return Config({**config, 'train_cfg': {**config.train_cfg, 'max_iters': 9}})
+        config.train_cfg.max_iters = 9
 
     config = load_config(str(cct.file), {'prepared': dict(longer=['of an earlier run'])})
     prepared = prepare(config, Request(), (*LAUNCHER_STEPS, longer)).prepared
