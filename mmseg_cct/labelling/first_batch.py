@@ -5,14 +5,10 @@ features are distributed most like those of all images: frames of one video are 
 and an image unlike all others teaches little when there are few.
 """
 
-import hashlib
-import io
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -30,8 +26,8 @@ from mmseg_cct.engine.frozen_features import (
 )
 from mmseg_cct.engine.probe import representative, whitening
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import cache_folder, write_atomic, write_text
-from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
+from mmseg_cct.utils.files import write_text
+from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.text import command_line, counted, natural_order, one_line
 
 from .listed_images import images_in
@@ -111,53 +107,27 @@ def _choose(
         centers = (2 * np.arange(number) + 1) * len(sample) // (2 * number)
         note += f', evenly spaced by name, since {one_line(error)}'
         return [sample[center] for center in centers], note, failed
-    source = f'{Path(str(request.images)).resolve()} {model["backbone"]}'
-    digest = hashlib.sha256(source.encode(errors='replace')).hexdigest()
-    moments = _moments(encoder, sample, Path('features', f'{digest[:16]}.npz'), failed)
-    readable = [name for name in sample if name in moments]
-    number = min(request.number, len(readable))
-    if not number:
-        return [], note, failed
-    means, seconds = (np.array(column) for column in zip(*map(moments.get, readable)))
-    indices = representative(means, seconds, number, request.seed)
+    moments = _moments(encoder, sample, failed)
+    means, seconds = (np.array(column) for column in zip(*moments.values()))
+    number = min(request.number, len(moments))
+    readable, indices = list(moments), representative(means, seconds, number, request.seed)
     return [readable[index] for index in indices], note, failed
 
 
-def _moments(
-    encoder: Encoder, names: Sequence[str], file: Path, failed: list[str]
-) -> dict[str, Moments]:
-    """Finds the moments of each image's features; adds a line to `failed` for an unreadable one.
-
-    The `file` in the cache folder keeps them for later runs, with size and time of each image.
-    """
-    stamps = {name: f'{name} {file_stamp(name)}' for name in names}
-    kept: dict[str, Moments] = {}
-    try:
-        cached = dict(np.load(cache_folder() / file))
-        mean, matrix = cached['mean'], cached['matrix']
-        kept = dict(zip(cached['stamps'].tolist(), zip(cached['means'], cached['seconds'])))
-    except (OSError, ValueError, KeyError, BadZipFile):  # none, or a damaged one
-        sample = list(points_of(encoder, names[:: -(-len(names) // _SAMPLE)]))
-        if sample:
-            mean, matrix = whitening(np.concatenate(sample), _NUM_FEATURES)
-    todo = [name for name in names if stamps[name] not in kept]
-    try:
-        for name, features in zip(todo, encode_all(encoder, todo, 'features')):
-            if isinstance(features, UserError):
-                failed.append(str(features))
-                continue
-            points = (features.reshape(-1, features.shape[-1]) - mean) @ matrix
-            kept[stamps[name]] = points.mean(0), points.T @ points / len(points)
-    finally:  # also of a run that is stopped
-        if kept and todo:
-            means, seconds = (np.array(column) for column in zip(*kept.values()))
-            content = io.BytesIO()
-            np.savez(
-                content, mean=mean, matrix=matrix, stamps=list(kept), means=means, seconds=seconds
-            )
-            with suppress(OSError):  # a home that cannot be written
-                write_atomic(cache_folder() / file, content.getvalue())
-    return {name: kept[stamp] for name, stamp in stamps.items() if stamp in kept}
+def _moments(encoder: Encoder, names: Sequence[str], failed: list[str]) -> dict[str, Moments]:
+    """Finds the moments of each image's features; adds a line to `failed` for an unreadable one."""
+    sample = list(points_of(encoder, names[:: -(-len(names) // _SAMPLE)]))
+    if not sample:
+        raise UserError('--images', f'none of {counted(len(names), "image")} can be read')
+    mean, matrix = whitening(np.concatenate(sample), _NUM_FEATURES)
+    moments: dict[str, Moments] = {}
+    for name, features in zip(names, encode_all(encoder, names, 'features')):
+        if isinstance(features, UserError):
+            failed.append(str(features))
+            continue
+        points = (features.reshape(-1, features.shape[-1]) - mean) @ matrix
+        moments[name] = points.mean(0), points.T @ points / len(points)
+    return moments
 
 
 def _following(folder: str) -> list[str]:

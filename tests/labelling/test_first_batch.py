@@ -22,7 +22,7 @@ def photos(tmp_path):
 
 
 @pytest.fixture
-def encoded(monkeypatch, tmp_path):
+def encoded(monkeypatch):
     """Encodes by colour, and counts the images."""
     count = []
 
@@ -30,7 +30,6 @@ def encoded(monkeypatch, tmp_path):
         count.append(picture)
         return cv2.resize(picture, (8, 6)).astype(np.float32)
 
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
     monkeypatch.setattr(module, 'load_encoder', lambda *_: encode)
     return count
 
@@ -49,7 +48,7 @@ def numbers(batch):
 
 
 def test_a_batch_is_spread_over_the_names_and_like_the_pool(choose, photos, tmp_path):
-    batch = choose()
+    batch = choose(format='coco')
     chosen = numbers(batch)
     assert [number // 3 for number in chosen] == [0, 1, 2, 3]  # natural order: 2 before 10
     assert sum(number % 3 == 0 for number in chosen) in (1, 2)  # a third is red
@@ -58,26 +57,11 @@ def test_a_batch_is_spread_over_the_names_and_like_the_pool(choose, photos, tmp_
     assert all(file.read_bytes() == (photos / 'drive' / file.name).read_bytes() for file in files)
     assert (tmp_path / 'out/review.html').read_text().count('class="case"') == 4
     assert batch.note == '4 of 12 images' and batch.failed == []
+    text = (tmp_path / 'out/coco.json').read_text()
+    assert all(f'"{image.name.as_posix()}"' in text for image in batch.images)
     assert numbers(choose('again')) == chosen
     with pytest.raises(UserError, match='holds a batch already'):
         choose()
-
-
-def test_features_are_kept_until_an_image_changes(choose, photos, encoded):
-    choose()
-    encoded.clear()
-    choose('second', number=2)
-    assert not encoded
-    cv2.imwrite(str(photos / 'drive/frame_5.png'), np.zeros((30, 60, 3), np.uint8))
-    choose('third')
-    assert len(encoded) == 1
-
-
-def test_a_damaged_cache_is_made_again(choose, tmp_path):
-    chosen = numbers(choose())
-    (file,) = (tmp_path / 'cache/mmseg_cct/features').iterdir()
-    file.write_bytes(file.read_bytes()[:99])
-    assert numbers(choose('second')) == chosen
 
 
 def test_without_weights_names_are_evenly_spaced(choose, monkeypatch):
@@ -108,7 +92,8 @@ def test_unreadable_images_are_named_and_left_out(choose, photos):
     assert len(batch.failed) == 2 and 'frame_0.png' in batch.failed[0]
     for path in photos.rglob('*.png'):
         path.write_bytes(b'no image')
-    assert not choose('none').images
+    with pytest.raises(UserError, match='--images'):
+        choose('none')
 
 
 def test_a_large_folder_is_sampled(choose, monkeypatch, encoded):
@@ -124,12 +109,6 @@ def test_folders_are_left_out(choose, photos, tmp_path):
     assert not set(numbers(first)) & set(numbers(second)) and len(second.images) == 4
     with pytest.raises(UserError, match='no candidates'):
         choose('third', without=[str(photos)])
-
-
-def test_an_export_lists_the_images(choose, tmp_path):
-    batch = choose(format='coco')
-    text = (tmp_path / 'out/coco.json').read_text()
-    assert all(f'"{image.name.as_posix()}"' in text for image in batch.images)
 
 
 def test_mistakes_are_named(choose, tmp_path, refused):
