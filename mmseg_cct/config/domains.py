@@ -83,13 +83,10 @@ def merge_settings(common: Any, changes: Any, key: str) -> Any:
     if common is None:
         return None
     if not isinstance(common, (list, tuple)):
-        if isinstance(changes, (list, tuple)):
-            raise UserError(key, 'a list', 'the settings of one, as in the model')
         return merged(common, changes or {})
     if changes is None:
         changes = [{}] * len(common)
     if not isinstance(changes, (list, tuple)) or len(changes) != len(common):
-        length = len(changes) if isinstance(changes, (list, tuple)) else 'no list'
-        raise UserError(key, length, f'a list of {len(common)}, one entry for each of the model')
+        raise UserError(key, '', f'a list of {len(common)}, one entry for each of the model')
     pairs = enumerate(zip(common, changes))
     return [merge_settings(part, changed, f'{key}.{i}') for i, (part, changed) in pairs]

@@ -14,7 +14,7 @@ from mmengine.runner import Runner
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.text import close_names, error_line, one_line
+from mmseg_cct.utils.text import error_line, one_line
 
 from .compose import forget_own_scope, remove_hooks, with_labels, with_method
 from .shipped import CONFIGS, PLAIN, SCOPE, composed_name, find_config, method_in_name
@@ -142,11 +142,7 @@ def merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
             raise UserError(f'--cfg-options {key}', problem)
         # mmengine's word for replacing a dict
         if get_by_key(config, key, _ABSENT) is _ABSENT and not key.endswith('._delete_'):
-            outer, _, name = key.rpartition('.')
-            siblings = (get_by_key(config, outer) or {}) if outer else config
-            near = close_names(name, [*siblings], 0.8)
-            hint = f'; did you mean {near[0]}?' if near else ''
-            warn(f'--cfg-options {key}: a new key, the config has none of this name{hint}')
+            warn(f'--cfg-options {key}: a new key, the config has none of this name')
     try:
         config.merge_from_dict(options)
     except Exception as error:

@@ -93,9 +93,7 @@ def find_run(run_path: str | Path, checkpoint: str | Path | None = None) -> str:
     if checkpoint is None and run_path.suffix == '.pth':
         run_path = run_path.parent
     elif checkpoint is None and not run_path.is_dir():
-        siblings = sorted(path.name for path in run_path.parent.glob('*') if path.is_dir())
         expected = 'a work directory, or a config and its checkpoint'
-        expected = nearest(run_path.name, siblings, expected)
         raise UserError(run_path, 'no such work directory', expected)
     if not run_path.is_dir():
         return find_config(str(run_path))

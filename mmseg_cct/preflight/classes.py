@@ -13,8 +13,7 @@ from torch.nn import ModuleList
 
 from mmseg_cct.config.walk import sets_by_domain
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
-from mmseg_cct.datasets.leaves import leaf_datasets
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import Problem
 from mmseg_cct.utils.log import warn
 
 Meta = Mapping[str, Any]
@@ -23,7 +22,7 @@ Meta = Mapping[str, Any]
 def output_problems(model: Any, meta: Meta, key: str) -> Iterator[Problem]:
     """Checks that a model has an output for each class; without class names any model fits."""
     for subkey, part, names in _by_domain(model, meta):
-        for head in ('decode_head', 'head'):
+        for head in ('decode_head', 'auxiliary_head', 'head'):
             num_classes = getattr(getattr(part, head, None), 'num_classes', None)
             # A binary segmentation head may have one output for both of its classes.
             is_binary = head == 'decode_head' and num_classes == 1
@@ -31,19 +30,6 @@ def output_problems(model: Any, meta: Meta, key: str) -> Iterator[Problem]:
                 shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
                 expected = f'{len(names)}, the classes of {key}{subkey} ({shown})'
                 yield Problem(f'model{subkey}.{head}.num_classes={num_classes}', '', expected)
-
-
-def bank_problems(model: Any, meta: Meta) -> Iterator[Problem]:
-    """Checks the auxiliary decoders' classes, which a second domain may use only hours later."""
-    for subkey, part, names in _by_domain(model, meta):
-        bank: Any = getattr(part, 'auxiliary_head', None)
-        if hasattr(bank, 'check_classes'):
-            try:
-                bank.check_classes(names, part.out_channels)
-            except UserError as error:  # the bank does not know about domains
-                for problem in error.problems:
-                    key = str(problem.key).replace('model.', f'model{subkey}.', 1)
-                    yield problem._replace(key=key)
 
 
 def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
@@ -88,19 +74,6 @@ def warn_of_losses_that_count_ignored_pixels(model: Any) -> None:
                 learns = f'{type(loss).__name__} also learns from ignored pixels'
                 expected = f'({head.ignore_index}); expected one that leaves them out: BatchLovasz'
                 warn(f'model.{name}.loss_decode: {learns} {expected}')
-
-
-def mapping_problems(trained: Any, evaluated: Any, key: str) -> Iterator[Problem]:
-    """Checks that two sets of the same type read the ids of their masks the same way."""
-    by_type = {type(leaf): leaf for leaf in leaf_datasets(getattr(trained, 'labeled', trained))}
-    for leaf in leaf_datasets(evaluated):
-        # masks of another data set may well begin at another id
-        if (twin := by_type.get(type(leaf))) is None:
-            continue
-        expected, reduces = (getattr(s, 'reduce_zero_label', False) for s in (twin, leaf))
-        if reduces != expected:
-            wanted = f'{expected}, as in the set that is trained on'
-            yield Problem(f'{key}.reduce_zero_label={reduces}', '', wanted)
 
 
 def ignore_problems(part: Any, key: str) -> Iterator[Problem]:

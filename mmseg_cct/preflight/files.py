@@ -8,7 +8,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from mmcv import transforms as mmcv_transforms
 from mmcv.transforms import LoadAnnotations
@@ -17,7 +17,7 @@ from mmseg.datasets import transforms as mmseg_transforms
 from mmseg.registry import DATASETS
 
 from mmseg_cct.config.walk import sets_by_domain
-from mmseg_cct.datasets.files.images import IdOfColor, image_size, is_turned, read_mask
+from mmseg_cct.datasets.files.images import IdOfColor, image_size, read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask, judge_labels
 from mmseg_cct.datasets.files.leaks import describe_leaks
 from mmseg_cct.datasets.leaves import (
@@ -50,19 +50,7 @@ _MOVING = (
 _LOT, _WAITING = 64, 64
 
 Info = Mapping[str, Any]  # mmengine's of an image
-
-
-class Contents(NamedTuple):
-    """What the files of a set hold."""
-
-    label_sets: Counter[frozenset[int]]  # number of masks by their labels
-    turned: list[str]  # images that loading turns, where sizes do not tell if it turns their masks
-    id_of_color: IdOfColor  # of the masks' palettes
-
-    @classmethod
-    def of_none(cls) -> 'Contents':
-        """The contents before any file is read."""
-        return cls(Counter(), [], {})
+LabelSets = Counter[frozenset[int]]  # number of masks by their labels
 
 
 def check_pairs(pairs: SemiSegDataset) -> None:
@@ -77,22 +65,20 @@ def check_pairs(pairs: SemiSegDataset) -> None:
     def check() -> None:
         raise_problems(_pipeline_problems(labeled, unlabeled))
         _warn_of_fillings(labeled, unlabeled)
-        contents = Contents.of_none()
-        problems = _problems_of_files(_check_labeled_image, labeled, contents)
+        label_sets: LabelSets = Counter()
+        check_pair = functools.partial(_check_labeled_image, id_of_color={})
+        problems = _problems_of_files(check_pair, labeled, label_sets)
         if unlabeled is not None:
             # the unlabelled set may have no class names
             num_classes = len(labeled.metainfo['classes'])
             check_image = functools.partial(_check_unlabeled_image, num_classes=num_classes)
-            problems = chain(
-                problems, _problems_of_files(check_image, unlabeled, Contents.of_none())
-            )
+            problems = chain(problems, _problems_of_files(check_image, unlabeled, Counter()))
         raise_problems(problems)
         leaf = leaf_datasets(labeled)[0]
         mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
         classes = leaf.metainfo['classes']
-        for line in judge_labels(contents.label_sets, classes, 'labeled', bool(mapped)):
+        for line in judge_labels(label_sets, classes, 'labeled', bool(mapped)):
             warn(line)
-        _warn_of_turned(contents.turned, 'labeled')
 
     on_first_process(check)
 
@@ -115,38 +101,33 @@ def check_evaluation_data(dataset: Any, key: str) -> list[str]:
 
     Decodes images and masks in full. Of images without masks it reads only the header and the end.
     """
-    by_classes: dict[tuple[str, ...], Contents] = {}
+    by_classes: dict[tuple[str, ...], LabelSets] = {}
+    check_pair = functools.partial(_check_labeled_image, id_of_color={})
     try:
         for leaf in leaf_datasets(dataset):
             has_masks = _has(leaf, LoadAnnotations)
             if has_masks:
                 raise_problems(_moving_problems(leaf, _NOT_UNDONE, 'pipeline'))
-            check = _check_labeled_image if has_masks else _check_unlabeled_image
+            check = check_pair if has_masks else _check_unlabeled_image
             classes = tuple((getattr(leaf, 'metainfo', None) or {}).get('classes') or ())
-            contents = by_classes.setdefault(classes, Contents.of_none())
-            raise_problems(_problems_of_files(check, leaf, contents))
+            counter = by_classes.setdefault(classes, Counter())
+            raise_problems(_problems_of_files(check, leaf, counter))
     except UserError as error:
         raise error.within(key) from None
-    num_masks = sum(contents.label_sets.total() for contents in by_classes.values())
-    labels = {names: frozenset().union(*part.label_sets) for names, part in by_classes.items()}
+    label_sets = sum(by_classes.values(), Counter())
     # a test set whose predictions are submitted elsewhere may have void masks
-    if (
-        num_masks
-        and key.startswith('val')
-        and frozenset().union(*labels.values()) <= {IGNORE_INDEX}
-    ):
-        void = f'all {num_masks} masks hold only ignored pixels'
+    if label_sets and key.startswith('val') and {*chain(*label_sets)} <= {IGNORE_INDEX}:
+        void = f'all {label_sets.total()} masks hold only ignored pixels'
         raise UserError(key, void, 'labelled pixels to validate on')
-    _warn_of_turned([image for part in by_classes.values() for image in part.turned], key)
     absent = []
-    for names, part in by_classes.items():
-        ids = {*chain(*part.label_sets)}
+    for names, counter in by_classes.items():
+        ids = {*chain(*counter)}
         absent += [name for index, name in enumerate(names) if ids and index not in ids]
     return absent
 
 
 def _problems_of_files(
-    check: Callable[..., frozenset[int] | None], dataset: Any, contents: Contents
+    check: Callable[..., frozenset[int] | None], dataset: Any, label_sets: LabelSets
 ) -> Iterator[UserError]:
     """Yields the errors that the check raises for files, and counts its results for the others."""
 
@@ -154,7 +135,7 @@ def _problems_of_files(
         results: list[Any] = []
         for info in infos:
             try:
-                results.append(check(info, leaf, contents))
+                results.append(check(info, leaf))
             except UserError as error:
                 results.append(error)
         return results
@@ -168,7 +149,7 @@ def _problems_of_files(
             if isinstance(result, UserError):
                 yield result
             elif result is not None:
-                contents.label_sets[result] += 1
+                label_sets[result] += 1
 
 
 def _lots(infos: Iterator[Any], size: int) -> Iterator[list[Any]]:
@@ -176,7 +157,7 @@ def _lots(infos: Iterator[Any], size: int) -> Iterator[list[Any]]:
         yield lot
 
 
-def _check_labeled_image(info: Info, dataset: Any, contents: Contents) -> frozenset[int]:
+def _check_labeled_image(info: Info, dataset: Any, id_of_color: IdOfColor) -> frozenset[int]:
     """Decodes an image and its mask; returns the labels in the mask."""
     image, mask = info['img_path'], info.get('seg_map_path')
     if mask is None:
@@ -185,20 +166,18 @@ def _check_labeled_image(info: Info, dataset: Any, contents: Contents) -> frozen
     size = image_size(image, backend_args, True, loader)
     if '://' not in mask and not fileio.exists(mask, backend_args):
         raise UserError(image, 'no mask for this labelled image', mask)
-    if is_turned(image, backend_args, loader):
-        contents.turned.append(image)
     if 1 in size:  # `LoadAnnotations` drops a side of one pixel
         raise UserError(image, f'{size[0]}×{size[1]} pixels with a mask', 'two or more a side')
     steps = (step for step in transforms_of(dataset) if isinstance(step, LoadAnnotations))
     decoder = next((step.imdecode_backend for step in steps), 'pillow')
-    ids = read_mask(mask, backend_args, decoder, contents.id_of_color)
+    ids = read_mask(mask, backend_args, decoder, id_of_color)
     mapping = {key: info[key] for key in ('label_map', 'reduce_zero_label') if key in info}
     num_classes = len(dataset.metainfo['classes'])
     labels = check_mask(mask, ids, num_classes, image=image, size=size, **mapping)
     return frozenset(labels.values())
 
 
-def _check_unlabeled_image(info: Info, dataset: Any, _: Contents, num_classes: int = 255) -> None:
+def _check_unlabeled_image(info: Info, dataset: Any, num_classes: int = 255) -> None:
     backend_args = getattr(dataset, 'backend_args', None)
     size = image_size(info['img_path'], backend_args, False, image_loader(dataset))
     for transform in transforms_of(dataset):
@@ -221,13 +200,6 @@ def leaks(trained: Any, validated: Any) -> Iterator[str]:
     paths['unlabelled'] = [path for path in paths['unlabelled'] if path not in twice]
     paths['labelled'] += sorted(twice)
     return describe_leaks(paths)
-
-
-def _warn_of_turned(turned: list[str], key: str) -> None:
-    if turned:
-        images = f'{len(turned)} images are turned by their EXIF tags, first {min(turned)}'
-        unknown = 'their sizes do not tell whether their masks are'
-        warn(f'{key}: {images}, and {unknown}; expected masks of the turned images')
 
 
 def _has(dataset: Any, *classes: type) -> bool:

@@ -41,10 +41,8 @@ from mmseg_cct.utils.processes import on_first_process
 from mmseg_cct.utils.text import library_errors_as_one_line
 
 from .classes import (
-    bank_problems,
     head_ignore_problems,
     ignore_problems,
-    mapping_problems,
     order_problems,
     output_problems,
     warn_of_losses_that_count_ignored_pixels,
@@ -141,13 +139,11 @@ def _model_problems(runner: Runner) -> Iterator[Problem]:
     """Checks that the model and the metrics of a training fit the data."""
     model, trained, key = _model(runner), runner.train_dataloader.dataset, 'train_dataloader'
     yield from output_problems(model, _meta(trained), f'{key}.dataset')
-    yield from bank_problems(model, _meta(trained))
     yield from head_ignore_problems(model, trained)
     if runner.val_loop is not None:
         dataset, key = runner.val_dataloader.dataset, 'val_dataloader.dataset'
         yield from output_problems(model, _meta(dataset), key)
         yield from order_problems(_meta(trained), _meta(dataset), key)
-        yield from mapping_problems(trained, dataset, key)
         for metric in _iou_metrics(_validation_metrics(runner)):
             yield from ignore_problems(metric, 'val_evaluator')
 

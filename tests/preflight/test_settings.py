@@ -101,14 +101,15 @@ def test_weights_that_fit_pass(weights):
     check_pretrained_weights(dict(backbone=dict(NETWORK)))
 
 
-def test_weights_of_another_network_are_refused(weights):
-    for change, settings, said in (
-        (dict, dict(base_channels=8), r'w\.pth has \d+ of the \d+ weights of mmseg\.ResNet'),
-        (renamed('other_'), {}, r'w\.pth has 0 of the \d+ weights of mmseg\.ResNet'),
-        (renamed('backbone.'), {}, r"set model\.backbone\.init_cfg\.prefix='backbone\.'"),
-    ):
-        with pytest.raises(UserError, match=said):
-            check_pretrained_weights(network(weights(change, **settings)))
+@pytest.mark.parametrize(
+    ('change', 'settings'),
+    [(dict, dict(base_channels=8)), (renamed('other_'), {}), (renamed('backbone.'), {})],
+)
+def test_weights_of_another_network_are_refused(weights, change, settings):
+    with pytest.raises(UserError) as caught:
+        check_pretrained_weights(network(weights(change, **settings)))
+    (problem,) = caught.value.problems
+    assert str(problem.key).startswith('model.backbone.init_cfg: ')
 
 
 def model(checkpoint):

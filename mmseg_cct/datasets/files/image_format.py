@@ -119,8 +119,7 @@ def _tiff_format(file: BinaryIO) -> ImageFormat:
     """Reads the tags of a TIFF's first page, and counts the pages."""
     file.seek(0)
     with TiffFile(file) as tiff:
-        # by their number, which ends where a damaged file leads in a circle
-        pages: list[Any] = [tiff.pages[index] for index in range(len(tiff.pages))]
+        pages: list[Any] = list(tiff.pages)
     num_pages, page = sum(not page.subfiletype & _NO_PAGE for page in pages), pages[0]
     if num_pages > 1:
         raise UnsuitableImage(f'{num_pages} pages; expected one page that has all channels')

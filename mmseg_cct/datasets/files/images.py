@@ -276,16 +276,3 @@ def check_image(info: dict[str, Any], loader: 'LoadImageFromFile | None') -> dic
     if info.get('img_path') is not None:
         image_size(info['img_path'], None, False, loader)
     return info
-
-
-def is_turned(path: str, backend_args: dict | None, loader: 'LoadImageFromFile | None') -> bool:
-    """Tells whether loading turns or mirrors an image by its EXIF tag but keeps its size."""
-    flag = loader.color_type if loader else 'color'
-    if flag == 'unchanged' or 'ignore_orientation' in flag:
-        return False
-    with _open(path, backend_args) as file:
-        header = read_header(file)
-    if header is None:
-        return False
-    (width, height), tag = header.size, header.orientation
-    return tag in (2, 3, 4) or (tag in (5, 6, 7, 8) and width == height)

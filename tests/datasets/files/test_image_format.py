@@ -104,11 +104,3 @@ def test_overviews_are_no_pages_and_pages_are_refused(tmp_path, subfile_type, is
     for read in (decode_image, decode_channels):
         with pytest.raises(UnsuitableImage, match='2 pages; expected one page'):
             read(path.read_bytes())
-
-
-def test_pages_that_lead_in_a_circle_end():
-    content = bytearray(tiff_bytes(pixels_of(1)))
-    first = int.from_bytes(content[4:8], 'little')
-    next_page = first + 2 + 12 * int.from_bytes(content[first : first + 2], 'little')
-    content[next_page : next_page + 4] = content[4:8]
-    assert image_format(bytes(content)).describe() == '1 channel of 16 bits'
