@@ -39,7 +39,7 @@ def remembered(encode: Encoder) -> Encoder:
 
 
 def main() -> None:
-    """Prints a row of the table of docs/experiments.md for each number of masks."""
+    """Prints the figures of docs/experiments.md for each number of masks."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
