@@ -77,11 +77,6 @@ class OutputFolder:
         write_record(self._file, record._replace(inputs={**record.inputs, **inputs}))
         return [name for name in inputs if not Path(self.path, subfolder, f'{name}.png').exists()]
 
-    def leftovers(self, inputs: Mapping[str, Any], subfolder: str) -> list[str]:
-        """Lists the names that are no input any more but have a file `subfolder/NAME.png`."""
-        names = sorted(self._read().inputs.keys() - inputs.keys())
-        return [name for name in names if Path(self.path, subfolder, f'{name}.png').exists()]
-
     def _read(self) -> _Record:
         return read_record(self._file, _Record, 'what the folder was made with: name another one')
 

@@ -4,11 +4,9 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from mmcv.transforms import LoadImageFromFile
 from mmengine.config import Config
 from mmengine.structures import PixelData
 from mmseg.structures import SegDataSample
-from PIL import Image
 
 from mmseg_cct.apis.predictor import Predictor, batches_of_one_size
 
@@ -61,18 +59,6 @@ def test_an_image_that_does_not_fit_the_memory_is_named_and_the_others_go_on(tmp
     large, small = Predictor(Small())(paths)
     assert large.error.problems[0].key == paths[0]
     assert large.labels is None and small.labels.shape == (2, 2)
-
-
-def test_images_are_read_as_by_the_test_pipeline(tmp_path):
-    """By hand: MMSeg's loader, of an image that an EXIF tag turns."""
-    pixels = np.random.default_rng(0).integers(0, 255, (20, 30, 3), dtype=np.uint8)
-    turned = Image.Exif()
-    turned[0x0112] = 6
-    Image.fromarray(pixels).save(tmp_path / 'a.png', exif=turned)
-    load = dict(color_type='color_ignore_orientation')
-    expected = LoadImageFromFile(**load)(dict(img_path=str(tmp_path / 'a.png')))
-    predictor = Predictor(Values(**load))
-    assert np.array_equal(predictor.read(tmp_path / 'a.png'), expected['img'])
 
 
 def test_a_gpu_takes_neighbours_of_one_size_together():

@@ -142,18 +142,3 @@ def test_the_inferencer_predicts_the_same_without_a_config_and_without_complaint
     out = ''.join(capfd.readouterr())
     for complaint in ('do not match', 'missing keys', 'unexpected key', 'not safely'):
         assert complaint not in out
-
-
-@pytest.mark.parametrize(
-    ('domains', 'domain', 'key'),
-    [
-        (('land', 'sea'), None, '--domain is missing'),
-        (('land', 'sea'), 'air', '--domain air'),
-        ((), 'sea', '--domain sea'),
-    ],
-)
-def test_the_domain_to_publish_is_named(domains, domain, key):
-    model = dict(type='CCTSegmentor', domains=dict.fromkeys(domains) or None)
-    with pytest.raises(UserError) as error:
-        Run(Config(dict(model=model)), 'in.pth', '').of_domain(domain)
-    assert error.value.problems[0].key == key

@@ -76,7 +76,6 @@ def test_outputs_of_changed_inputs_go(tmp_path):
     assert remaining(first) == []
     assert remaining({'a': [1, 2], 'b': [3, 5], 'more/c': [0, 0]}) == ['b', 'more/c']
     assert remaining({'a': [1, 2], 'd': [7, 7]}) == ['d']
-    assert folder.leftovers({'a': [1, 2], 'd': [7, 7]}, 'labels') == ['b', 'more/c']
     # what is not asked for stays known
     assert remaining({'b': [3, 5]}) == []
     (tmp_path / 'out' / RECORD).write_text('{"a"')

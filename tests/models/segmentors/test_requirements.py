@@ -41,19 +41,15 @@ UNLABELED_LOSSES = [
 
 @pytest.mark.parametrize(('segmentor', 'options', 'term'), UNLABELED_LOSSES)
 def test_heads_of_stages_learn_from_unlabelled_images_by_their_last(segmentor, options, term):
-    def losses_of(head):
-        torch.manual_seed(0)
-        config = tiny.model_config(type=segmentor, auxiliary_head=None, **copy.deepcopy(options))
-        config.decode_head = copy.deepcopy(head)
-        model = MODELS.build(config).train()
-        if segmentor == 'MeanTeacherSegmentor':
-            model.set_teacher(copy.deepcopy(model).eval())
-        batch = tiny.pair_batch(2)
-        batch['inputs']['unlabeled_strong_0'] = batch['inputs']['unlabeled']
-        return model, model.loss(**batch)
-
-    model, losses = losses_of(KNET)
-    losses[term].backward()
+    torch.manual_seed(0)
+    config = tiny.model_config(type=segmentor, auxiliary_head=None, **copy.deepcopy(options))
+    config.decode_head = copy.deepcopy(KNET)
+    model = MODELS.build(config).train()
+    if segmentor == 'MeanTeacherSegmentor':
+        tiny.with_teacher(model)
+    batch = tiny.pair_batch(2)
+    batch['inputs']['unlabeled_strong_0'] = batch['inputs']['unlabeled']
+    model.loss(**batch)[term].backward()
     last = model.decode_head.kernel_update_head[-1]
     assert any(p.grad is not None and p.grad.any() for p in last.parameters())
 
