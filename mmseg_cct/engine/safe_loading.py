@@ -53,9 +53,7 @@ _ZOOS = {
 # Since 2.6, `safe_globals` takes a type together with the name that files use for it.
 _TORCH_TAKES_NAMES = digit_version(torch.__version__) >= digit_version('2.6')
 # Messages of torch's unpickler about a name that is not allowed.
-_REFUSED = re.compile(
-    r'GLOBAL (\S+)|unrecognized function (.*?)(?: which|\.|$)|allowlisted via .* but got (.*)'
-)
+_REFUSED = re.compile(r'(?:GLOBAL|unrecognized function|but got) (<.*?>|\S+)')
 
 
 def load_data(file: str | os.PathLike, name: str, map_location: Any = 'cpu') -> Any:
@@ -78,7 +76,7 @@ def load_data(file: str | os.PathLike, name: str, map_location: Any = 'cpu') -> 
     except Exception as error:  # torch raises nearly anything if the file is not a checkpoint
         refused = _REFUSED.search(one_line(error))
         if isinstance(error, UnpicklingError) and refused:
-            problem = f'refused: it names {refused[refused.lastindex]}, which may run code'
+            problem = f'refused: it names {refused[1]}, which may run code'
             expected = 'tensors, numbers and text (of a file that you trust, save its state_dict)'
             raise UserError(name, problem, expected) from None
         failure = f'cannot be read ({error_line(error, 120)})'

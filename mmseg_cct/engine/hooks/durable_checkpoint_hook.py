@@ -101,7 +101,7 @@ class DurableCheckpointHook(CheckpointHook):
     def _best_entries(self) -> list[tuple[dict[str, Any], str]]:
         """Lists where mmengine keeps the path of the best checkpoint, or of one for each metric."""
         by_metric = getattr(self, 'best_ckpt_path_dict', {})
-        single = [(vars(self), 'best_ckpt_path')] if 'best_ckpt_path' in vars(self) else []
+        single = [(self.__dict__, 'best_ckpt_path')] if hasattr(self, 'best_ckpt_path') else []
         return [*single, *((by_metric, key) for key in by_metric)]
 
     def _remove(self, name: str) -> None:
