@@ -60,6 +60,9 @@ def test_the_commands_of_a_page_run_one_after_the_other(
         elif program == 'python':
             monkeypatch.setattr(sys, 'argv', [name, *arguments])
             runpy.run_path(name, run_name='__main__')
+            for path in tmp_path.glob('data/cracks/**/*.png'):  # fewer without a label will do
+                if int(path.stem) >= 20 and int(path.stem) % 10:
+                    path.unlink()
         else:
             assert program == 'mmseg-cct'
             arguments += TINY.get(name, [])
