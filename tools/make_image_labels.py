@@ -59,20 +59,18 @@ def parse_args() -> argparse.Namespace:
 
 def make_image_labels(args: argparse.Namespace) -> str:
     """Writes the annotation file; returns its summary, below a warning of unused classes."""
-    from mmseg.registry import DATASETS
-
     from mmseg_cct.datasets.files.image_files import find_images
     from mmseg_cct.datasets.files.labels import check_names
-    from mmseg_cct.pseudo_labels.image_labels import (
-        labels_from_masks,
-        labels_from_table,
-        write_annotations,
-    )
 
+    if args.csv and args.min_pixels:
+        raise UserError(f'--min-pixels {args.min_pixels}', 'counts in masks', '--masks')
     names, label_map, reduces = args.classes, None, False
     if names:
         check_names(names, '--classes')
     if args.dataset:
+        register()
+        from mmseg.registry import DATASETS
+
         dataset = DATASETS.get(args.dataset)
         if dataset is None or 'classes' not in getattr(dataset, 'METAINFO', {}):
             raise UserError(f'--dataset {args.dataset}', 'no data set of MMSeg with class names')
@@ -89,6 +87,13 @@ def make_image_labels(args: argparse.Namespace) -> str:
             'leaves no class',
             f'some of {", ".join(names)} only',
         )
+
+    register()
+    from mmseg_cct.pseudo_labels.image_labels import (
+        labels_from_masks,
+        labels_from_table,
+        write_annotations,
+    )
 
     images = find_images(args.images)
     listed = _listed(args.list, images, args.images) if args.list else images
@@ -139,9 +144,6 @@ def main() -> None:
     with running(args):
         inputs = filter(None, (args.csv, args.masks, args.images, args.list))
         output_file(args.out, inputs, overwrite=args.overwrite)
-        if args.csv and args.min_pixels:
-            raise UserError(f'--min-pixels {args.min_pixels}', 'counts in masks', '--masks')
-        register()
         print(make_image_labels(args))
 
 

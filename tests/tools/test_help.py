@@ -83,6 +83,8 @@ def test_a_wrong_argument_or_path_is_reported_before_anything_heavy(tmp_path):
         '-m mmseg_cct trian': 'trian: no such command; expected one of',
         f'-m mmseg_cct new-config {tmp_path} --classes a b --size 250x130': '--size 250x130',
         '-m mmseg_cct next-batch --out x': 'WORK_DIR: missing',
+        f'-m mmseg_cct make-image-labels --masks {tmp_path} --images {tmp_path} --classes a b '
+        f'--background c --out x': '--background c',
         f'-m mmseg_cct make-splits --images {tmp_path} --mask-suffix x --out x': '--masks',
         '-m mmseg_cct train demo/cct_shapes --cfg-options a': '--cfg-options a',
         '-m mmseg_cct predict gone photos --out x --min-area 5': '--min-area',

@@ -35,14 +35,12 @@ def touch(folder, *names):
         (folder / name).touch()
 
 
-def test_from_a_list(folder, capsys):
+def test_from_a_list(folder):
     touch(folder, 'out/.123-abcdef.part')  # of a run that was killed
     make('--list', 'names.txt', '-n', 3, 8, '--seed', 5)
     for number in (3, 8):
         assert lists(folder, number) == draw_split(NAMES, number, seed=5)
     assert len(list((folder / 'out').iterdir())) == 4
-    said = 'out/3_*.txt: 3 labelled, 17 not\nout/8_*.txt: 8 labelled, 12 not\n'
-    assert capsys.readouterr().out == said
 
 
 def test_labelled_images_are_drawn_among_those_with_a_mask(folder, fails):
@@ -54,7 +52,7 @@ def test_labelled_images_are_drawn_among_those_with_a_mask(folder, fails):
     make(*options, 2, 4)
     assert lists(folder, 4) == (NAMES[5:9], NAMES[:5] + NAMES[9:])
     assert lists(folder, 2)[0] == draw_split(NAMES[5:9], 2).labeled
-    assert 'labelled images: 5; expected 1 to 4, the images to' in fails(*options, 5)
+    assert 'labelled images: 5' in fails(*options, 5)
 
 
 def test_from_voc_by_default_with_the_papers_numbers(folder):
@@ -85,16 +83,14 @@ def test_from_published_lists(folder, fails, kind, file):
 
 def test_lists_that_differ_are_kept(folder, fails):
     arguments = ('--list', 'names.txt', '-n', 3)
-    make(*arguments)
-    make(*arguments)
-    assert 'exists and differs; expected a new folder or --force' in fails(*arguments, '--seed', 1)
+    for _ in range(2):
+        make(*arguments)
+    assert '3_labeled.txt: exists' in fails(*arguments, '--seed', 1)
     assert lists(folder, 3) == draw_split(NAMES, 3)
     make(*arguments, '--seed', 1, '--force')
     assert lists(folder, 3) == draw_split(NAMES, 3, seed=1)
 
 
-def test_all_labeled_leaves_no_empty_list(folder, fails, capsys):
-    arguments = ('--list', 'names.txt', '-n', 20)
-    make(*arguments)
+def test_all_labeled_leaves_no_empty_list(folder):
+    make('--list', 'names.txt', '-n', 20)
     assert [path.name for path in (folder / 'out').iterdir()] == ['20_labeled.txt']
-    assert '20_unlabeled.txt: not written, because no image is left' in capsys.readouterr().out
