@@ -47,25 +47,26 @@ def test_validation_images_are_counted(root):
     assert (list(summary.labels), summary.unlabeled) == (['more/b'], 1)
     assert summary.validation == {'a': {0, 2, 255}}
     (root / 'val' / 'images' / 'd.png').write_bytes((root / 'images' / 'c.png').read_bytes())
-    with pytest.raises(UserError, match=r'd\.png: no mask for this image; expected .*masks/d\.png'):
+    with pytest.raises(UserError, match=r'val/images/d\.png: '):
         summarize_folder(root, CLASSES)
 
 
 def test_what_does_not_fit_is_named(root):
-    with pytest.raises(UserError, match=r'a\.png: label id 2 outside the classes; expected 0 to 1'):
-        summarize_folder(root, CLASSES[:2])
-    save(root / 'masks/a.png', np.zeros((4, 1), np.uint8))
-    with pytest.raises(UserError, match=r'masks/a\.png: 1×4 pixels; expected 4×1, the size of'):
-        summarize_folder(root, CLASSES)
-    (root / 'images' / 'a.png').unlink()
-    with pytest.raises(UserError, match=r'a\.png: a mask without an image in .*\(1 in all\)'):
-        summarize_folder(root, CLASSES)
+    def refused(classes=CLASSES):
+        with pytest.raises(UserError) as caught:
+            summarize_folder(root, classes)
+        return str(caught.value.problems[0].key)
+
+    mask = root / 'masks/a.png'
+    assert refused(CLASSES[:2]) == str(mask)  # an id that is no class
+    save(mask, np.zeros((4, 1), np.uint8))
+    assert refused() == str(mask)  # of another size
+    (root / 'images/a.png').unlink()
+    assert refused() == str(mask)  # without an image
     (root / 'masks').rename(root / 'other')
-    with pytest.raises(UserError, match=r'masks: no such folder'):
-        summarize_folder(root, CLASSES)
+    assert refused() == str(root / 'masks')
     (root / 'masks').mkdir()
-    with pytest.raises(UserError, match=r'masks: no mask in this folder'):
-        summarize_folder(root, CLASSES)
+    assert refused() == str(root / 'masks')  # empty
 
 
 @pytest.mark.parametrize('dirs', [('img_dir', 'ann_dir'), ('train/images', 'train/labels')])

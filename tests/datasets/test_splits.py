@@ -69,10 +69,9 @@ class TestPublicSplits:
         splits = read_public_splits(tmp_path)
         assert [*splits.items()] == [(n, (NAMES[:n], NAMES[n:])) for n in (3, 12)]
         (tmp_path / '3_train_unsupervised.txt').unlink()
-        with pytest.raises(UserError, match=r'3_train_unsupervised\.txt: no such file'):
-            read_public_splits(tmp_path)
-        with pytest.raises(UserError, match=r'no list of the public code; expected \{n\}_train'):
-            read_public_splits(tmp_path / 'none')
+        for folder in (tmp_path, tmp_path / 'none'):
+            with pytest.raises(UserError, match=f'^{folder}'):
+                read_public_splits(folder)
 
 
 class TestUniMatchSplits:
@@ -94,15 +93,16 @@ class TestUniMatchSplits:
         assert read_unimatch_splits(tmp_path) == {1: split}
 
     @pytest.mark.parametrize(
-        ('lists', 'message'),
+        ('lists', 'folder'),
         [
-            ({}, r'no list of UniMatch; expected labeled\.txt and unlabel'),
-            ({'3': (3, 2)}, '3: 2007_000002 is in both lists; expected it in one'),
-            ({'3': (3, 3), '1_6': (3, 3)}, '3: 3 labelled images, as many as in another folder'),
+            ({}, ''),
+            ({'3': (3, 2)}, '3'),  # an image in both lists
+            ({'3': (3, 3), '1_6': (3, 3)}, '3'),  # one number twice
         ],
     )
-    def test_bad_lists(self, tmp_path, lists, message):
+    def test_bad_lists(self, tmp_path, lists, folder):
         for name, (number, start) in lists.items():
             write(tmp_path / name, NAMES[:number], NAMES[start:])
-        with pytest.raises(UserError, match=message):
+        with pytest.raises(UserError) as caught:
             read_unimatch_splits(tmp_path)
+        assert [str(problem.key) for problem in caught.value.problems] == [str(tmp_path / folder)]

@@ -61,19 +61,13 @@ def test_masks_of_other_content_are_kept(sun):
     assert mask.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ('name', 'size', 'ids', 'key'),
-    [
-        (None, None, None, 'labels'),  # one is missing
-        ('img-000003.png', (9, 9), 0, 'labels/img-000003.png'),
-        ('img-000001.png', (30, 21), 99, 'labels/img-000001.png'),
-    ],
-)
-def test_a_file_that_does_not_fit_is_named(sun, name, size, ids, key):
-    if name is None:
+@pytest.mark.parametrize('name', [None, 'img-000001.png'])
+def test_a_file_that_does_not_fit_is_named(sun, name):
+    if name is None:  # one is missing
         (sun / 'labels/img-000005.png').unlink()
     else:
-        Image.new('L', size, ids).save(sun / 'labels' / name)
+        Image.new('L', (30, 21), 99).save(sun / 'labels' / name)
     with pytest.raises(UserError) as caught:
         convert_labels(sun / 'labels', sun / 'sun')
-    assert [str(problem.key) for problem in caught.value.problems] == [f'{sun}/{key}']
+    key = sun / 'labels' / (name or '')
+    assert [str(problem.key) for problem in caught.value.problems] == [str(key)]

@@ -89,18 +89,13 @@ class LoadPseudoLabels(BaseTransform):
         return str(Path(self.label_dir, name).with_suffix('.png'))
 
     def read(self, results: dict) -> np.ndarray:
-        """Reads the labels of `img_path`, `(H, W)` uint8, 255 where a pixel has none.
+        """Reads the labels of `img_path`, `(H, W)`, 255 where a pixel has none.
 
         Raises:
-            UserError: If the file is missing, its ids are no bytes, or its size is not `ori_shape`.
+            UserError: If the file is missing or no mask, or its size is not `ori_shape`.
         """
         path = self.path_of(results['img_path'])
-        if not os.path.isfile(path):
-            expected = 'the pseudo labels of an image (mmseg-cct make-pseudo-labels)'
-            raise UserError(path, 'no such file', expected)
         labels = read_mask(path)
-        if labels.dtype != np.uint8:
-            raise UserError(path, f'label ids of type {labels.dtype}', 'bytes (uint8)')
         size = tuple(results.get('ori_shape', labels.shape)[:2])
         if labels.shape != size:
             expected = f'{size[1]}×{size[0]}, the size of {results["img_path"]}'

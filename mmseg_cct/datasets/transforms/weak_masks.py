@@ -50,4 +50,4 @@ class LoadWeakMasks(LoadPseudoLabels):
             return np.full(results['ori_shape'][:2], IGNORE_INDEX, np.uint8)
         labels = super().read(results)
         check_mask(path, labels, len(self.names))
-        return self.new_ids[labels]
+        return self.new_ids[labels.astype(np.intp)]

@@ -282,17 +282,6 @@ class PerturbedDecoderBank(BaseModule):
         n, _, h, w = context.features.shape
         return from_subpixel_layout(torch.cat(flips), (n, h, w), self.stride).transpose(0, 1)
 
-    def check_classes(self, classes: Sequence[str], num_classes: int) -> None:
-        """Checks before training what `loss` would only find at the first batch.
-
-        `classes` are those of the data set, and `num_classes` is the main decoder's number.
-
-        Raises:
-            UserError: If the decoders have another number, or a context class is unknown.
-        """
-        self._check_num_classes(num_classes)
-        self._context_ids(classes)
-
     def _context(
         self,
         features: Sequence[Tensor],

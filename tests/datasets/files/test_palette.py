@@ -27,18 +27,10 @@ def test_a_file_or_a_data_set_chooses_colors(tmp_path):
     assert chosen_colors('ade', ['crack', 'sky'])[1] == (6, 230, 230)
 
 
-@pytest.mark.parametrize(
-    ('content', 'message'),
-    [
-        (None, r'cannot be read \(No such file'),
-        ('{', 'JSONDecodeError'),
-        ('{"c": [1, 2, 3]}', r'no colours of the classes \(a, b\)'),
-        ('{"a": [1, 2, 256]}', r'a: \[1, 2, 256\]; expected \[r, g, b\] from 0 to 255'),
-    ],
-)
-def test_a_file_without_colors_is_named(content, message, tmp_path):
+@pytest.mark.parametrize('content', [None, '{', '{"c": [1, 2, 3]}', '{"a": [1, 2, 256]}'])
+def test_a_file_without_colors_is_named(content, tmp_path):
     file = tmp_path / 'colors.json'
     if content is not None:
         file.write_text(content)
-    with pytest.raises(UserError, match=rf'colors\.json: {message}'):
+    with pytest.raises(UserError, match=f'^{file}'):
         chosen_colors(str(file), ['a', 'b'])
