@@ -1,6 +1,5 @@
 """IoU by class among the metrics."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from mmseg_cct.utils.ranges import require_arguments_of
 
-from .scores import DETECTION, foreground_of, scores_of
+from .scores import foreground_of, scores_of
 
 
 @METRICS.register_module()
@@ -36,13 +35,6 @@ class ClassIoUMetric(IoUMetric):
         require_arguments_of(IoUMetric, kwargs.keys() - {'keep_results'}, 'ClassIoUMetric')
         super().__init__(**kwargs)
 
-    def names_for(self, classes: Sequence[str]) -> list[str]:
-        """Names the metrics that a validation has of some classes, those that its masks show."""
-        index = foreground_of(self.dataset_meta['classes'])
-        name = None if index is None else self.dataset_meta['classes'][index]
-        scores = [f'{key}.{name}' for key in DETECTION if name in classes]
-        return [*(f'IoU.{name}' for name in classes), *scores]
-
     def compute_metrics(self, results: list) -> dict[str, float]:
         """Adds the IoU by class, in percent, to MMSeg's metrics."""
         metrics = super().compute_metrics(results)
@@ -56,10 +48,10 @@ class ClassIoUMetric(IoUMetric):
         index = foreground_of(classes)
         if index is None or truth[index] == 0:
             return metrics
-        name, foreground = classes[index], (a[index].astype(float) for a in areas)
-        scores = scores_of(*foreground)
-        detection = {f'{key}.{name}': round(100 * float(scores[key]), 2) for key in DETECTION}
-        return {f'IoU.{name}': metrics[f'IoU.{name}'], **detection, **metrics}
+        scores = scores_of(*(area[index].astype(float) for area in areas))
+        name = classes[index]
+        foreground = {f'{key}.{name}': round(100 * float(scores[key]), 2) for key in scores}
+        return {**foreground, **metrics}
 
     @staticmethod
     def total_area_to_metrics(

@@ -7,8 +7,6 @@ import numpy as np
 
 from mmseg_cct.datasets.files.labels import is_background
 
-DETECTION = ('F1', 'precision', 'recall')  # of the class that a two-class task looks for
-
 
 def scores_of(intersection: Any, predicted: Any, truth: Any) -> dict[str, Any]:
     """Returns the scores by name, each `(…, C)` in [0, 1]; a new one is a line here.

@@ -51,14 +51,3 @@ def test_what_is_never_predicted_counts_as_nothing_found():
     metrics = metrics_of(areas=areas, classes=('a', 'b'), iou_metrics=['mDice', 'mFscore'])
     assert metrics['mFscore'] == pytest.approx(metrics['mDice'], abs=0.01)
     assert (metrics['mPrecision'], metrics['mRecall'], metrics['F1.b']) == (45, 50, 0)
-
-
-def test_the_names_are_known_before_the_first_validation():
-    metric = ClassIoUMetric()
-    metric.dataset_meta = dict(classes=('background', 'crack'))
-    names = metric.names_for(['background', 'crack'])
-    areas = [torch.tensor([[4.0, n] for n in (0.0, 1.0, 0.0, 1.0)])]  # nothing predicted
-    assert metric.compute_metrics(areas).keys() > {*names}
-    areas = [torch.tensor([[4.0, 0]] * 4)]  # in no mask
-    assert {*names} - metric.compute_metrics(areas).keys() == {*names} - {'IoU.background'}
-    assert metric.names_for(['background']) == ['IoU.background']
