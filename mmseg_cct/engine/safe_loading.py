@@ -42,6 +42,8 @@ from mmengine.utils import digit_version
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 
+__all__ = ['load_data']
+
 CONNECT_TIMEOUT = 20  # seconds
 _ZOOS = {
     'torchvision': get_torchvision_models,

@@ -24,6 +24,8 @@ from mmseg_cct.errors import UserError
 
 from .cascade_head import CascadeHead
 
+__all__ = ['fused_layer', 'main_logits']
+
 
 @singledispatch
 def main_logits(head: nn.Module, features: Any, test_cfg: Any = None) -> Tensor:
