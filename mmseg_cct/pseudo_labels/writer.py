@@ -9,7 +9,6 @@ import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ import torch
 from PIL import Image
 
 from mmseg_cct.datasets.files.images import explain_unreadable, read_image, write_png
-from mmseg_cct.errors import UserError
 from mmseg_cct.utils.processes import SharedImages, end_with_parent, image_threads
 
 from .cam import class_activation_maps
@@ -90,10 +88,6 @@ def write_pseudo_labels(
                     pending.append(pool.submit(writer.write, image.name, rgb, maps, ids))
                     collect(QUEUED_PER_WORKER * workers)
             collect(0)
-    # Its own message names neither the option nor what to do.
-    except BrokenProcessPool:
-        problem = 'a worker was killed, perhaps for memory'
-        raise UserError(f'--workers {workers}', problem, 'fewer; images are kept') from None
     finally:
         if workers:
             pool.shutdown(cancel_futures=True)

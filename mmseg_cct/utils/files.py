@@ -100,7 +100,7 @@ def read_record(file: str | Path, record_type: Callable[..., T], expected: str) 
     text = read_utf8(file, expected)
     try:
         return record_type(**json.loads(text))
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         damage = f'damaged, or of another version ({error})'
         raise UserError(str(file), damage, expected) from None
 
@@ -123,7 +123,7 @@ def read_lines(file: str | Path, record_type: type[T]) -> Iterator[T]:
     """Reads what `append_line` wrote as records, and skips damaged lines."""
     text = Path(file).read_text(encoding='utf-8', errors='replace') if Path(file).is_file() else ''
     for line in text.split('\n'):
-        with suppress(ValueError, TypeError, RecursionError):
+        with suppress(ValueError, TypeError):
             yield record_type(**json.loads(line))
 
 
@@ -164,10 +164,8 @@ def output_file(
 
     `inputs` are files and folders that the tool reads, and `option` names the file.
     """
-    path, inputs = Path(file), list(inputs)
+    path = Path(file)
     require_outside(path, inputs, option)
-    if any(os.path.exists(source) and path.exists() and path.samefile(source) for source in inputs):
-        raise UserError(option, f'{path} is read')  # a hard link
     if os.path.lexists(path) and not overwrite:
         raise UserError(path, 'exists', 'a new file, or --overwrite')
     return path
@@ -186,10 +184,8 @@ def locked_folder(folder: str | Path, holder: str) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise UserError(folder, f'in use by {holder}', 'a folder of its own') from None
-    except NotImplementedError:  # some network file systems have no locks
-        pass
-    except OSError as error:  # or say so in other words
-        if error.errno not in _WITHOUT_LOCKS:
+    except (NotImplementedError, OSError) as error:  # some network file systems have no locks
+        if isinstance(error, OSError) and error.errno not in _WITHOUT_LOCKS:
             raise
     try:
         yield

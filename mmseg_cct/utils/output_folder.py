@@ -84,9 +84,6 @@ class OutputFolder:
         """Makes the folder with its record, or checks that it is the tool's own; takes no lock."""
         require_outside(self.path, self._inputs, '--out')
         require_own_folder(self.path, self._file.name)
-        for path in self.path.iterdir() if self.path.is_dir() else ():
-            if path.is_symlink():
-                raise UserError(path, 'is a link', 'none in a folder that is written')
         if not self._file.exists():
             write_record(self._file, _Record(self._made_with or {}, {}))
         recorded, current = self._read().made_with, self._made_with

@@ -7,6 +7,7 @@ from typing import Any
 
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
+from yapf.yapflib import yapf_api
 
 from mmseg_cct.config.compose import with_method
 from mmseg_cct.config.load import load_config
@@ -14,7 +15,7 @@ from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.settings import training_problems
 from mmseg_cct.utils.files import write_atomic
 
-_WIDTH = 100  # columns
+_STYLE = '{based_on_style: facebook, column_limit: 100}'
 # CCT's ramp of λ_u, and an EMA teacher for its targets: the student's own would mislead it.
 _WEIGHT = 'auxiliary_head.loss_consistency.loss_weight'
 _RAMP = dict(type='RampUpHook', attribute=_WEIGHT, schedule='exp', fraction=0.1)
@@ -35,43 +36,21 @@ def installed_bases(*names: str) -> Code:
 
 
 def assignment(name: str, value: Any) -> str:
-    """Writes `name = value` on one line if it fits, else one item per line, or names that fill it.
-
-    The value consists of dicts, lists and tuples of literals and `Code`.
-    """
-    return _text(value, f'{name} = ', 0)
+    """Writes `name = value` on one line; the value is of dicts, lists, tuples, literals, `Code`."""
+    return f'{name} = {_code(value)}'
 
 
-def _text(value: Any, prefix: str, indent: int) -> str:
-    opening, items, closing = _parts(value)
-    inner = [_text(item, key, indent + 4) for key, item in items]
-    comma = ',' if isinstance(value, tuple) and len(value) == 1 else ''
-    line = f'{prefix}{opening}{", ".join(inner)}{comma}{closing}'
-    if not inner or ('\n' not in line and indent + len(line) < _WIDTH):
-        return line
-    margin = ' ' * indent
-    lines = [f'{margin}    {item},' for item in inner]
-    if all(isinstance(item, str) for _, item in items):  # names fill their lines
-        filled = lines[:1]
-        for line in lines[1:]:
-            if len(filled[-1]) + len(line.lstrip()) < _WIDTH:
-                filled[-1] += f' {line.lstrip()}'
-            else:
-                filled.append(line)
-        lines = filled
-    return '\n'.join([f'{prefix}{opening}', *lines, f'{margin}{closing}'])
-
-
-def _parts(value: Any) -> tuple[str, list[tuple[str, Any]], str]:
-    """Opening bracket, items with what is written before each, and closing bracket."""
+def _code(value: Any) -> str:
+    """Writes a value, dicts as calls of `dict` where their keys are names."""
     if isinstance(value, Mapping):
         if all(isinstance(key, str) and key.isidentifier() for key in value):
-            return 'dict(', [(f'{key}=', item) for key, item in value.items()], ')'
-        return '{', [(f'{key!r}: ', item) for key, item in value.items()], '}'
-    for sequence_type, (opening, closing) in ((list, '[]'), (tuple, '()')):
-        if isinstance(value, sequence_type):
-            return opening, [('', item) for item in value], closing
-    return repr(value), [], ''
+            return f'dict({", ".join(f"{key}={_code(item)}" for key, item in value.items())})'
+        return f'{{{", ".join(f"{key!r}: {_code(item)}" for key, item in value.items())}}}'
+    if isinstance(value, list):
+        return f'[{", ".join(map(_code, value))}]'
+    if isinstance(value, tuple):
+        return f'({", ".join(map(_code, value))}{"," if len(value) == 1 else ""})'
+    return repr(value)
 
 
 def method_parts(
@@ -102,12 +81,13 @@ def method_parts(
 
 
 def write_config(file: Path, text: str) -> None:
-    """Writes a config to `file`, if it can be trained; its bases may be relative to the file.
+    """Formats a config and writes it, if it can be trained; its bases may be relative to the file.
 
     Raises:
         UserError: The text does not load, or its parts do not fit.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
+    text, _ = yapf_api.FormatCode(text, style_config=_STYLE)
     draft = file.with_name(f'.{file.stem}-{os.getpid()}.py')
     try:
         draft.write_text(text, encoding='utf-8')

@@ -24,7 +24,7 @@ def test_reads_images_classes_and_defaults(weak):
 @pytest.mark.parametrize(
     ('change', 'message'),
     [
-        (dict(scale=2), r'pseudo_labels: unknown scale; expected images, segmentation, and'),
+        (dict(scale=2), r'pseudo_labels has .*scale; expected images, segmentation, and'),
         (dict(background='sky'), r"background: 'sky' is not a class .*ground, thing, other"),
         (dict(thresholds=dict(background=0.5)), r'expected 0 <= background <= foreground'),
     ],

@@ -98,7 +98,7 @@ def test_a_file_is_replaced_on_demand_alone_and_an_input_never(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     assert output_file('new') == Path('new')
     Path('a').write_text('x')
-    os.link('a', 'b')
+    os.symlink('a', 'b')
     with pytest.raises(UserError, match='a: exists; expected a new file, or --overwrite'):
         output_file('a')
     output_file('a', overwrite=True)

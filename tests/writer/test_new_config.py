@@ -171,8 +171,6 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
     monkeypatch.chdir(data.parents[1])
     names = ','.join([*CLASSES, 'bolt'])
     run_tool('new_config', 'data/mine', '--classes', names, '--size', '64x40')
-    text = Path('configs/mine/cct-strong_mbv2_mine.py').read_text()
-    assert len(text.splitlines()) <= 60
     lines = capsys.readouterr().out.splitlines()
     described = '4 labelled and 4 unlabelled images of 64x40 pixels (median), 2 to validate on'
     assert lines[0] == f'data/mine: {described}'
