@@ -125,10 +125,9 @@ def newest_first(work_dir: str, template: str | None = None) -> Iterator[str]:
         yield last
     # An earlier training may have left files with higher numbers: only those below the named count.
     below = _number(last, template)
-    paths = [(_number(path, template), str(path)) for path in Path(work_dir).glob('*.pth')]
-    known = [(number, path) for number, path in paths if number is not None]
-    numbered = sorted((n, path) for n, path in known if below is None or n < below)
-    yield from (path for _, path in reversed(numbered))
+    numbered = ((_number(path, template), str(path)) for path in Path(work_dir).glob('*.pth'))
+    earlier = [(n, path) for n, path in numbered if n is not None and (below is None or n < below)]
+    yield from (path for _, path in sorted(earlier, reverse=True))
 
 
 def _number(checkpoint: str | Path, template: str | None) -> int | None:

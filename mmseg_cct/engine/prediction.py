@@ -155,8 +155,8 @@ def fused_model(model: Any, data: dict[str, Any]) -> Any:
     }
     # A corner of the first image: logits are large, and two models have some.
     image = data['inputs'][0][..., :_SIDE, :_SIDE]
-    known = data['data_samples'][0].metainfo
-    meta = {key: value for key, value in known.items() if 'padding' not in key}
+    metainfo = data['data_samples'][0].metainfo
+    meta = {key: value for key, value in metainfo.items() if 'padding' not in key}
     sizes = dict.fromkeys(('img_shape', 'ori_shape', 'pad_shape'), tuple(image.shape[-2:]))
     sample = SegDataSample(metainfo={**meta, **sizes})
     try:
