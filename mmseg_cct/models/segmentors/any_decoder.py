@@ -6,11 +6,10 @@ from typing import Any
 from mmseg.models import EncoderDecoder
 from torch import Tensor, nn
 
-from mmseg_cct.config.walk import as_list
 from mmseg_cct.models.heads.cascade_head import CascadeHead
 from mmseg_cct.models.heads.main_logits import fused_layer, main_logits
 
-from .requirements import require_one_output_per_class, require_packages
+from .requirements import require_one_output_per_class
 
 
 class AnyDecoderSegmentor(EncoderDecoder):
@@ -50,7 +49,6 @@ class AnyDecoderSegmentor(EncoderDecoder):
         return self.main_logits(self.extract_feat(inputs))
 
     def _init_decode_head(self, decode_head: dict | list) -> None:
-        require_packages(as_list(decode_head))
         if isinstance(decode_head, (list, tuple)):
             decode_head = dict(type=CascadeHead, heads=decode_head)
         super()._init_decode_head(decode_head)
