@@ -315,11 +315,11 @@ def head_to_head(runs: Runs, data_set: str) -> str:
     return markdown_table(header, rows, 'llrrlrrr')
 
 
-def gains_overview(runs: Runs, data_set: str, gone: str = '') -> str:
+def gains_overview(runs: Runs, data_set: str) -> str:
     """A row per method, a column per number of labels: gain, interval, pairs.
 
-    The first row is the baseline's mean mIoU. With `gone`, the rows are those of methods that went.
-    All cells of both tables are one family.
+    The first row is the baseline's mean mIoU. All cells are one family, with those of methods that
+    are gone, which have no row.
     """
     studied, spread = main_runs(runs, data_set), spread_of(runs, data_set)
     numbers = sorted({run.labels for run in studied})
@@ -329,11 +329,11 @@ def gains_overview(runs: Runs, data_set: str, gone: str = '') -> str:
     for n in numbers:
         base = [run.miou for run in studied if (run.method, run.labels) == (BASELINE, n)]
         shown[BASELINE, n] = f'mIoU {mean(base):.1f} ({len(base)})'
-    names = [name for name, title in NAMES.items() if title.endswith('†') == bool(gone)]
+    names = [name for name, title in NAMES.items() if not title.endswith('†')]
     rows = [[NAMES[name], *(shown.get((name, n), '') for n in numbers)] for name in names]
     titles = [f'n = {n}' for n in numbers]
     table = markdown_table([DATA[data_set], *titles], [row for row in rows if any(row[1:])])
-    return table if gone else f'{table}\n\n{_under(len(family), "cell", spread)}'
+    return f'{table}\n\n{_under(len(family), "cell", spread)}'
 
 
 def readme_table(runs: Runs) -> str:
