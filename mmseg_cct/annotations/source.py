@@ -13,14 +13,18 @@ from xml.etree import ElementTree
 
 from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.text import one_line
+from mmseg_cct.utils.text import error_line
 
 from .class_table import TABLE
 
 _KEPT = 8  # JSON files that are not parsed again
 T = TypeVar('T')
-# What code raises when a file is not what it seems; a MemoryError is not of the file
-_DAMAGED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+# What code raises when a file is not what it seems; a MemoryError is not of the file. An encrypted
+# ZIP raises RuntimeError.
+_DAMAGED = (
+    *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, EOFError),
+    *(zipfile.BadZipFile, zlib.error, ElementTree.ParseError),
+)
 # Folders of masks that tools put beside an export's images
 _NO_IMAGES = {'SegmentationClass', 'SegmentationObject', 'masks'}
 
@@ -111,12 +115,8 @@ def reading(location: str) -> Iterator[None]:
         if all(location in str(problem.key) for problem in error.problems):
             raise
         raise error.within(location) from None
-    # an encrypted ZIP raises RuntimeError
-    except (
-        *(*_DAMAGED, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError),
-        ElementTree.ParseError,
-    ) as error:
-        problem = f'damaged ({one_line(f"{type(error).__name__}: {error}", 100)})'
+    except _DAMAGED as error:
+        problem = f'damaged ({error_line(error, 100)})'
         raise UserError(location, problem, "a labelling tool's export") from None
 
 

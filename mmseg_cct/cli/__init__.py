@@ -1,5 +1,5 @@
 """The command line of the tools: arguments, ranks, errors, start.
 
-Nothing here imports torch or mmengine before the command line is parsed, so `--help` and a wrong
-argument are answered at once.
+Nothing here imports torch before a tool calls `start.register`, so `--help`, a wrong argument and
+tools that need no network are answered at once.
 """
