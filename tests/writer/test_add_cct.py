@@ -174,16 +174,7 @@ def test_the_tool_says_what_it_chose(config_file, images, tmp_path, capsys, monk
     monkeypatch.chdir(tmp_path)  # no checkout
     out = tmp_path / 'out' / 'cct.py'
     run_tool('add_cct', config_file, '--unlabeled', images, '--out', out, '--context', 'background')
-    printed = capsys.readouterr().out
-    run = 'mmseg-cct'
-    assert printed.splitlines()[-3:] == [
-        f'  {run} train {out}',
-        f'  {run} train {out} --method supervised',
-        f'  {run} report supervised=work_dirs/supervised_cct cct-strong=work_dirs/cct '
-        '--out work_dirs/report',
-    ]
-    assert 'z: output 2 of ResNet, 32 channels at stride 16' in printed
-    assert '3 images' in printed
+    assert 'z: output 2 of ResNet, 32 channels at stride 16' in capsys.readouterr().out
     assert load_config(str(out), {}).model.type == 'CCTStrongSegmentor'
 
 

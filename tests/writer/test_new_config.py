@@ -8,7 +8,6 @@ from folders import CLASSES, load, save, write
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 from PIL import Image
-from world import run_tool
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.config.load import load_config
@@ -167,17 +166,6 @@ def test_a_rare_class_gets_a_loss_that_counts_classes(data, pixels, is_rare):
     assert kinds == ['MeanCrossEntropy', 'BatchLovasz'][: len(kinds)]
 
 
-def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
-    monkeypatch.chdir(data.parents[1])
-    names = ','.join([*CLASSES, 'bolt'])
-    run_tool('new_config', 'data/mine', '--classes', names, '--size', '64x40')
-    lines = capsys.readouterr().out.splitlines()
-    described = '4 labelled and 4 unlabelled images of 64x40 pixels (median), 2 to validate on'
-    assert lines[0] == f'data/mine: {described}'
-    assert any('bolt (1 of ' in line and 'in none of the' in line for line in lines)
-    assert lines[-3] == '  mmseg-cct train configs/mine/cct-strong_mbv2_mine.py'
-
-
 def test_mistakes_in_a_command_need_no_torch(data, monkeypatch, refused):
     monkeypatch.chdir(data.parents[1])
     monkeypatch.setattr('mmseg_cct.cli.start.register', None)  # would import it
@@ -260,11 +248,3 @@ def test_missing_weights_are_one_line(judged, monkeypatch):
     monkeypatch.setattr('mmseg_cct.writer.folder_plan.load_encoder', fail)
     (line,) = [line for line in write(judged).warnings if 'could not be downloaded' in line]
     assert '\n' not in line
-
-
-@pytest.mark.parametrize(('backbone', 'told'), [('mbv2', True), ('r18', False)])
-def test_a_gpu_is_told_of_larger_encoders(data, tmp_path, monkeypatch, backbone, told):
-    monkeypatch.setattr('torch.cuda.is_available', lambda: True)
-    choices = Choices(CLASSES, backbone=backbone, from_scratch=True)
-    notes = new_config(str(data), str(tmp_path / 'configs'), choices).notes
-    assert any('--backbone r50' in note for note in notes) == told
