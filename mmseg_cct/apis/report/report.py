@@ -39,7 +39,7 @@ from .scores import (
     ONE_RUN_EACH,
     Score,
     class_scores,
-    figures,
+    mean_by_run,
     mean_score,
     mean_verdict,
     score_table,
@@ -144,7 +144,7 @@ def _compare(
     rounds = _rounds(runs)
     if unequal := unequal_settings(runs, bool(rounds)):
         problem = f'These runs cannot be compared: they differ in {unequal}'
-        verdict = f'{problem}. mIoU: {figures(evaluations)}.'
+        verdict = f'{problem}. mIoU: {mean_by_run(evaluations)}.'
     rows = zip(*(_settings(run).items() for run in runs))
     return Report(
         title=f'{" and ".join(evaluations)} on {data_set_name(runs[0].config)}',

@@ -61,7 +61,7 @@ def _score(name: object, percents: Iterable[float]) -> Score:
     return Score(str(name), values, points)
 
 
-def figures(evaluations: Mapping[str, Evaluation]) -> str:
+def mean_by_run(evaluations: Mapping[str, Evaluation]) -> str:
     """Lists the mIoU of each run."""
     means = zip(evaluations, mean_score(evaluations).values)
     return ', '.join(f'{run} {value:.1f} %' for run, value in means)
@@ -74,7 +74,7 @@ def mean_verdict(evaluations: Mapping[str, Evaluation], scores: Sequence[Score])
     test set can change.
     """
     if len(evaluations) != 2:
-        return f'mIoU on the test set: {figures(evaluations)}.'
+        return f'mIoU on the test set: {mean_by_run(evaluations)}.'
     mean = mean_score(evaluations)
     (first, second), (before, after) = evaluations, mean.values
     points, image = mean.difference or 0.0, _of_one_image(*evaluations.values())
