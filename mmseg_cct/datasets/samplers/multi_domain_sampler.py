@@ -1,7 +1,7 @@
 """Draws pairs from several domains in turn."""
 
-from collections.abc import Mapping, Sequence, Sized
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from mmseg.registry import DATA_SAMPLERS
 
@@ -42,7 +42,7 @@ class MultiDomainSampler(EndlessSampler):
 
     def __init__(
         self,
-        dataset: Sized,
+        dataset: Any,
         batch_size: int,
         weights: Mapping[str, int] | None = None,
         shuffle: bool = True,
