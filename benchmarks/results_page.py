@@ -40,6 +40,7 @@ UNDER = 'Verdicts are corrected over'
 TABLE = re.compile(rf'<!-- table (.*?) -->\n.*?<!-- end -->(\n\n{UNDER}[^\n]*)?', re.DOTALL)
 # † had a method in configs/methods once, or settings of their own
 NAMES = {
+    'closed-form': 'preview, no training',
     'supervised': 'supervised',
     'cct': '`cct`',
     'cct-strong': '`cct-strong`',
@@ -70,7 +71,7 @@ DATA = {
     'shapes': 'synthetic scenes, test',
 }
 SPLITS = {name: 'val' if name.startswith('idd') else 'test' for name in DATA}
-BASELINE = 'supervised'
+BASELINE, CLOSED_FORM = 'supervised', 'closed-form'
 # Shipped configs with results: data set and number of labels.
 CONFIGS = {
     'cct_mbv2-jpu_idd-lite_20': ('idd_lite', 20),
@@ -375,6 +376,30 @@ def headlines(runs: Runs) -> str:
     return f'{table}\n\n{_under(len(family), "row")}'
 
 
+def preview_table(runs: Runs) -> str:
+    """A row per data set and number of labels: the closed form beside trainings with its labels.
+
+    The gain is that of `cct-strong` over it, by the cell's own spread, corrected over the rows.
+    """
+    rows, family = [], []
+    for data_set in ('idd_lite', 'camvid'):
+        closed = [run._replace(iterations=1200) for run in runs if run.method == CLOSED_FORM]
+        for labels in sorted({run.labels for run in closed if run.data_set == data_set}):
+            selected = runs_of([*runs, *closed], data_set, labels, 1200)
+            gains = [*gains_of(selected, 'cct-strong', CLOSED_FORM).values()]
+            means = [
+                mean(run.miou for run in selected if run.method == name)
+                for name in (CLOSED_FORM, BASELINE, 'cct-strong')
+            ]
+            family.append(measured(gains, common([gains])))
+            rows.append([f'{DATA[data_set]}, {labels}', *map(_one_digit, means)])
+    for row, gain in zip(rows, bold(family)):
+        row.append(gain)
+    columns = NAMES[CLOSED_FORM], 'supervised', '`cct-strong`', '`cct-strong` over the preview'
+    table = markdown_table(['labels', *columns], rows)
+    return f'{table}\n\n{_under(len(family), "row")}'
+
+
 def configs_table(runs: Runs) -> str:
     """A row per config: the mean mIoU of each method that was run with its number of labels."""
     rows = []
@@ -392,7 +417,10 @@ def configs_table(runs: Runs) -> str:
 def table_of(words: Sequence[str], runs: Runs) -> str:
     """Makes the table that a marker asks for."""
     table, *options = words
-    if table in (whole := dict(readme=readme_table, configs=configs_table, headlines=headlines)):
+    whole = dict(
+        readme=readme_table, configs=configs_table, headlines=headlines, preview=preview_table
+    )
+    if table in whole:
         return whole[table](runs)
     if table in (of_data_set := {'gains': gains_overview, 'head-to-head': head_to_head}):
         return of_data_set[table](runs, *options)
@@ -436,9 +464,14 @@ def add_study(runs: Runs, study: Path, data_set: str, split: str, date: str) -> 
             round(result.miou, 1), by_class, date,
         )  # fmt: skip
         by_key[run[:6]] = run
+    return in_order(by_key.values())
+
+
+def in_order(runs: Iterable[Measured]) -> list[Measured]:
+    """Sorts runs as the file has them."""
     names = list(NAMES)
     return sorted(
-        by_key.values(),
+        runs,
         key=lambda run: (list(DATA).index(run[0]), *run[1:4], names.index(run.method), run.seed),
     )
 

@@ -7,8 +7,11 @@ test images. DIR gets images/, their predictions in masks/ (palette PNGs of clas
 format of a labelling tool, review.html (open it in a browser) and ranking.csv (all images by their
 disagreement). Unreadable images are reported and skipped, with exit code 1.
 
-Without WORK_DIR it chooses the first images, from --images alone: those that together look most
-like all of them to the pretrained backbone. DIR then gets images/ and review.html.
+With DATA, a folder of images and some masks, it needs no training: it takes the images that a
+preview (see mmseg-cct preview) is least certain of, and predicts them by it.
+
+Without either it chooses the first images, from --images alone: those that together look most like
+all of them to the pretrained backbone. DIR then gets images/ and review.html.
 
 Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
 again to finish what a stopped run left.
@@ -16,11 +19,13 @@ again to finish what a stopped run left.
 Examples:
     mmseg-cct next-batch WORK_DIR -n 10 --format cvat --out batch1
     mmseg-cct next-batch WORK_DIR --images photos -n 40 --out batch1
+    mmseg-cct next-batch data/mine -n 10 --format cvat --out batch1
     mmseg-cct next-batch --images photos -n 10 --out batch0
 """
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmseg_cct.annotations import FORMATS
@@ -35,6 +40,7 @@ from mmseg_cct.cli.arguments import (
     options_as,
     tool_parser,
 )
+from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.cli.start import register, running
 from mmseg_cct.errors import UserError, printable
 from mmseg_cct.writer.choices import BACKBONES
@@ -49,9 +55,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         'run',
         nargs='?',
-        metavar='WORK_DIR',
-        help='work directory of a training with auxiliary decoders, or its checkpoint (default: no '
-        'training yet)',
+        metavar='WORK_DIR|DATA',
+        help='work directory of a training with auxiliary decoders, or its checkpoint; or a folder '
+        'with images, and masks for some (default: no masks yet)',
     )
     parser.add_argument(
         '--images',
@@ -90,6 +96,12 @@ def parse_args() -> argparse.Namespace:
         BACKBONES,
         'without WORK_DIR, the one that will be trained, as in new-config (default: mbv2)',
     )
+    parser.add_argument(
+        '--weights',
+        type=InputPath,
+        metavar='FILE',
+        help="without WORK_DIR, the backbone's weights (default: from the model zoo)",
+    )
     add_domain(parser)
     add_device(parser)
     add_launcher(parser)
@@ -100,8 +112,20 @@ def parse_args() -> argparse.Namespace:
 def main() -> int:
     """Writes a batch; returns 1 if an image could not be read."""
     args = parse_args()
+    with user_errors_as_one_line():
+        if args.run is None or Path(args.run, 'images').is_dir():
+            unused = dict(domain=None, launcher='none', options=[])
+        else:
+            unused = dict(backbone='mbv2', weights=None)
+        for name, default in unused.items():
+            if getattr(args, name) != default:
+                option = '--cfg-options' if name == 'options' else f'--{name}'
+                with_run = 'with' if name in ('domain', 'launcher', 'options') else 'without'
+                raise UserError(option, 'has no effect here', f'it {with_run} WORK_DIR')
     if args.run is None:
         return _first_batch(args)
+    if Path(args.run, 'images').is_dir():
+        return _preview_batch(args)
     with running(args):
         register()
         from mmseg_cct.apis.run import Run
@@ -116,17 +140,39 @@ def main() -> int:
     return _report(batch, f'Look at {args.out}/review.html and correct the predictions. Next:')
 
 
+def _preview_batch(args: argparse.Namespace) -> int:
+    """Writes a batch by the masks that a data folder has."""
+    data = args.__dict__.pop('run')
+    with running(args):
+        from mmseg_cct.writer.folder_classes import classes_of_folder
+
+        classes = classes_of_folder(data, None)
+        register()
+        from mmseg_cct.labelling.next_batch import BatchRequest
+        from mmseg_cct.labelling.preview import FolderFit
+        from mmseg_cct.labelling.preview_batch import preview_batch
+        from mmseg_cct.writer.base_model import frozen_model
+
+        model = frozen_model(args.backbone, args.weights)
+        fit = FolderFit(data, classes, model, device=args.device)
+        batch = preview_batch(options_as(BatchRequest, args), fit)
+    return _report(batch, f'Look at {args.out}/review.html and correct the predictions. Next:')
+
+
 def _first_batch(args: argparse.Namespace) -> int:
     """Writes the first batch, from photos alone."""
     del args.run
     with running(args):
         if args.images is None:
-            raise UserError('WORK_DIR', 'missing', 'a training, or --images DIR to begin without')
+            expected = 'a training, a folder with masks, or --images DIR to begin without'
+            raise UserError('WORK_DIR', 'missing', expected)
         register()
         from mmseg_cct.labelling.first_batch import first_batch
         from mmseg_cct.labelling.next_batch import BatchRequest
+        from mmseg_cct.writer.base_model import frozen_model
 
-        batch = first_batch(options_as(BatchRequest, args), BACKBONES[args.backbone].model)
+        model = frozen_model(args.backbone, args.weights)
+        batch = first_batch(options_as(BatchRequest, args), model)
     return _report(batch, f'Look at {args.out}/review.html, draw the masks of its images. Next:')
 
 

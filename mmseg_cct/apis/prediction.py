@@ -3,7 +3,9 @@
 import csv
 import io
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from mmengine.dist import get_rank
@@ -28,7 +30,7 @@ from mmseg_cct.utils.processes import (
     progress_bar,
 )
 
-from .predictor import Predictor, Segmented
+from .predictor import Predictor, Segmented, SegmentsImages
 from .run import Run
 
 __all__ = ['export_predictions', 'predict_images']
@@ -36,6 +38,7 @@ __all__ = ['export_predictions', 'predict_images']
 # Names the model of the predictions in a folder, so that two models never share one.
 RECORD = 'prediction.json'
 MASKS, OVERLAYS, CONFIDENCE = 'masks', 'overlays', 'confidence'
+MEANS = 'predict.csv'  # mean confidence of each image, the least confident first
 _LEGEND_WIDTH = 640  # pixels
 
 
@@ -81,34 +84,55 @@ def predict_images(
     image_paths = on_first_process(lambda: _find_images(images, no_images))
     if no_images:
         warn(describe_left_out(images, no_images))
-    stamps = {name: file_stamp(path) for name, path in image_paths.items()}
     with OutputFolder(out, RECORD, {images, *data_folders(run.config)}, origin) as folder:
-        # The overlay is written last, so it stands for all files.
-        todo = folder.remaining(stamps, OVERLAYS)
-        skipped = len(image_paths) - len(todo)
-        counts = ImageCounts(skipped=skipped)
-        if todo or not Path(out, TABLE).is_file():
+
+        def load() -> Predictor:
             model = run.load_model(device)
-            meta = model.dataset_meta
             if palette is not None:
-                meta['palette'] = chosen_colors(palette, meta['classes'])
-            if get_rank() == 0:
-                colours = {str(name): tuple(c) for name, c in zip(meta['classes'], meta['palette'])}
-                write_table(out, ClassTable(colours, None))
-                legend = legend_picture(meta['classes'], meta['palette'], _LEGEND_WIDTH)
-                write_png(Path(out, 'legend.png'), Image.fromarray(legend))
-            share = SharedImages([(name, image_paths[name]) for name in todo], skipped)
-            counts = _predict(Predictor(model, confidence), share, Path(out), opacity)
-        if confidence:  # of all, those of an earlier run too
-            on_first_process(lambda: _write_means(Path(out), image_paths))
-        return counts
+                classes = model.dataset_meta['classes']
+                model.dataset_meta['palette'] = chosen_colors(palette, classes)
+            return Predictor(model, confidence)
+
+        stamps = {name: file_stamp(path) for name, path in image_paths.items()}
+        return write_predictions(load, image_paths, folder, stamps, opacity)
+
+
+def write_predictions(
+    load: Callable[[], SegmentsImages],
+    image_paths: Mapping[str, str],
+    folder: OutputFolder,
+    stamps: Mapping[str, Any],
+    opacity: float,
+) -> ImageCounts:
+    """Writes what a predictor gives for images, by name, into an entered folder.
+
+    `load` gives the predictor, and is not called if nothing is left to do. Images whose files were
+    made from the same of `stamps` are skipped.
+    """
+    # The overlay is written last, so it stands for all files.
+    todo, out = folder.remaining(stamps, OVERLAYS), folder.path
+    skipped = len(image_paths) - len(todo)
+    counts = ImageCounts(skipped=skipped)
+    if todo or not Path(out, TABLE).is_file():
+        predictor = load()
+        meta = predictor.meta
+        if get_rank() == 0:
+            colours = {str(name): tuple(c) for name, c in zip(meta['classes'], meta['palette'])}
+            write_table(out, ClassTable(colours, None))
+            legend = legend_picture(meta['classes'], meta['palette'], _LEGEND_WIDTH)
+            write_png(Path(out, 'legend.png'), Image.fromarray(legend))
+        share = SharedImages([(name, image_paths[name]) for name in todo], skipped)
+        counts = _predict(predictor, share, out, opacity)
+    if Path(out, CONFIDENCE).is_dir():  # of all, those of an earlier run too
+        on_first_process(lambda: _write_means(out, image_paths))
+    return counts
 
 
 def _predict(
-    predictor: Predictor, share: SharedImages[tuple[str, str]], out: Path, opacity: float
+    predictor: SegmentsImages, share: SharedImages[tuple[str, str]], out: Path, opacity: float
 ) -> ImageCounts:
     """Predicts this process's share of images; returns the counts of all processes."""
-    meta = predictor.model.dataset_meta
+    meta = predictor.meta
     palette, tinted = np.array(meta['palette'], np.uint8), is_tinted(meta['classes'])
 
     def write(named: tuple[str, Segmented]) -> Segmented:
@@ -136,13 +160,13 @@ def _predict(
     return share.total()
 
 
-def _write_means(out: Path, image_paths: dict[str, str]) -> None:
+def _write_means(out: Path, image_paths: Mapping[str, str]) -> None:
     """Writes the mean confidence of each finished image, the least confident first."""
     names = [name for name in image_paths if (out / OVERLAYS / f'{name}.png').is_file()]
     levels = ahead(lambda name: read_mask(out / CONFIDENCE / f'{name}.png').mean() / 255, names)
     rows = sorted((f'{level:.4f}', image_paths[name]) for name, level in zip(names, levels))
     csv.writer(text := io.StringIO(), lineterminator='\n').writerows([(CONFIDENCE, 'image'), *rows])
-    write_text(out / 'predict.csv', text.getvalue())
+    write_text(out / MEANS, text.getvalue())
 
 
 def export_predictions(

@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -42,6 +42,17 @@ class Segmented(NamedTuple):
     error: Exception | None = None  # of reading it, or of its size; then there is only a path
 
 
+class SegmentsImages(Protocol):
+    """What segments image files: a trained network, or the closed form of a preview."""
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """Names (`classes`) and colours (`palette`) of the classes."""
+
+    def __call__(self, paths: Iterable[str | os.PathLike]) -> Iterator[Segmented]:
+        """Yields each image, in order, with its class ids or the error of reading it."""
+
+
 class Predictor:
     """A trained network that segments image files.
 
@@ -68,6 +79,11 @@ class Predictor:
         options = {} if isinstance(loader, LoadChannels) else first
         self._pipeline = Compose([{**options, 'type': 'LoadImageFromNDArray'}, *steps])
         self._fused: Any = None
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """Names (`classes`) and colours (`palette`) of the classes."""
+        return self.model.dataset_meta
 
     def __call__(self, paths: Iterable[str | os.PathLike]) -> Iterator[Segmented]:
         """Yields each image, in order, with its class ids or the error of reading it."""

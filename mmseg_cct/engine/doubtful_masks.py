@@ -1,20 +1,28 @@
-"""Finds masks that the other masks contradict, and equal images with different masks."""
+"""Fits the closed form to the masks of a folder, and judges each mask by the others."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from mmseg_cct.datasets.files.images import read_mask
-from mmseg_cct.errors import UserError
+from mmseg_cct.utils.text import counted
 
-from .frozen_features import Encoder, encode_all, points_of, read_picture
-from .probe import leave_one_out, whitening
+from .closed_form import (
+    FEWEST_TO_CHOOSE,
+    Discriminant,
+    Moments,
+    choose,
+    confusion_of,
+    fit,
+    ious_of,
+    leave_one_out,
+)
+from .frozen_features import WhitenedFeatures, read_picture
 
-FEWEST = 5  # masks to judge one by the others
-_POOL = 40  # images that features are whitened on: without a mask, if there are fewer with one
-_NUM_FEATURES = 96
+FEWEST = 5  # masks to say of one that the others contradict it
 # At these, fewer than one set of right masks in twenty has one that counts as doubtful, and about a
 # fifth of the masks of another image do (docs/experiments.md).
 _SCORE, _RATIO = 2.0, 1.8
@@ -29,43 +37,66 @@ class JudgedMask(NamedTuple):
     expected: np.ndarray  # classes (h, w), on a grid over the image
 
 
-def judge_masks(
-    encoder: Encoder,
+class FittedMasks(NamedTuple):
+    """The closed form of all masks of a folder, and what it is worth."""
+
+    discriminant: Discriminant
+    of_others: dict[str, Discriminant]  # by the name of an image, fitted to the masks of all others
+    judged: list[JudgedMask]  # the most doubtful first
+    confusion: np.ndarray  # (C, C) cells of left-out images, by label and prediction
+
+    @property
+    def ious(self) -> np.ndarray:
+        """IoU by class `(C,)` of images that the fit had not seen; NaN for a class in no mask."""
+        return ious_of(self.confusion)
+
+    @property
+    def worth(self) -> str:
+        """What the masks are worth, in a line."""
+        number = counted(len(self.judged), 'mask')
+        if len(self.judged) < FEWEST_TO_CHOOSE:
+            return f'{number}: what they are worth cannot be told from fewer than three'
+        miou = 100 * np.nanmean(self.ious)
+        return f'{number} give mIoU {miou:.1f} on one that is left out, without any training'
+
+
+def fit_masks(
+    features: WhitenedFeatures,
     images: Mapping[str, str],
     masks: Mapping[str, str],
     num_classes: int,
-) -> list[JudgedMask]:
-    """Judges each mask by a classifier that is fitted to the others; the most doubtful come first.
+) -> FittedMasks:
+    """Fits the closed form to the masks, its settings chosen by leaving out one image at a time.
 
-    `images` and `masks` are paths by the name of the image; images without a mask help to whiten
-    the features. Fewer than five masks are a `UserError`.
+    `images` and `masks` are paths by the name of the image.
+
+    Raises:
+        UserError: If one of them cannot be read.
     """
-    if len(masks) < FEWEST:
-        raise UserError('masks', f'{len(masks)} of them', f'{FEWEST} or more, to judge each')
-    labeled = [images[name] for name in masks]
-    unlabeled = [path for name, path in images.items() if name not in masks]
-    sample = _evenly(labeled, _POOL) + _evenly(unlabeled, max(_POOL - len(labeled), 0))
-    mean, matrix = whitening(np.concatenate(list(points_of(encoder, sample))), _NUM_FEATURES)
-    grids, whitened, labels = [], [], []
-    for features, path in zip(encode_all(encoder, labeled, 'masks'), masks.values()):
-        if isinstance(features, UserError):
-            raise features
-        grids.append(features.shape[:2])
-        whitened.append((features.reshape(-1, len(mean)) - mean) @ matrix)
+    grids, points, labels = [], [], []
+    for name, path in tqdm(masks.items(), 'masks', disable=None, unit='image'):
+        grid = features(images[name], read_picture(images[name]))
+        grids.append(grid.shape[:2])
+        points.append(grid.reshape(-1, grid.shape[-1]))
         labels.append(_at_cells(read_mask(path), grids[-1]))
-    judged = leave_one_out(whitened, labels, num_classes)
-    doubtful = are_doubtful([each.score for each in judged])
-    return sorted(
-        (
-            JudgedMask(name, each.score, is_doubtful, each.expected.reshape(grid))
-            for name, each, is_doubtful, grid in zip(masks, judged, doubtful, grids)
-        ),
-        key=lambda mask: -mask.score,
-    )
+    moments = [Moments.of(*image, num_classes) for image in zip(points, labels)]
+    choice = choose(points, labels, moments)
+    judged, confusion = [], np.zeros((num_classes, num_classes), np.int64)
+    left_out = leave_one_out(points, labels, moments, choice)
+    doubtful = are_doubtful([image.score for image in left_out])
+    for name, image, ids, grid, is_doubtful in zip(masks, left_out, labels, grids, doubtful):
+        confusion += confusion_of(ids, image.expected, num_classes)
+        judged.append(JudgedMask(name, image.score, is_doubtful, image.expected.reshape(grid)))
+    judged.sort(key=lambda mask: -mask.score)
+    total = Moments(*(np.sum(part, 0) for part in zip(*moments)))
+    of_others = {name: image.discriminant for name, image in zip(masks, left_out)}
+    return FittedMasks(fit(total, choice), of_others, judged, confusion)
 
 
 def are_doubtful(scores: Sequence[float]) -> list[bool]:
-    """Tells which scores are high, and far above the median of the others."""
+    """Tells which of five scores or more are high, and far above the median of the others."""
+    if len(scores) < FEWEST:
+        return [False] * len(scores)
     medians = [np.median(np.delete(scores, index)) for index in range(len(scores))]
     return [
         score > _SCORE and score > _RATIO * (median + 0.5) for score, median in zip(scores, medians)
@@ -86,12 +117,6 @@ def contradictions(images: Mapping[str, str], masks: Mapping[str, str]) -> list[
         if twin != name and not np.array_equal(read_mask(masks[name]), read_mask(masks[twin])):
             pairs.append((twin, name))
     return pairs
-
-
-def _evenly(paths: Sequence[str], number: int) -> list[str]:
-    """Takes at most a number of paths, evenly spaced."""
-    positions = np.linspace(0, len(paths) - 1, min(number, len(paths))).astype(int)
-    return [paths[position] for position in positions]
 
 
 def _at_cells(ids: np.ndarray, grid: tuple[int, int]) -> np.ndarray:

@@ -1,9 +1,13 @@
 """Features of images by the encoder that will be trained, frozen as it was pretrained."""
 
 import copy
+import hashlib
+import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import cv2
 import numpy as np
@@ -21,13 +25,22 @@ from mmseg_cct.datasets.files.images import (
     decode_image,
     named_if_unreadable,
 )
-from mmseg_cct.engine.weights import require_pretrained_weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import cache_folder, write_atomic
 from mmseg_cct.utils.log import only_warnings
+from mmseg_cct.utils.output_folder import file_stamp
 from mmseg_cct.utils.processes import ahead
 from mmseg_cct.utils.text import error_line
 
-_LONGEST = 320  # pixels, the side that images are resized to, so that one takes 0.05 s of a core
+from .closed_form import NUM_FEATURES
+from .probe import whitening
+from .weights import require_pretrained_weights
+
+# Pixels, the longest side that images are resized to. At `COARSE` one takes 0.05 s of a core; what
+# is small or thin shows at `FINE` alone, and costs some five times that.
+COARSE, FINE = (320,), (640, 320)
+# Images that the main directions are found from, and whose features are kept, a fifth of a MB each.
+_SAMPLE, _MOST_KEPT = 48, 2000
 _CELL = 16  # pixels of a cell of the grid of features, which the sides are multiples of
 _ENDS = (0.1, 99.9)  # percentiles that become 0 and 255 where values have other than 8 bits
 
@@ -79,8 +92,12 @@ def points_of(encoder: Encoder, paths: Sequence[str]) -> Iterator[np.ndarray]:
             yield features.reshape(-1, features.shape[-1])
 
 
-def load_encoder(model: Mapping[str, Any], device: str | None = None) -> Encoder:
+def load_encoder(
+    model: Mapping[str, Any], device: str | None = None, sizes: Sequence[int] = COARSE
+) -> Encoder:
     """Builds the backbone of a model's config with its pretrained weights, fetched if need be.
+
+    An image is encoded at each of the `sizes`, and its features are joined on the first one's grid.
 
     Raises:
         UserError: If the weights cannot be fetched or do not fit.
@@ -102,18 +119,86 @@ def load_encoder(model: Mapping[str, Any], device: str | None = None) -> Encoder
         for key in ('mean', 'std')
     )
 
-    @torch.no_grad()
-    def encode(picture: np.ndarray) -> np.ndarray:
-        scale = _LONGEST / max(picture.shape[:2])
+    def resized(picture: np.ndarray, longest: int) -> Tensor:
+        scale = longest / max(picture.shape[:2])
         height, width = (max(round(side * scale / _CELL), 1) * _CELL for side in picture.shape[:2])
         resampling = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-        resized = cv2.resize(picture, (width, height), interpolation=resampling)
-        image = torch.from_numpy(resized).to(target).permute(2, 0, 1)
-        maps = backbone((image[None] - mean) / std)
-        maps = [maps] if isinstance(maps, Tensor) else maps
-        grid = height // _CELL, width // _CELL
+        pixels = cv2.resize(picture, (width, height), interpolation=resampling)
+        return torch.from_numpy(pixels).to(target).permute(2, 0, 1)
+
+    @torch.no_grad()
+    def encode(picture: np.ndarray) -> np.ndarray:
+        images = [resized(picture, longest) for longest in sizes]
+        grid = [side // _CELL for side in images[0].shape[1:]]
+        maps: list[Tensor] = []
+        for image in images:
+            output = backbone((image[None] - mean) / std)
+            maps += [output] if isinstance(output, Tensor) else output
         resampled = [F.interpolate(x, grid, mode='bilinear', align_corners=False) for x in maps]
         features: np.ndarray = torch.cat(resampled, 1)[0].permute(1, 2, 0).cpu().numpy()
         return features
 
     return encode
+
+
+class WhitenedFeatures:
+    """Features of images in the main directions of a pool of images, `(h, w, K)` of each.
+
+    They are kept in the user's cache folder, so that a later call only looks at new images.
+
+    Args:
+        encoder: Of `load_encoder`.
+        model: The config that the encoder was loaded from.
+        pool: Images like those that are asked for, in any order that is the same in a later call.
+        source: The folder of the pool, by which later calls find what is kept.
+    """
+
+    def __init__(
+        self, encoder: Encoder, model: Mapping[str, Any], pool: Sequence[str], source: str
+    ) -> None:
+        self._encoder = encoder
+        checkpoint = (model['backbone'].get('init_cfg') or {}).get('checkpoint')
+        weights = file_stamp(checkpoint) if checkpoint else None
+        key = f'{Path(source).resolve()} {model["backbone"]} {weights}'
+        digest = hashlib.sha256(key.encode(errors='replace')).hexdigest()[:16]
+        self._folder = cache_folder() / 'whitened' / digest
+        self._room = _MOST_KEPT - sum(1 for _ in self._folder.glob('*.npy'))
+        file = self._folder / 'whitening.npz'
+        try:
+            kept = dict(np.load(file))
+            self._mean, self._matrix = kept['mean'], kept['matrix']
+        except (OSError, ValueError, KeyError, BadZipFile):  # none, or a damaged one
+            points = [features[::2] for features in points_of(encoder, evenly(pool, _SAMPLE))]
+            if not points:
+                raise UserError(source, 'no image that can be read') from None
+            self._mean, self._matrix = whitening(np.concatenate(points), max(NUM_FEATURES))
+            content = io.BytesIO()
+            np.savez(content, mean=self._mean, matrix=self._matrix)
+            self._keep(file, content)
+
+    def __call__(self, path: str, picture: np.ndarray) -> np.ndarray:
+        """Looks at the picture of an image file `(H, W, 3)`, RGB, unless its features are kept."""
+        stamp = f'{Path(path).resolve()} {file_stamp(path)}'
+        name = hashlib.sha256(stamp.encode(errors='replace')).hexdigest()[:32]
+        file = self._folder / f'{name}.npy'
+        try:
+            kept: np.ndarray = np.load(file)
+            return kept
+        except (OSError, ValueError, EOFError):
+            whitened = ((self._encoder(picture) - self._mean) @ self._matrix).astype(np.float16)
+            if self._room > 0:
+                self._room -= 1
+                content = io.BytesIO()
+                np.save(content, whitened)
+                self._keep(file, content)
+            return whitened
+
+    def _keep(self, file: Path, content: io.BytesIO) -> None:
+        with suppress(OSError):  # a home that cannot be written
+            write_atomic(file, content.getvalue())
+
+
+def evenly(paths: Sequence[str], number: int) -> list[str]:
+    """Takes at most a number of paths, evenly spaced."""
+    positions = np.linspace(0, len(paths) - 1, min(number, len(paths))).astype(int)
+    return [paths[position] for position in positions]

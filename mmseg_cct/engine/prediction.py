@@ -2,7 +2,7 @@
 
 import copy
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -117,27 +117,38 @@ def _compare(model: Any, logits: Tensor, meta: dict[str, Any], with_confidence: 
     logits = logits[:, top : logits.shape[1] - bottom, left : logits.shape[2] - right]
     if meta.get('flip'):
         logits = logits.flip(2 if meta['flip_direction'] == 'horizontal' else 1)
-    size = tuple(meta['ori_shape'][:2])
-
-    def score(number: int) -> Tensor:
-        scores = logits[number]
-        if tuple(scores.shape) == size:
-            return scores
-        settings = dict(mode='bilinear', align_corners=model.align_corners, warning=False)
-        return resize(scores.contiguous()[None, None], size, **settings)[0, 0]
-
-    best = score(0)
     if len(logits) == 1:
+        best = _resized(logits, 0, meta['ori_shape'][:2], model.align_corners)
         ids = (best.sigmoid() > model.decode_head.threshold).to(torch.uint8)
         return Prediction(ids, best.where(ids > 0, -best).sigmoid() if with_confidence else None)
-    best, ids = best.clone(), torch.zeros(size, dtype=torch.uint8, device=logits.device)
+    return compare(logits, meta['ori_shape'][:2], model.align_corners, with_confidence)
+
+
+def compare(
+    logits: Tensor, size: Sequence[int], align_corners: bool, with_confidence: bool
+) -> Prediction:
+    """Finds the best class of logits `(C, h, w)`, C > 1, which are resized to `(H, W)` one by one.
+
+    So nothing of size C×H×W ever exists.
+    """
+    best = _resized(logits, 0, size, align_corners)
+    best, ids = best.clone(), torch.zeros_like(best, dtype=torch.uint8)
     log_sum = best.float() if with_confidence else None
     for number in range(1, len(logits)):
-        scores = score(number)
+        scores = _resized(logits, number, size, align_corners)
         ids.masked_fill_(scores > best, number)
         log_sum = None if log_sum is None else torch.logaddexp(log_sum, scores)
         torch.maximum(best, scores, out=best)  # last: `log_sum` begins as the same memory
     return Prediction(ids, None if log_sum is None else (best - log_sum).exp())
+
+
+def _resized(logits: Tensor, number: int, size: Sequence[int], align_corners: bool) -> Tensor:
+    """Resizes the scores of one class to `(H, W)`."""
+    scores = logits[number]
+    if tuple(scores.shape) == tuple(size):
+        return scores
+    settings = dict(mode='bilinear', align_corners=align_corners, warning=False)
+    return resize(scores.contiguous()[None, None], tuple(size), **settings)[0, 0]
 
 
 def fused_model(model: Any, data: dict[str, Any]) -> Any:

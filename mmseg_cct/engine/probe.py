@@ -1,19 +1,10 @@
-"""What frozen features tell before training: sets like the pool, and masks unlike the others.
+"""Main directions of frozen features, and sets of images that are distributed like all of them.
 
-Shapes: `N` images, `P` positions of an image, `D` features, `K` whitened ones, `C` classes.
+Shapes: `N` images, `P` positions of an image, `D` features, `K` whitened ones.
 """
-
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from mmseg_cct.datasets.files.labels import IGNORE_INDEX
-
-_RIDGE = 0.3  # added to the covariance within classes, whose features have variance 1 in the pool
-_PRIOR = 0.5  # weight of the classes' log-frequencies
-_MOST = 5.0  # clips -log p, so that a few pixels of a wrong class do not decide
-_FEWEST = 10  # cells with a class that other masks have, to judge a mask by
 _SMOOTHING = 0.01  # of the covariance of a chosen set
 
 
@@ -57,53 +48,3 @@ def representative(
     scores = [divergence(means[draw].mean(0), seconds[draw].mean(0)) for draw in draws]
     chosen: np.ndarray = draws[int(np.argmin(scores))]
     return chosen
-
-
-class LeftOut(NamedTuple):
-    """What a classifier fitted to the other images says of an image."""
-
-    score: float  # mean of -log p of the labels, clipped at 5; 0 if there is too little to judge
-    expected: np.ndarray  # class at each position, (P,)
-
-
-def leave_one_out(
-    features: Sequence[np.ndarray], labels: Sequence[np.ndarray], num_classes: int
-) -> list[LeftOut]:
-    """Predicts each image by a linear discriminant that is fitted to all others.
-
-    `features` are whitened, `(P, K)` of each image; `labels` are class ids or 255, `(P,)`.
-    """
-    sums = [_sums(*image, num_classes) for image in zip(features, labels)]
-    totals = [np.sum(part, 0) for part in zip(*sums)]
-    judged = []
-    for points, ids, own in zip(features, labels, sums):
-        counts, *moments = (total - part for total, part in zip(totals, own))
-        logits = _logits(points, counts, *moments)
-        is_known = ids != IGNORE_INDEX
-        is_known[is_known] = counts[ids[is_known]] > 0
-        known = logits[is_known] - logits[is_known].max(1, keepdims=True)
-        of_label = known[np.arange(len(known)), ids[is_known]]
-        losses = (np.log(np.exp(known).sum(1)) - of_label).clip(max=_MOST)
-        score = float(losses.mean()) if len(losses) >= _FEWEST else 0.0
-        judged.append(LeftOut(score, logits.argmax(1).astype(np.uint8)))
-    return judged
-
-
-def _sums(points: np.ndarray, ids: np.ndarray, num_classes: int) -> tuple[np.ndarray, ...]:
-    """Counts `(C,)`, sums `(C, K)` and products `(K, K)` of an image, which are all a fit needs."""
-    points = points[ids != IGNORE_INDEX].astype(np.float64)
-    one_hot = np.eye(num_classes)[ids[ids != IGNORE_INDEX]]
-    return one_hot.sum(0), one_hot.T @ points, points.T @ points
-
-
-def _logits(
-    points: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
-) -> np.ndarray:
-    """Log-probabilities `(P, C)`, up to a constant, of a discriminant with these statistics."""
-    total, means = max(counts.sum(), 1), sums / np.maximum(counts, 1)[:, None]
-    covariance = (products - (counts[:, None] * means).T @ means) / total
-    weights = np.linalg.solve(covariance + _RIDGE * np.eye(len(covariance)), means.T)
-    with np.errstate(divide='ignore'):  # a class that none of them has stays at -inf
-        bias = _PRIOR * np.log(counts / total) - (means.T * weights).sum(0) / 2
-    logits: np.ndarray = points @ weights + bias
-    return logits

@@ -6,16 +6,16 @@ and an image unlike all others teaches little when there are few.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.contours import TracedImage
 from mmseg_cct.annotations.export import WRITERS, Export
-from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.engine.frozen_features import (
     Encoder,
@@ -31,8 +31,8 @@ from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.text import command_line, counted, natural_order, one_line
 
 from .listed_images import images_in
-from .next_batch import LARGEST, RECORD, REVIEW, Batch, BatchRequest
-from .review import PageImage, image_page, shrink
+from .next_batch import RECORD, REVIEW, Batch, BatchRequest
+from .review import LARGEST, PageImage, image_page, shrink
 
 _MOST = 6000  # images that are looked at, five minutes of a core
 # Images that the main directions of the features are found from, and their number.
@@ -41,11 +41,11 @@ _SAMPLE, _NUM_FEATURES = 64, 16
 Moments = tuple[np.ndarray, np.ndarray]  # mean `(K,)` and second moments `(K, K)` of features
 
 
-def first_batch(request: BatchRequest, model_name: str) -> Batch:
+def first_batch(request: BatchRequest, model: Mapping[str, Any]) -> Batch:
     """Chooses a batch from a folder of photos and writes it, for people to draw the masks.
 
-    `model_name` is a file in `configs/_base_/models`, whose backbone will be trained. Without its
-    weights, images with evenly spaced names are taken.
+    The backbone of the `model`, a config, will be trained. Without its weights, images with evenly
+    spaced names are taken.
 
     Raises:
         UserError: If no image is left, or the folder holds a batch or something else.
@@ -60,7 +60,7 @@ def first_batch(request: BatchRequest, model_name: str) -> Batch:
     with OutputFolder(out, RECORD, [folder], dict(images=folder, seed=request.seed)):
         if Path(out, REVIEW).exists():
             raise UserError('--out', f'{out} holds a batch already', 'another folder')
-        chosen, note, failed = _choose(names, request, model_name)
+        chosen, note, failed = _choose(names, request, model)
         shutil.rmtree(out / 'images', ignore_errors=True)  # of a run that was stopped
         batch: list[PageImage] = []
         for path in chosen:
@@ -88,7 +88,7 @@ def first_batch(request: BatchRequest, model_name: str) -> Batch:
 
 
 def _choose(
-    names: Sequence[str], request: BatchRequest, model_name: str
+    names: Sequence[str], request: BatchRequest, model: Mapping[str, Any]
 ) -> tuple[list[str], str, list[str]]:
     """Chooses images by their features; returns them, of how many, and a line per unreadable one.
 
@@ -99,7 +99,6 @@ def _choose(
     note = counted(len(names), 'image')
     if len(sample) < len(names):
         note = f'{len(sample)} images, a sample of {note} that is even by name'
-    model = load_config(f'_base_/models/{model_name}', {}).model
     try:
         encoder = load_encoder(model, request.device)
     except UserError as error:

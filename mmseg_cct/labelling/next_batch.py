@@ -25,7 +25,7 @@ from tqdm import tqdm
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, write_table
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.annotations.importer import PREDICTED, ImportOptions, import_masks
-from mmseg_cct.apis.predictor import Predictor
+from mmseg_cct.apis.predictor import Predictor, SegmentsImages
 from mmseg_cct.apis.run import Run
 from mmseg_cct.config.shipped import free_round, next_round
 from mmseg_cct.datasets.files.images import as_rgb, write_png
@@ -41,13 +41,12 @@ from mmseg_cct.utils.text import command_line, counted
 
 from .listed_images import Listed, images_in, images_of
 from .ranking import ScoredImage, disagreement, image_pipeline, load_training_model, rank_images
-from .review import BatchImage, PageImage, review_page, shrink
+from .review import LARGEST, BatchImage, PageImage, review_page, shrink
 
 # The record of how the scores in a folder were made, and the page, which is written last.
 RECORD, REVIEW = 'ranking.json', 'review.html'
 # The batch is chosen from this many times its number of images, those that disagree most.
 _POOL = 5
-LARGEST = 1280  # longer side of a picture in the page, in pixels
 
 
 @dataclass(frozen=True)
@@ -104,16 +103,27 @@ def next_batch(run: Run, request: BatchRequest) -> Batch:
         chosen, predictor = choose(ranked, known, request.number), Predictor(model)
         for part in ('images', 'masks', PREDICTED):  # of a run that was stopped and chose others
             shutil.rmtree(out / part, ignore_errors=True)
+        pipeline = image_pipeline(model.cfg)
+
+        def doubt(image: ScoredImage) -> np.ndarray:
+            data = pipeline(dict(candidates[image.name]))
+            return disagreement(model, data, request.seed).maps.mean(0).numpy()
+
         batch = [
-            _predict(image, ranked.index(image) + 1, candidates[image.name], predictor, request)
+            predicted_image(
+                request, candidates[image.name], predictor, doubt(image),
+                f'rank {ranked.index(image) + 1}: the decoders disagree on {image.score:.3g} of '
+                'the pixels',
+            )
             for image in tqdm(chosen, desc='batch', unit='image')
-        ]
-        write_text(out / 'ranking.csv', _csv(ranked, chosen))
+        ]  # fmt: skip
+        write_text(out / 'ranking.csv', ranking_text(ranked, chosen))
         names = [f'{number} {reason}' for reason, number in left_out.items() if number]
         note = f'{len(batch)} of {note}' + (f'; left out: {", ".join(names)}' if names else '')
         if batch:  # the page is what tells a finished batch
-            table = _write_annotations(request, batch, model.dataset_meta)
-            write_text(out / REVIEW, review_page(batch, note, model.dataset_meta))
+            table = write_annotations(request, batch, model.dataset_meta)
+            page = review_page(batch, note, model.dataset_meta, 'disagreement of the decoders')
+            write_text(out / REVIEW, page)
             return Batch(batch, note, ranking.failed, _following(request, run, table))
     return Batch([], note, ranking.failed, [])
 
@@ -171,34 +181,32 @@ def choose(ranked: list[ScoredImage], labeled: list[ScoredImage], number: int) -
     return chosen
 
 
-def _predict(
-    image: ScoredImage,
-    rank: int,
-    info: Mapping[str, Any],
-    predictor: Predictor,
+def predicted_image(
     request: BatchRequest,
+    info: Mapping[str, Any],
+    predictor: SegmentsImages,
+    doubt: np.ndarray,
+    detail: str,
 ) -> BatchImage:
     """Puts an image and its predicted mask into the batch."""
     photo = Path(request.out, 'images', info['name'])
     photo.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(info['img_path'], photo)
-    model, (segmented,) = predictor.model, predictor([photo])
+    (segmented,) = predictor([info['img_path']])
     picture, labels = segmented.image, segmented.labels
     mask = Path(request.out, 'masks', info['name']).with_suffix('.png')
-    write_png(mask, Image.fromarray(labels), full_palette(model.dataset_meta['palette']))
-    data = image_pipeline(model.cfg)(dict(info))
+    write_png(mask, Image.fromarray(labels), full_palette(predictor.meta['palette']))
     return BatchImage(
         name=info['name'],
-        rank=rank,
-        score=image.score,
+        detail=detail,
         photo=shrink(as_rgb(picture), LARGEST),
         labels=shrink(labels, LARGEST, cv2.INTER_NEAREST),
-        disagreement=disagreement(model, data, request.seed).maps.mean(0).numpy(),
+        doubt=doubt,
         size=(picture.shape[1], picture.shape[0]),
     )
 
 
-def _write_annotations(
+def write_annotations(
     request: BatchRequest, batch: Sequence[BatchImage], meta: Mapping[str, Any]
 ) -> ClassTable:
     """Writes the predicted masks for an annotation tool, and the table of their classes."""
@@ -231,10 +239,19 @@ def _write_untouched(out: Path, source: Path, table: ClassTable) -> None:
 
 def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
     """Returns the commands that bring the corrected batch into the training."""
-    labeled, out = run.config.train_dataloader.dataset.labeled, Path(request.out)
+    labeled = run.config.train_dataloader.dataset.labeled
     masks = Path(labeled.get('data_root') or '', labeled.get('mask_dir') or 'DATA/masks')
     # the importer writes to `masks` of a data folder
-    data = masks.parent if masks.name == 'masks' else Path('DATA')
+    lines = import_commands(request, masks.parent if masks.name == 'masks' else Path('DATA'), table)
+    following = free_round(next_round(run.folder))
+    runs = f'before={run.folder}', f'after={following}', *run.domain_option
+    report = command_line('report', *runs, '--out', following / 'report')
+    return [*lines, command_line('train', run.config.filename, '--work-dir', following), report]
+
+
+def import_commands(request: BatchRequest, data: Path, table: ClassTable) -> list[str]:
+    """Returns the commands that bring the corrected batch into a data folder."""
+    out = Path(request.out)
     corrected, options = 'CORRECTED', ['--batch', str(out)]
     if request.images:
         options += ['--images', request.images]
@@ -247,14 +264,11 @@ def _following(request: BatchRequest, run: Run, table: ClassTable) -> list[str]:
         colors = (','.join(map(str, color)) for color in table.colors.values())
         pairs = map('='.join, zip(table.colors, colors))
         corrected, options = str(out / 'masks'), [*options, '--colors', *pairs]
-    lines.append(command_line('import_masks', corrected, '--out', data, *options))
-    following = free_round(next_round(run.folder))
-    runs = f'before={run.folder}', f'after={following}', *run.domain_option
-    report = command_line('report', *runs, '--out', following / 'report')
-    return [*lines, command_line('train', run.config.filename, '--work-dir', following), report]
+    return [*lines, command_line('import_masks', corrected, '--out', data, *options)]
 
 
-def _csv(ranked: Sequence[ScoredImage], chosen: Sequence[ScoredImage]) -> str:
+def ranking_text(ranked: Sequence[ScoredImage], chosen: Sequence[ScoredImage]) -> str:
+    """Writes all images by descending score, as CSV."""
     positions = {image.name: number for number, image in enumerate(chosen, 1)}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')

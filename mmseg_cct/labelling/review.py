@@ -12,9 +12,10 @@ import numpy as np
 from PIL import Image
 
 from mmseg_cct.engine.visualization.label_maps import full_palette, is_tinted
-from mmseg_cct.utils.templates import data_url, render
+from mmseg_cct.utils.templates import Table, data_url, render
 from mmseg_cct.utils.text import counted
 
+LARGEST = 1280  # longer side of a picture in a page, in pixels
 _THUMBNAIL = 160  # longer side of a thumbnail, in pixels
 
 
@@ -23,11 +24,10 @@ class BatchImage:
     """An image of a batch, with pictures at the size that the page shows."""
 
     name: PurePath  # path in the batch's folder of images
-    rank: int  # by disagreement among all candidates, from 1
-    score: float  # mean disagreement
+    detail: str  # why it was chosen
     photo: np.ndarray = field(repr=False)  # (H, W, 3) uint8, RGB
     labels: np.ndarray = field(repr=False)  # predicted ids (H, W)
-    disagreement: np.ndarray = field(repr=False)  # (h, w), at the size of the network's input
+    doubt: np.ndarray = field(repr=False)  # (h, w), from 0: of the decoders, or of a preview
     size: tuple[int, int]  # width and height of the original image
 
 
@@ -42,17 +42,35 @@ class PageImage:
     # layers over the photo: style of the page, caption, address of the picture
     layers: Sequence[tuple[str, str, str]] = field(default=(), repr=False)
     legend: Sequence[tuple[str, Sequence[int], str]] = ()  # class, colour, share in percent
+    part: str = ''  # of the page, which has a button for each
 
 
-def review_page(batch: Sequence[BatchImage], note: str, meta: Mapping[str, Any]) -> str:
-    """Renders the page: image, prediction and disagreement of one image of the batch at a time.
+def review_page(
+    batch: Sequence[BatchImage], note: str, meta: Mapping[str, Any], caption: str
+) -> str:
+    """Renders the page: image, prediction and doubt about it of one image of the batch at a time.
 
-    `note` appears below the title; `meta` has the names and colours of the classes.
+    `note` appears below the title; `meta` has the names and colours of the classes; `caption` says
+    whose doubt it is.
     """
     # One scale for all maps, without their outliers.
-    quantiles = (float(np.quantile(image.disagreement, 0.99)) for image in batch)
+    quantiles = (float(np.quantile(image.doubt, 0.99)) for image in batch)
     highest = max(quantiles, default=0) or 1.0
-    images = [_page_image(image, meta['classes'], meta['palette'], highest) for image in batch]
+    classes, palette = meta['classes'], meta['palette']
+    images = [
+        PageImage(
+            image.name,
+            image.size,
+            image.photo,
+            image.detail,
+            (
+                label_layer('prediction', image.labels, classes, palette),
+                doubt_layer(caption, image.doubt / highest),
+            ),
+            label_legend(image.labels, classes, palette),
+        )
+        for image in batch
+    ]
     return image_page(f'Label next: {counted(len(batch), "image")}', note, images, highest)
 
 
@@ -61,12 +79,12 @@ def image_page(
     note: str,
     images: Sequence[PageImage],
     highest: float = 1.0,
-    marks: tuple[str, str] = ('labelled', 'not worth labelling'),
+    summary: Table | None = None,
 ) -> str:
     """Renders a page that shows one image at a time.
 
-    `note` appears below the title, `highest` is the top of the scale of disagreement, and `marks`
-    say what *done* and *skip* mean.
+    `note` appears below the title and `highest` is the top of the scale of doubt. A `summary` is a
+    table above the images, which then cannot be marked as done or to skip.
     """
     content = '\n'.join(f'{image.name} {image.detail}' for image in images)
     cases = [
@@ -82,35 +100,24 @@ def image_page(
         )
         for image in images
     ]
+    parts = {image.part: index for index, image in reversed([*enumerate(images)]) if image.part}
     return render(
         'labelling/review.html.jinja',
         title=title,
         note=note,
         highest=highest,
-        marks=marks,
+        parts=dict(reversed(parts.items())),
+        summary=summary,
         # The marks of another batch in the same browser are not those of this one.
         key=f'mmseg_cct {hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]}',
         cases=cases,
     )
 
 
-def _page_image(
-    image: BatchImage, classes: Sequence[str], palette: Sequence[Sequence[int]], highest: float
-) -> PageImage:
-    # values above the common scale are its outliers
-    scaled = np.clip(255 * image.disagreement / highest, 0, 255).astype(np.uint8)
-    heat = cv2.applyColorMap(scaled, cv2.COLORMAP_MAGMA)
-    return PageImage(
-        image.name,
-        image.size,
-        image.photo,
-        f'rank {image.rank}: the decoders disagree on {image.score:.3g} of the pixels',
-        (
-            label_layer('prediction', image.labels, classes, palette),
-            ('disagreement', 'disagreement of the decoders', _jpeg(heat)),
-        ),
-        label_legend(image.labels, classes, palette),
-    )
+def doubt_layer(caption: str, doubt: np.ndarray) -> tuple[str, str, str]:
+    """Makes a layer of doubts `(h, w)`, of which 1 and more are the brightest."""
+    scaled = np.clip(255 * doubt, 0, 255).astype(np.uint8)
+    return 'doubt', caption, _jpeg(cv2.applyColorMap(scaled, cv2.COLORMAP_MAGMA))
 
 
 def label_layer(

@@ -24,10 +24,11 @@ from mmseg_cct.datasets.files.labels import judge_labels
 from mmseg_cct.datasets.files.object_widths import SMALLEST
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.datasets.hold_out import hold_out, one_sided
-from mmseg_cct.engine.doubtful_masks import FEWEST, contradictions, judge_masks
-from mmseg_cct.engine.frozen_features import load_encoder
+from mmseg_cct.engine.closed_form import FEWEST_TO_CHOOSE
+from mmseg_cct.engine.doubtful_masks import contradictions, fit_masks
+from mmseg_cct.engine.frozen_features import FINE, WhitenedFeatures, load_encoder
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.text import counted, one_line
+from mmseg_cct.utils.text import command_line, counted, one_line
 
 from .choices import BACKBONES, PRESETS, Backbone, Choices
 from .folder_classes import classes_of_folder, context_of_classes, reject_void_names
@@ -35,7 +36,7 @@ from .folder_classes import classes_of_folder, context_of_classes, reject_void_n
 # A class with a smaller share of the labelled pixels is rare: cross-entropy may never find it.
 RARE_SHARE = 0.02
 # Masks to compare with one another; more take minutes.
-_MOST_JUDGED = 100
+_MOST_COMPARED = 100
 
 Size = tuple[int, int]  # width and height in pixels
 
@@ -198,19 +199,11 @@ def fitted(images: Size, stride: int, longest: int) -> Size:
     return width, height
 
 
-def folder_warnings(
-    folder: Folder, plan: Plan, mask_suffix: str, model: Any | None
-) -> Iterator[str]:
+def folder_warnings(folder: Folder, plan: Plan) -> Iterator[str]:
     """Tells what is worth a second look; refuses labels that cannot be meant.
 
-    The backbone of the `model` compares masks; None compares none, as without weights.
+    That is files that are no images, labelled tests, and classes that a side lacks.
     """
-    yield from _judged_labels(folder, plan)
-    yield from _doubts(folder, mask_suffix, model)
-
-
-def _judged_labels(folder: Folder, plan: Plan) -> Iterator[str]:
-    """Tells of files that are no images, labelled tests, and classes that a side lacks."""
     if folder.left_out:
         yield describe_left_out(training_dirs(folder.data)[0], folder.left_out)
     if tests := [name for name in folder.summary.labels if name.lower().startswith('test/')]:
@@ -229,23 +222,34 @@ def _judged_labels(folder: Folder, plan: Plan) -> Iterator[str]:
             yield f'masks: no {split} mask contains {names}, so {effect}'
 
 
-def _doubts(folder: Folder, mask_suffix: str, model: Any | None) -> Iterator[str]:
-    """Names masks that the others contradict, and equal images with different masks."""
-    if not FEWEST <= len(folder.summary.labels) <= _MOST_JUDGED:
-        return
-    images = folder.images
+def compare_masks(
+    folder: Folder, mask_suffix: str, model: Any | None
+) -> tuple[list[str], list[str]]:
+    """Says what the masks are worth without a training (notes), and what is doubtful (warnings).
+
+    The backbone of the `model` gives the features; None, for no weights, compares equal images
+    alone.
+    """
+    if not FEWEST_TO_CHOOSE <= len(folder.summary.labels) <= _MOST_COMPARED:
+        return [], []
+    warnings, images = [], folder.images
     masks = find_masks(training_dirs(folder.data)[1], mask_suffix)
     try:
         if pairs := contradictions(images, masks):
             first, second = pairs[0]
             more = f' ({len(pairs)} such pairs)' if pairs[1:] else ''
-            yield f'masks: {first} and {second} are the same image with different masks{more}'
+            problem = f'{first} and {second} are the same image with different masks{more}'
+            warnings.append(f'masks: {problem}')
         if model is None:
-            return
-        judged = judge_masks(load_encoder(model), images, masks, len(folder.classes))
+            return [], warnings
+        encoder, pool = load_encoder(model, None, FINE), sorted(images.values())
+        features = WhitenedFeatures(encoder, model, pool, folder.data)
+        fitted = fit_masks(features, images, masks, len(folder.classes))
     except UserError as error:
-        yield f'masks: not compared with one another: {one_line(error)}'
-        return
-    if doubtful := [mask.name for mask in judged if mask.is_doubtful]:
+        return [], [*warnings, f'masks: not compared with one another: {one_line(error)}']
+    if doubtful := [mask.name for mask in fitted.judged if mask.is_doubtful]:
         names = f'{", ".join(doubtful[:3])}{" and more" if doubtful[3:] else ""}'
-        yield f'masks: {names} may be of another image, as the others predict other classes there'
+        problem = 'may be of another image, as the others predict other classes there'
+        warnings.append(f'masks: {names} {problem}')
+    page = command_line('preview', folder.data, '--out', 'preview')
+    return [f'{fitted.worth}: {page}'], warnings

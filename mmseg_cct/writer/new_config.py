@@ -4,23 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mmengine.registry import DefaultScope
-
 from mmseg_cct.config.compose import merged
-from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import SCOPE
 from mmseg_cct.datasets.files.image_files import Dirs, training_dirs, validation_dirs, write_list
 from mmseg_cct.datasets.folder_summary import describe_folder
 from mmseg_cct.datasets.image_values import ImageValues
-from mmseg_cct.engine.weights import (
-    find_prefix,
-    require_fitting_weights,
-    require_weights_of_timm,
-)
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.text import one_line
 
+from .base_model import base_model, start_settings
 from .choices import BACKBONES, Choices, check_choices, plain_name
 from .config_text import HOOKS, Code, assignment, installed_bases, method_parts, write_config
 from .folder_classes import table_of_folder
@@ -29,6 +22,7 @@ from .folder_plan import (
     Folder,
     ImageSizes,
     Plan,
+    compare_masks,
     folder_warnings,
     look_at,
     plan_config,
@@ -67,14 +61,15 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     config_path = _config_path(data, out, choices)
     folder = look_at(data, choices)
     plan = plan_config(folder, config_path, choices)
-    base = load_config(f'_base_/models/{BACKBONES[choices.backbone].model}', {}).model
-    start = _start_settings(base.backbone, choices.weights, choices.from_scratch)
+    base = base_model(choices.backbone)
+    start = start_settings(base.backbone, choices.weights, choices.from_scratch)
     started = None if choices.from_scratch else merged(base, dict(backbone=start))
-    warnings = tuple(folder_warnings(folder, plan, choices.mask_suffix, started))
+    worth, doubts = compare_masks(folder, choices.mask_suffix, started)
+    warnings = (*folder_warnings(folder, plan), *doubts)
     parts, bases = _parts(folder, plan, choices, base, start)
     write_config(config_path, _text(folder, plan, choices, parts, bases))
     lists = tuple(_write_lists(folder, plan, choices.force))
-    notes = tuple(plan_notes(folder, plan, choices.backbone))
+    notes = (*plan_notes(folder, plan, choices.backbone), *worth)
     described = describe_folder(folder.summary, folder.classes, plan.held_out)
     commands = next_commands(config_path, choices.method)
     return NewConfig(described, config_path, lists, notes, warnings, commands)
@@ -211,28 +206,6 @@ def _auxiliary_heads(heads: Sequence[Any], bank: Mapping[str, Any] | None, num_c
         bank_settings = ', '.join(f'{key}={value!r}' for key, value in bank.items())
         settings.append((bank_index, bank_settings))
     return [Code(f'dict(_base_.model.auxiliary_head[{index}], {text})') for index, text in settings]
-
-
-def _start_settings(
-    backbone: Mapping[str, Any], weights: str | None, from_scratch: bool
-) -> dict[str, Any]:
-    """Settings of the backbone that say where its weights come from, if not from the model zoo."""
-    is_timm = 'pretrained' in backbone
-    if weights is None and not from_scratch:
-        return {}
-    if weights is None:
-        if backbone.get('frozen'):
-            expected = '--weights, or an encoder that is trained'
-            raise UserError('--from-scratch', 'a frozen encoder would stay random', expected)
-        return dict(pretrained=False) if is_timm else dict(init_cfg=None)
-    with DefaultScope.overwrite_default_scope('mmseg'):
-        if is_timm:
-            require_weights_of_timm(backbone, weights, 'model.backbone')
-            return dict(pretrained_cfg_overlay=dict(file=weights))
-        prefix = find_prefix(backbone, weights)
-        require_fitting_weights(backbone, weights, prefix, 'model.backbone')
-    prefixed = dict(prefix=prefix or None) if prefix or backbone['init_cfg'].get('prefix') else {}
-    return dict(init_cfg=dict(**prefixed, checkpoint=weights))
 
 
 # Steps that are written as variables of the config.

@@ -45,13 +45,13 @@ def test_a_batch_holds_images_predictions_and_pages(
         mask = Image.open(out / 'masks' / image.name)
         assert mask.mode == 'P' and np.array_equal(np.array(mask), segmented.labels)
         # the page shows the disagreement that ranks
-        assert image.disagreement.mean() == pytest.approx(image.score, rel=1e-4)
+        assert f'{image.doubt.mean():.3g} of the pixels' in image.detail
     header, *rows = csv.reader(io.StringIO((out / 'ranking.csv').read_text()))
     assert header[:3] == ['rank', 'file', 'score'] and header[-1] == 'position in the batch'
     assert [row[0] for row in rows] == [str(rank) for rank in range(1, 11)]
     assert sorted(row[-1] for row in rows)[-3:] == ['1', '2', '3']
     assert {row[1]: row[0] for row in rows if row[-1]} == {
-        str(photos / image.name): str(image.rank) for image in batch.images
+        str(photos / image.name): image.detail.split()[1].strip(':') for image in batch.images
     }
 
 

@@ -32,16 +32,15 @@ def page(number=3, names=('sky', 'a <b> & c')):
     batch = [
         BatchImage(
             name=PurePath(f'a/{index} "quoted" <i>.jpg'),
-            rank=index + 1,
-            score=0.25,
+            detail=f'rank {index + 1}',
             photo=np.full((40, 60, 3), 128, np.uint8),
             labels=np.repeat(np.uint8([0, 1, 0]), 20)[None].repeat(40, 0),
-            disagreement=np.linspace(0, 0.5, 600, dtype=np.float32).reshape(20, 30),
+            doubt=np.linspace(0, 0.5, 600, dtype=np.float32).reshape(20, 30),
             size=(120, 80),
         )
         for index in range(number)
     ]
-    return review_page(batch, '2 of 9', dict(classes=names, palette=[RED, BLUE]))
+    return review_page(batch, '2 of 9', dict(classes=names, palette=[RED, BLUE]), 'doubt')
 
 
 def pictures(text, kind):
@@ -58,11 +57,11 @@ def test_nothing_is_fetched_and_names_are_text():
     assert text.count('66.7 %') == text.count('33.3 %') == 3
 
 
-def test_the_photo_keeps_its_colours_and_disagreement_is_bright():
+def test_the_photo_keeps_its_colours_and_doubt_is_bright():
     photo = np.full((40, 60, 3), (200, 0, 0), np.uint8)
     values = np.repeat(np.float32([[0, 1]]), 15, 1).repeat(20, 0)
-    image = BatchImage(PurePath('a.jpg'), 1, 0.5, photo, photo[..., 1], values, (60, 40))
-    text = review_page([image], '', dict(classes=('sky',), palette=[BLUE]))
+    image = BatchImage(PurePath('a.jpg'), 'rank 1', photo, photo[..., 1], values, (60, 40))
+    text = review_page([image], '', dict(classes=('sky',), palette=[BLUE]), '')
     shown = [np.array(picture).astype(int) for picture in pictures(text, 'jpeg')]
     heat = [each for each in shown if each.shape == (20, 30, 3)]
     photos = [each for each in shown if each.shape != (20, 30, 3)]
@@ -100,5 +99,5 @@ def test_marks_survive_a_reload_and_are_those_of_a_batch(browse):
         return re.search('>1 of . · (.*)</span>', browse(text + PRESS % list(keys)))[1]
 
     assert marks(page(), 's', 'ArrowRight', 'd', 'ArrowRight', 'd', 'Home') == '2 done, 1 skipped'
-    assert marks(page(), 's') == '2 done, 0 skipped'
+    assert marks(page(), 'S') == '2 done, 0 skipped'
     assert marks(page(2)) == '0 done, 0 skipped'

@@ -1,0 +1,227 @@
+"""What the masks so far give for all photos, before any training.
+
+A linear discriminant on frozen features is fitted to the masks, which takes a fraction of a second,
+and predicts the photos. A labelled one is predicted by the fit to the others, so its prediction
+says what the masks are worth.
+"""
+
+import csv
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+import torch
+
+from mmseg_cct.apis.prediction import CONFIDENCE, MASKS, MEANS, RECORD, write_predictions
+from mmseg_cct.apis.predictor import Segmented
+from mmseg_cct.datasets.files.image_files import find_images, find_masks, training_dirs
+from mmseg_cct.datasets.files.images import read_mask
+from mmseg_cct.datasets.files.palette import class_colors
+from mmseg_cct.datasets.folder_summary import summarize_folder
+from mmseg_cct.engine.closed_form import FEWEST_TO_CHOOSE
+from mmseg_cct.engine.doubtful_masks import JudgedMask, contradictions, fit_masks
+from mmseg_cct.engine.frozen_features import FINE, WhitenedFeatures, load_encoder, read_picture
+from mmseg_cct.engine.prediction import compare
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_text
+from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
+from mmseg_cct.utils.processes import ImageCounts, ahead
+from mmseg_cct.utils.templates import Table
+from mmseg_cct.utils.text import command_line, counted
+
+from .review import LARGEST, PageImage, doubt_layer, image_page, label_layer, label_legend, shrink
+
+PAGE = 'preview.html'
+
+
+@dataclass(frozen=True)
+class PreviewRequest:
+    """The options of `mmseg-cct preview`, which explains them."""
+
+    data: str
+    classes: Sequence[str]
+    out: str
+    images: str | None = None
+    mask_suffix: str = '.png'
+    device: str | None = None
+    opacity: float = 0.5
+    number: int = 30
+
+
+class Preview(NamedTuple):
+    """What a preview found."""
+
+    fit: 'FolderFit'
+    twins: list[tuple[str, str]]  # equal images with different masks, by name
+    counts: ImageCounts
+
+
+class FolderFit:
+    """The closed form of a data folder, which segments image files as a `Predictor` does.
+
+    Args:
+        data: A folder with `images`, and `masks` for some of them.
+        classes: Names in the order of their ids.
+        model: A model's config, whose backbone gives the features.
+        photos: More images, which will be predicted, by name.
+        mask_suffix: End of a mask's name, after that of its image.
+        device: Where to compute; by default the GPU, if any.
+
+    Raises:
+        UserError: There is no mask, an image or mask is wrong, the masks have fewer than two
+            classes, or the weights of the backbone cannot be had.
+    """
+
+    def __init__(
+        self,
+        data: str,
+        classes: Sequence[str],
+        model: Mapping[str, Any],
+        *,
+        photos: Mapping[str, str] | None = None,
+        mask_suffix: str = '.png',
+        device: str | None = None,
+    ) -> None:
+        self.data = data
+        image_dir, mask_dir = training_dirs(data)
+        self.images, self.masks = find_images(image_dir), find_masks(mask_dir, mask_suffix)
+        if not self.masks:
+            first = command_line('next_batch', '--images', image_dir, '-n', '10', '--out', 'batch0')
+            raise UserError(mask_dir, 'no masks yet', f'those of some images; to choose: {first}')
+        summarize_folder(data, classes, self.images, mask_suffix)  # checks each mask
+        self.meta = dict(classes=tuple(classes), palette=class_colors(classes))
+        pool = sorted({*self.images.values(), *(photos or {}).values()})
+        encoder = load_encoder(model, device, FINE)
+        self.features = WhitenedFeatures(encoder, model, pool, data)
+        self.fitted = fit_masks(self.features, self.images, self.masks, len(classes))
+        present = [name for name, iou in zip(classes, self.fitted.ious) if not np.isnan(iou)]
+        if len(present) < 2:
+            problem = (
+                f'they have {counted(len(present), "class")}: {", ".join(present) or "all 255"}'
+            )
+            raise UserError(mask_dir, problem, 'two classes or more, to tell them apart')
+        # classes that no mask has: none of their pixels is predicted
+        self.absent = [name for name in classes if name not in present]
+
+    def __call__(self, paths: Iterable[str | os.PathLike]) -> Iterator[Segmented]:
+        """Yields each image, in order, with its class ids or the error of reading it."""
+        left_out = {self.images[name]: fitted for name, fitted in self.fitted.of_others.items()}
+        for path, picture, features in self._look_at(map(str, paths)):
+            if isinstance(picture, UserError):
+                yield Segmented(Path(path), error=picture)
+                continue
+            logits = left_out.get(path, self.fitted.discriminant)(features.astype(np.float32))
+            maps = torch.from_numpy(logits).permute(2, 0, 1).float()
+            labels, confidence = compare(maps, picture.shape[:2], False, with_confidence=True)
+            levels = (confidence * 255).round().to(torch.uint8).numpy()
+            yield Segmented(Path(path), picture[..., ::-1], labels.numpy(), levels)
+
+    def features_of(self, paths: Iterable[str]) -> Iterator[np.ndarray | UserError]:
+        """Yields the whitened features `(h, w, K)` of each image, or why it cannot be read."""
+        for _, picture, features in self._look_at(paths):
+            yield picture if isinstance(picture, UserError) else features
+
+    def _look_at(self, paths: Iterable[str]) -> Iterator[tuple[str, Any, Any]]:
+        def read(path: str) -> tuple[str, np.ndarray | UserError]:
+            try:
+                return path, read_picture(path)
+            except UserError as error:
+                return path, error
+
+        for path, picture in ahead(read, paths):
+            is_wrong = isinstance(picture, UserError)
+            yield path, picture, None if is_wrong else self.features(path, picture)
+
+
+def preview(request: PreviewRequest, model: Mapping[str, Any]) -> Preview:
+    """Predicts all photos by the closed form of the masks, as `predict` does, and writes a page.
+
+    Features are kept, so a second call with more masks is quick; predictions that other masks have
+    made are made again.
+
+    Args:
+        request: What to predict, and where to.
+        model: A model's config, whose backbone gives the features.
+
+    Raises:
+        UserError: See `FolderFit`; or the folder holds something else.
+    """
+    image_dir, mask_dir = training_dirs(request.data)
+    photos = find_images(request.images or image_dir)
+    inputs = {image_dir, mask_dir, *([request.images] if request.images else [])}
+    made_with = dict(preview=str(Path(request.data).resolve()), opacity=request.opacity)
+    with OutputFolder(request.out, RECORD, inputs, made_with) as folder:
+        fit = FolderFit(
+            request.data, request.classes, model, photos=photos,
+            mask_suffix=request.mask_suffix, device=request.device,
+        )  # fmt: skip
+        masks = [[name, file_stamp(path)] for name, path in fit.masks.items()]
+        stamps = {name: [file_stamp(path), masks] for name, path in photos.items()}
+        counts = write_predictions(lambda: fit, photos, folder, stamps, request.opacity)
+        twins = contradictions(fit.images, fit.masks)
+        write_text(Path(request.out, PAGE), _page(fit, photos, request))
+    return Preview(fit, twins, counts)
+
+
+def _page(fit: FolderFit, photos: Mapping[str, str], request: PreviewRequest) -> str:
+    """Writes the page: what the masks are worth, the masks, the least certain photos."""
+    labeled = [_mask_image(fit, mask) for mask in fit.fitted.judged[: request.number]]
+    labeled_paths = {fit.images[name] for name in fit.masks}
+    with open(Path(request.out, MEANS), newline='', encoding='utf-8') as file:
+        means = [(float(level), path) for level, path in [*csv.reader(file)][1:]]
+    names = {path: name for name, path in photos.items()}
+    uncertain = [(level, path) for level, path in means if path not in labeled_paths]
+    chosen = uncertain[: request.number]
+    unlabeled = [_photo_image(fit, request.out, names[path], path, level) for level, path in chosen]
+    ious, is_enough = fit.fitted.ious, len(fit.masks) >= FEWEST_TO_CHOOSE
+    rows = [
+        [name, 'in no mask' if np.isnan(iou) else f'{100 * iou:.1f}' if is_enough else '']
+        for name, iou in zip(fit.meta['classes'], ious)
+    ]
+    title = f'Preview: {counted(len(photos), "photo")} by {counted(len(fit.masks), "mask")}'
+    summary = Table(['class', 'IoU'], rows)
+    return image_page(title, fit.fitted.worth, [*labeled, *unlabeled], summary=summary)
+
+
+def _mask_image(fit: FolderFit, mask: JudgedMask) -> PageImage:
+    """Makes the pictures of a mask, and of what the others expect."""
+    picture, (classes, palette) = read_picture(fit.images[mask.name]), fit.meta.values()
+    labels = shrink(read_mask(fit.masks[mask.name]).astype(np.uint8), LARGEST, cv2.INTER_NEAREST)
+    expected = cv2.resize(mask.expected, labels.shape[::-1], interpolation=cv2.INTER_NEAREST)
+    return PageImage(
+        PurePath(mask.name),
+        (picture.shape[1], picture.shape[0]),
+        shrink(picture, LARGEST),
+        f'contradicted by {mask.score:.2f}{", doubtful" if mask.is_doubtful else ""}',
+        (
+            label_layer('mask', labels, classes, palette),
+            label_layer('what the other masks expect', expected, classes, palette),
+        ),
+        label_legend(labels, classes, palette, expected),
+        'your masks',
+    )
+
+
+def _photo_image(fit: FolderFit, out: str, name: str, path: str, level: float) -> PageImage:
+    """Makes the pictures of a predicted photo, from the files that were written for it."""
+    picture, (classes, palette) = read_picture(path), fit.meta.values()
+    labels, confidence = (
+        shrink(read_mask(Path(out, part, f'{name}.png')), LARGEST, cv2.INTER_NEAREST)
+        for part in (MASKS, CONFIDENCE)
+    )
+    return PageImage(
+        PurePath(name),
+        (picture.shape[1], picture.shape[0]),
+        shrink(picture, LARGEST),
+        f'mean confidence {level:.2f}',
+        (
+            label_layer('preview', labels, classes, palette),
+            doubt_layer('doubt: 1 minus the confidence', 1 - confidence / 255),
+        ),
+        label_legend(labels, classes, palette),
+        'your photos',
+    )

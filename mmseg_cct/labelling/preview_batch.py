@@ -1,0 +1,98 @@
+"""Chooses the images to label next by a preview, where there is no training yet.
+
+Of the images that the closed form is least certain of, it takes those whose features lie far from
+one another and from those of the labelled images, as after a training.
+"""
+
+import shutil
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from mmseg_cct.annotations.importer import PREDICTED
+from mmseg_cct.datasets.files.image_files import training_dirs, validation_dirs
+from mmseg_cct.datasets.files.leaks import common_images
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_text
+from mmseg_cct.utils.output_folder import OutputFolder
+from mmseg_cct.utils.processes import progress_bar
+from mmseg_cct.utils.text import command_line, counted
+
+from .listed_images import images_in
+from .next_batch import (
+    RECORD,
+    REVIEW,
+    Batch,
+    BatchRequest,
+    choose,
+    import_commands,
+    predicted_image,
+    ranking_text,
+    write_annotations,
+)
+from .preview import FolderFit
+from .ranking import ScoredImage
+from .review import review_page
+
+
+def preview_batch(request: BatchRequest, fit: FolderFit) -> Batch:
+    """Chooses a batch from the photos without a mask and writes it with what the masks predict.
+
+    Raises:
+        UserError: If no image is left, or the folder holds a batch or something else.
+    """
+    out, source = Path(request.out), request.images or str(training_dirs(fit.data)[0])
+    listed = images_in(source)
+    labeled = {fit.images[name]: fit.images[name] for name in fit.masks}
+    validation = validation_dirs(fit.data)
+    excluded = [*request.without, *([str(validation[0])] if validation else [])]
+    known = {*labeled, *chain.from_iterable(map(images_in, excluded))}
+    left_out = {str(path) for _, path in common_images(known, listed)}
+    candidates = {path: info for path, info in listed.items() if path not in left_out}
+    if not candidates:
+        raise UserError(source, 'no candidates left')
+    with OutputFolder(out, RECORD, [source, *training_dirs(fit.data)], dict(preview=fit.data)):
+        if Path(out, REVIEW).exists():
+            raise UserError('--out', f'{out} holds a batch already', 'another folder')
+        scored, failed = _score(fit, [*labeled, *candidates])
+        ranked = sorted((image for image in scored if image.name in candidates), reverse=True)
+        chosen = choose(ranked, [i for i in scored if i.name in labeled], request.number)
+        for part in ('images', 'masks', PREDICTED):  # of a call that was stopped
+            shutil.rmtree(out / part, ignore_errors=True)
+        batch = []
+        for image in chosen:
+            info, rank = candidates[image.name], ranked.index(image) + 1
+            detail = f'rank {rank}: mean confidence {1 - image.score:.2f}'
+            (features,) = fit.features_of([image.name])
+            doubt = 1 - fit.fitted.discriminant.confidence(features)
+            batch.append(predicted_image(request, info, fit, doubt, detail))
+        write_text(out / 'ranking.csv', ranking_text(ranked, chosen))
+        note = f'{len(batch)} of {counted(len(candidates), "candidate")}'
+        if not batch:
+            return Batch([], note, failed, [])
+        table = write_annotations(request, batch, fit.meta)
+        page = review_page(batch, note, fit.meta, 'doubt: 1 minus the confidence of the preview')
+        write_text(out / REVIEW, page)
+    following = [
+        *import_commands(request, Path(fit.data), table),
+        command_line('preview', fit.data, '--out', 'preview'),
+        command_line('new_config', fit.data),
+    ]
+    return Batch(batch, note, failed, following)
+
+
+def _score(fit: FolderFit, paths: list[str]) -> tuple[list[ScoredImage], list[str]]:
+    """Scores images by 1 minus their mean confidence, with a line for each unreadable one."""
+    scored, failed = list[ScoredImage](), list[str]()
+    with progress_bar(len(paths), 0) as bar:
+        for path, features in zip(paths, fit.features_of(paths)):
+            bar.update()
+            if isinstance(features, UserError):
+                failed.append(str(features))
+                continue
+            confidence = fit.fitted.discriminant.confidence(features)
+            z = features.reshape(-1, features.shape[-1]).mean(0, dtype=np.float32)
+            z /= max(float(np.linalg.norm(z)), 1e-9)
+            scored.append(ScoredImage(float(1 - confidence.mean()), path, {}, z.tolist()))
+    return scored, failed
