@@ -38,7 +38,7 @@ class Choice(NamedTuple):
 
     settings: Sequence[Setting] = SETTINGS  # whose fits are averaged, which is steadier than one
     temperature: float = (
-        3.0  # divides the logits, so that the confidence is like the accuracy
+        3.0  # divides the logits, as they are too sure
     )
 
 

@@ -19,7 +19,7 @@ TINY = {
 for loader in ('train', 'val', 'test'):
     TINY['train'].append(f'{loader}_dataloader.num_workers=0')
 # They install or download.
-NOT_TYPED = {'git', 'cd', 'source', 'mmseg-cct check-masks'}
+NOT_TYPED = {'git', 'cd', 'source', 'mmseg-cct preview'}
 
 
 def typed(page):
