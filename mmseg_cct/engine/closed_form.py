@@ -37,9 +37,7 @@ class Choice(NamedTuple):
     """What is chosen by leaving out one image at a time."""
 
     settings: Sequence[Setting] = SETTINGS  # whose fits are averaged, which is steadier than one
-    temperature: float = (
-        3.0  # divides the logits, as they are too sure
-    )
+    temperature: float = 3.0  # divides the logits, as they are too sure
 
 
 class Moments(NamedTuple):
