@@ -63,7 +63,7 @@ if [ "${SIZE:-}" = tiny ]; then
     kernel+=(--archs 90 --types fp16)
     branch+=(--repeats 1 --decoders 7 --classes 3 --channels 8 --images 1 --size 4 4 --no-compile)
     whole+=(--repeats 1 --images 2 --size 32 32 --no-compile)
-    tests=(tests/engine/test_schedules.py)
+    tests=(tests/models/layers/test_channel_dropout.py)
     gpu_tests=(tests/models/layers/test_transfer.py)
 else
     branch+=(--images 10)
