@@ -18,10 +18,11 @@ def test_right_masks_are_not_named_and_those_of_a_mirrored_image_are(monkeypatch
         mask[0] = 255
         cv2.imwrite(str(tmp_path / f'images/{index}.png'), photo)
         cv2.imwrite(str(tmp_path / f'masks/{index}.png'), mask)
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
     monkeypatch.setattr(doubtful_masks, 'NUM_MASKS', (10,))
     monkeypatch.setattr(
         doubtful_masks, 'load_encoder',
-        lambda model: lambda picture: cv2.resize(picture, (10, 6)).astype(np.float32),
+        lambda model, sizes: lambda picture: cv2.resize(picture, (10, 6)).astype(np.float32),
     )  # fmt: skip
     folders = [str(tmp_path / 'images'), str(tmp_path / 'masks')]
     arguments = ['doubtful_masks', *folders, '--num-classes', '2', '--sets', '10']

@@ -49,7 +49,7 @@ def test_few_places_wait_and_planted_mistakes_are_found(project_root):
     done = subprocess.run(command, cwd=folder, env=env, text=True, capture_output=True)
     assert not done.returncode, done.stderr
     strong, supervised, unimatch, mixed, differing = json.loads(done.stdout.splitlines()[-1])
-    boxes, verdict = 'event in detected_objects.boxes', 'event in non_finite_loss_hook.read'
+    boxes, verdict = 'event in detected_objects.boxes', 'event in non_finite_loss_hook._judge'
     assert strong[0] == {boxes: 1, verdict: 1, 'value in amp_optimizer_wrapper.step': 1}
     assert unimatch[0] == {verdict: 1}
     assert 'tensors on the CPU and on the GPU' in mixed
