@@ -59,9 +59,7 @@ def test_one_of_other_classes_or_colours_is_refused(key, settings, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_file_on_the_page_trains(cct, trained, project_root):
-    if not (project_root / 'mmseg_cct/.mim/model-index.yml').exists():
-        pytest.skip('mmseg_cct:: in a config: pip install -e . links what it means')
+def test_the_file_on_the_page_trains(installed, cct, trained, project_root):
     page = (project_root / 'docs' / 'methods.md').read_text(encoding='utf-8')
     ((_, code),) = re.findall(r'title="(large_teacher\.py)"\n(.*?)^```', page, re.M | re.S)
     assert code.count("'work_dirs/cct-strong_r50_mine'") == 1
