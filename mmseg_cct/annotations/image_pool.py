@@ -24,6 +24,8 @@ from .source import Source
 
 _UPLOAD = re.compile(r'^[0-9a-f]{8}-')  # what Label Studio puts before the name of an upload
 
+NamesByEnd = dict[str, list[tuple[list[str], str]]]  # parts of a path, and the image's name
+
 
 class ImagePool:
     """Images by name, from the folder `images`, else from `out/images`, else from the `export`.
@@ -115,35 +117,44 @@ class ImagePool:
                 yield Problem(str(target), f'another image than {file}', 'another --out')
 
 
+def _uploaded(name: str) -> str:
+    """Changes a name as Label Studio does."""
+    return re.sub(r'[^-\w.]', '', name.replace(' ', '_'))
+
+
 class ImageNames:
     """Images by name (path without extension); a tool's path may have more or fewer folders."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._by_end: dict[str, list[tuple[list[str], str]]] = defaultdict(list)
+        self._by_end: NamesByEnd = defaultdict(list)
+        self._by_upload: NamesByEnd = defaultdict(list)
         for name in names:
             # Tools compose accents; macOS may store `ä` as `a` and its dots.
             parts = unicodedata.normalize('NFC', name).split('/')
             self._by_end[parts[-1]].append((parts, name))
+            self._by_upload[_uploaded(parts[-1])].append(([_uploaded(parts[-1])], name))
 
     def find(self, tool_name: str) -> str | None:
         """Finds the image by a tool's name for it, or None.
 
         One path must be the end of the other: `a/1.jpg` is not `b/1.jpg`. Among several matches the
         one with the most folders in common counts; a tie is an error. An upload to Label Studio has
-        lost its folders.
+        lost its folders, its brackets, and its spaces to `_`.
         """
         path = unicodedata.normalize('NFC', image_stem(tool_name.replace('\\', '/')))  # of Windows
         parts = [part for part in path.split('/') if part not in ('', '.')]
         if not parts:
             return None
-        if name := self._find(parts):
+        if name := self._find(parts, self._by_end):
             return name
-        return self._find([_UPLOAD.sub('', parts[-1])]) if _UPLOAD.match(parts[-1]) else None
+        if not _UPLOAD.match(parts[-1]):
+            return None
+        return self._find([_uploaded(_UPLOAD.sub('', parts[-1]))], self._by_upload)
 
-    def _find(self, parts: list[str]) -> str | None:
+    def _find(self, parts: list[str], images: NamesByEnd) -> str | None:
         """Finds the image by the parts of a path."""
         matches: dict[tuple[int, bool], list[str]] = defaultdict(list)  # by folders in common
-        for image_parts, name in self._by_end.get(parts[-1], ()):
+        for image_parts, name in images.get(parts[-1], ()):
             common = min(len(image_parts), len(parts))
             if image_parts[-common:] == parts[-common:]:
                 matches[common, image_parts == parts].append(name)

@@ -148,6 +148,9 @@ class Imported:
             lost = ', '.join(name for name, n in self.table.ids.items() if n in self.erased_ids)
             hint = f'they show {lost}, which this import lacks: import all classes at once'
             problems.append(Problem(f'{problem}; {hint if lost else "--overwrite replaces them"}'))
+        if self.missing and self.masks:
+            problem = f'{counted(len(self.missing), "image")} without a file, no mask of them'
+            problems.append(Problem(self.missing[0], problem, '--images with all that are drawn'))
         raise_problems(problems)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from xml.etree import ElementTree
 
-from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files
+from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files, is_of_a_tool
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line
 
@@ -48,10 +48,8 @@ class Source:
             names = [info.filename for info in self._zip.infolist() if not info.is_dir()]
         else:
             names = [self.path.name]
-        hidden = ('.', '__MACOSX')
-        parts = {name: name.split('/') for name in names if name != TABLE}
         # The order of a folder differs between machines, and with it would the ids of classes
-        self.names = sorted(n for n in parts if not any(p.startswith(hidden) for p in parts[n]))
+        self.names = sorted(name for name in names if name != TABLE and not is_of_a_tool(name))
 
     def location(self, name: str) -> str:
         """Returns what to call a file in messages."""

@@ -1,7 +1,7 @@
 """Chooses images to validate on: each class on both sides, neighbouring names together."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import groupby, pairwise
 from os.path import commonprefix
@@ -22,7 +22,8 @@ def hold_out(labels: Mapping[str, frozenset[int]]) -> list[str]:
     """Holds out about every fifth image, in order.
 
     Frames of one scene look alike, and their names differ in the last number only. So blocks of
-    neighbours are held out, as long as possible with each class on both sides.
+    neighbours are held out, as long as possible with each class on both sides. Roboflow's copies
+    `NAME.rf.HASH` of one photo stay together.
 
     Args:
         labels: The labels in the mask of each image by its name, two images or more.
@@ -34,6 +35,19 @@ def hold_out(labels: Mapping[str, frozenset[int]]) -> list[str]:
         >>> hold_out({f'scene_{n:02}': frozenset({0}) for n in range(10)})
         ['scene_00', 'scene_01']
     """
+    copies = defaultdict[str, list[str]](list)
+    for name in labels:
+        copies[name.partition('.rf.')[0]].append(name)
+    if len(copies) == 1:
+        return _held_out(labels)
+    photos = {
+        photo: frozenset().union(*(labels[name] for name in names))
+        for photo, names in copies.items()
+    }
+    return sorted(name for photo in _held_out(photos) for name in copies[photo])
+
+
+def _held_out(labels: Mapping[str, frozenset[int]]) -> list[str]:
     num_held = -(-len(labels) // round(1 / SHARE))
     lengths = [num_held, num_held // 2, num_held // 4, num_held // 8, len(labels) // _MOST_BLOCKS]
     best, lowest_cost = list[str](), np.inf
@@ -60,11 +74,11 @@ def one_sided(
 def _blocks(labels: Mapping[str, frozenset[int]], length: int) -> list[tuple[str, list[str]]]:
     """Cuts each scene into blocks of about a length; returns them with their scenes.
 
-    Frames are in the order of their numbers, which an ending of all names or Roboflow's hash may
-    follow, as in `frame_7_leftImg8bit`.
+    Frames are in the order of their numbers, which an ending of all names may follow, as in
+    `frame_7_leftImg8bit`.
     """
     num_shared = len(commonprefix([name[::-1] for name in labels]))  # noqa: RUF071 (of characters)
-    stems = {name: re.sub(r'\.rf\.\w+$', '', name[: len(name) - num_shared]) for name in labels}
+    stems = {name: name[: len(name) - num_shared] for name in labels}
 
     def frame_order(name: str) -> tuple[list[str | int], str]:
         return natural_order(stems[name]), name

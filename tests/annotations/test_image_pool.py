@@ -41,6 +41,7 @@ def test_images_are_linked_or_copied(tmp_path, photos):
     [
         ('a/1', 'data/upload/7/1a2b3c4d-1.jpg'),
         ('1a2b3c4d-My photo', '1a2b3c4d-My photo.jpg'),
+        ('a/Bild 1 (2)', 'upload/1/0a1b2c3d-Bild_1_2.jpg'),
         ('a/1', 'C:\\photos\\a\\1.jpg'),
         (unicodedata.normalize('NFD', 'Größe/ä 1'), unicodedata.normalize('NFC', 'Größe/ä 1.jpg')),
     ],

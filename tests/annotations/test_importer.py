@@ -142,6 +142,9 @@ def test_what_one_image_lacks_is_its_error_alone(tmp_path, photos):
     assert (done.new, done.missing) == (1, ['c/1.jpg'])
     for number, line in zip((0, 2, 4, 5, 6), done.failed, strict=True):
         assert f'{number}.json' in line
+    done.failed.clear()
+    with pytest.raises(UserError, match=r'^c/1\.jpg: '):
+        done.require_complete(overwrite=False)
 
 
 @pytest.mark.parametrize(

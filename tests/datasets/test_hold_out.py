@@ -51,3 +51,11 @@ def test_scenes_are_not_mixed_and_the_choice_is_the_same_in_any_order():
     labels = {f'{scene}/{n}': frozenset({0}) for scene in 'abcde' for n in range(4)}
     assert hold_out(labels) == ['a/0', 'a/1', 'a/2', 'a/3']
     assert hold_out(dict(reversed(labels.items()))) == hold_out(labels)
+
+
+def test_roboflow_copies_of_a_photo_are_on_one_side():
+    labels = {f'IMG_{n % 6}_jpg.rf.{n * 7919:06x}': frozenset({0, n % 3}) for n in range(18)}
+    held = hold_out(labels)
+    assert 3 <= len(held) <= 6
+    held_photos, trained = ({n.split('.rf.')[0] for n in s} for s in (held, labels.keys() - held))
+    assert not held_photos & trained

@@ -19,12 +19,22 @@ Dirs = tuple[Path, Path]  # of images and of masks
 # Our names first, then those of MMSegmentation, ADE20K, VOC and others
 _IMAGES = 'images', 'img_dir', 'imgs', 'image', 'JPEGImages'
 _MASKS = 'masks', 'ann_dir', 'annotations', 'labels', 'mask', 'label', 'gt', 'SegmentationClass'
+_OF_TOOLS = ('.', '@', '#', '__MACOSX')  # how folders begin that hold no photo and no mask
+
+
+def is_of_a_tool(path: str) -> bool:
+    """Whether a file or a folder, whose path ends in `/`, is hidden or in a tool's own folder.
+
+    There macOS, Jupyter, Synology and others keep copies, thumbnails and what was deleted.
+    """
+    *folders, name = path.split('/')
+    return name.startswith('.') or any(part.startswith(_OF_TOOLS) for part in folders)
 
 
 def find_files(folder: str | os.PathLike) -> list[str]:
     """Finds the files below a folder, sorted, as `Path` writes them; follows links.
 
-    The companions `._NAME` that macOS writes beside files are left out.
+    What `is_of_a_tool` is left out.
     """
 
     def walk(directory: str, prefix: str, above: frozenset[str]) -> Iterator[str]:
@@ -32,8 +42,10 @@ def find_files(folder: str | os.PathLike) -> list[str]:
         for entry in sorted(os.scandir(directory), key=attrgetter('name')):
             path = prefix + entry.name
             if not entry.is_dir():
-                if not entry.name.startswith('._'):
+                if not is_of_a_tool(entry.name):
                     yield path
+            elif is_of_a_tool(f'{entry.name}/'):
+                continue
             elif (real := os.path.realpath(path)) not in above:  # else a link leads in a circle
                 yield from walk(path, f'{path}/', above | {real})
 
@@ -154,9 +166,10 @@ def read_list(path: str | os.PathLike) -> list[str]:
     names = []
     # Not `splitlines`, which also breaks lines at other characters that a name may hold.
     for line in re.split(r'[\r\n]', read_utf8(path, expected)):
-        # A single column may hold spaces, so two columns are known by their two file extensions.
-        columns = re.fullmatch(r'(\S+\.\w+)\s+\S+\.\w+', line.strip())
-        name = PurePosixPath(columns[1]).stem if columns else line.strip()
+        # A name may hold dots and spaces, so two columns are known by two extensions of images
+        columns = line.split()
+        is_pair = len(columns) == 2 and all(image_stem(column) != column for column in columns)
+        name = PurePosixPath(columns[0]).stem if is_pair else line.strip()
         if name:
             names.append(name)
     if not names:

@@ -51,8 +51,9 @@ class TestFindImages:
         with pytest.raises(UserError, match=message):
             find_images(tmp_path / 'folder', suffix)
 
-    def test_names_are_compared_in_one_unicode_form_without_companions_of_macos(self, tmp_path):
+    def test_names_are_compared_in_one_unicode_form_without_what_tools_keep(self, tmp_path):
         _touch(tmp_path, 'a\N{COMBINING DIAERESIS}.jpg', '._a.jpg')
+        _touch(tmp_path, '.ipynb_checkpoints/b.jpg', '@eaDir/c.jpg/d.jpg', '#recycle/e.jpg')
         assert list(find_images(tmp_path)) == ['ä'] and find_listed('a\u0308.jpg', ['ä']) == 'ä'
         _touch(tmp_path, 'ä.jpg')
         with pytest.raises(UserError, match='Unicode form'):
@@ -69,6 +70,7 @@ class TestFindMasks:
 
 
 TWO = ['07_1', '07_3']
+DATED = ['2023.10.12 14.33.00', '2023.10.12 14.33.01.jpg']
 
 
 class TestReadList:
@@ -78,6 +80,7 @@ class TestReadList:
             ('a/b\n\n  c d \r\ne.jpg', ['a/b', 'c d', 'e.jpg']),
             ('/JPEGImages/07_1.jpg /Seg/07_1.png\n/JPEGImages/07_3.jpg\t/Seg/07_3.png', TWO),
             ('\ufeffa\nb\n', ['a', 'b']),  # a byte order mark
+            ('2023.10.12 14.33.00\n2023.10.12 14.33.01.jpg', DATED),
         ],
     )
     def test_one_column_or_two(self, tmp_path, text, names):
