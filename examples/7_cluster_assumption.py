@@ -21,7 +21,7 @@ from mmengine.dataset import pseudo_collate
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
 from mmseg_cct.apis.run import Run
 from mmseg_cct.datasets.files.images import as_rgb
-from mmseg_cct.engine.visualization.label_maps import paint
+from mmseg_cct.engine.visualization import paint
 
 HERE = Path('work_dirs/examples')
 PATCHES, PATCH_SIZE = '20×20 patches', 20

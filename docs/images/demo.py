@@ -24,8 +24,8 @@ from mmseg_cct.apis.report.evaluation import Picture
 from mmseg_cct.apis.run import Run
 from mmseg_cct.datasets.shapes import ShapesDataset
 from mmseg_cct.datasets.shapes_scene import draw_scene
-from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
-from mmseg_cct.engine.visualization.label_maps import paint
+from mmseg_cct.engine.figures import outer_legend, png_bytes
+from mmseg_cct.engine.visualization import paint
 from mmseg_cct.utils.files import write_atomic
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from mmseg_cct.datasets.files.image_files import describe_left_out, find_images
 from mmseg_cct.datasets.files.images import explain_unreadable, read_mask, write_png
 from mmseg_cct.datasets.files.palette import chosen_colors
 from mmseg_cct.datasets.leaves import data_folders
-from mmseg_cct.engine.visualization.label_maps import blend, is_tinted, legend_picture
+from mmseg_cct.engine.visualization import blend, is_tinted, legend_picture
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.log import warn

@@ -32,7 +32,7 @@ from mmseg_cct.datasets.files.images import as_rgb, write_png
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, is_background
 from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.datasets.leaves import data_folders
-from mmseg_cct.engine.visualization.label_maps import full_palette
+from mmseg_cct.engine.visualization import full_palette
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.log import warn

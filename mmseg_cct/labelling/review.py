@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from mmseg_cct.engine.visualization.label_maps import full_palette, is_tinted
+from mmseg_cct.engine.visualization import full_palette, is_tinted
 from mmseg_cct.utils.templates import Table, data_url, render
 from mmseg_cct.utils.text import counted
 

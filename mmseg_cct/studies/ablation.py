@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 
 from mmseg_cct.config.compose import find_bank, read_method, with_perturbations
-from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
+from mmseg_cct.engine.figures import outer_legend, png_bytes
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_own_folder, write_atomic, write_text
 from mmseg_cct.utils.templates import render

@@ -8,9 +8,12 @@ from mmseg.registry import VISUALIZERS
 from mmseg.structures import SegDataSample
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from mmseg_cct.engine.visualization import GroupedTensorboardVisBackend, MultiDomainVisualizer
-from mmseg_cct.engine.visualization.figures import outer_legend, png_bytes
-from mmseg_cct.engine.visualization.label_maps import blend
+from mmseg_cct.engine.figures import outer_legend, png_bytes
+from mmseg_cct.engine.visualization import (
+    GroupedTensorboardVisBackend,
+    MultiDomainVisualizer,
+    blend,
+)
 
 RED, GREEN, BLUE = [255, 0, 0], [0, 255, 0], [0, 0, 255]
 A = dict(classes=('x', 'y'), palette=[RED, GREEN])

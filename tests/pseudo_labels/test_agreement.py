@@ -1,7 +1,7 @@
 import numpy as np
 from folders import save
 
-from mmseg_cct.pseudo_labels.agreement import agreement_table
+from mmseg_cct.pseudo_labels import agreement_table
 from mmseg_cct.pseudo_labels.settings import read_settings
 
 

@@ -9,9 +9,9 @@ from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
+from mmseg_cct.engine.hooks.teacher_hook import use_batch_statistics
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.models.perturbations import PerturbationContext
-from mmseg_cct.models.segmentors.teacher import use_batch_statistics
 
 N, D, C, H, W, STRIDE = 3, 10, 4, 6, 5, 4
 

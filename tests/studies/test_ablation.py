@@ -6,7 +6,7 @@ from mmseg_cct.config.compose import find_bank, read_method, with_method
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.perturbations.paper import PERTURBATIONS
+from mmseg_cct.models.heads import PerturbedDecoderBank
 from mmseg_cct.studies.ablation import (
     grid_methods,
     ordered_methods,
@@ -66,7 +66,8 @@ def test_the_grid_is_the_papers_or_has_the_settings_own_perturbations(base):
     assert len(methods) == 2 + 4 * (7 + 2)
     assert {'supervised', 'supervised-abce', 'vat_k2', 'full_k8', 'full_abce_k6'} < methods.keys()
     assert changes(base, grid_methods(base, [5])['vat_k5']) == {
-        f'{BANK}perturbations.{each}.num_decoders': 5 * (each == 'vat') for each in PERTURBATIONS
+        f'{BANK}perturbations.{each}.num_decoders': 5 * (each == 'vat')
+        for each in PerturbedDecoderBank.default_perturbations
     }
     find_bank(base).perturbations = dict(mine=dict(type='SpatialDropout'))
     assert {'mine_k1', 'full_k1', 'full_abce_k1'} < grid_methods(base, [1]).keys()
@@ -83,7 +84,7 @@ def test_full_has_k_decoders_of_each(group, file):
     heads = config.model.auxiliary_head
     config = with_method(config, grid_methods(config, [4])[f'{group}_k4'])
     numbers = {key: p.num_decoders for key, p in find_bank(config).perturbations.items()}
-    assert numbers == dict.fromkeys(PERTURBATIONS, 4)
+    assert numbers == dict.fromkeys(PerturbedDecoderBank.default_perturbations, 4)
     assert isinstance(config.model.auxiliary_head, list) == isinstance(heads, list)
     losses = config.model.decode_head.loss_decode
     if group == 'full_abce':

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mmseg_cct.engine.visualization.figures import outer_legend
+from mmseg_cct.engine.figures import outer_legend
 
 from ..run import Run
 

@@ -20,11 +20,11 @@ from mmseg_cct.config.walk import changed_settings, get_by_key, leaf_sets, leave
 from mmseg_cct.datasets.files.palette import chosen_colors
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
+from mmseg_cct.engine.figures import png_bytes
 from mmseg_cct.engine.findings import absent_from, findings, validation_findings
 from mmseg_cct.engine.labels_record import below_folder, trained_images
 from mmseg_cct.engine.metrics.scores import foreground_of
-from mmseg_cct.engine.visualization.figures import png_bytes
-from mmseg_cct.engine.visualization.label_maps import Palette, paint
+from mmseg_cct.engine.visualization import Palette, paint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder

@@ -5,15 +5,15 @@ from typing import Any
 import torch
 from mmengine.dist import all_reduce_params, is_distributed
 from mmengine.hooks import EMAHook
-from mmengine.model import MomentumAnnealingEMA
+from mmengine.model import BaseModel, MomentumAnnealingEMA
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from mmseg_cct.engine.optimizers import optim_wrappers
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.segmentors.teacher import use_batch_statistics
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.ranges import one_of, open_unit, ranges
 from mmseg_cct.utils.text import one_line
@@ -138,3 +138,14 @@ class MultiTensorEMA(MomentumAnnealingEMA):
             averages, values = zip(*((a, value.to(a.device)) for a, value in floats))
             get_ema_multi_avg_fn(1 - momentum)(averages, values, steps)
         self.steps += 1
+
+
+def use_batch_statistics(teacher: BaseModel) -> None:
+    """Lets BatchNorm normalise by the batch, in a teacher that is otherwise in eval mode.
+
+    Its own predictions do not change its running statistics.
+    """
+    for module in teacher.modules():
+        if isinstance(module, _BatchNorm):
+            module.train()
+            module.track_running_stats = False  # the hook averages those statistics

@@ -16,8 +16,13 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
 from mmseg_cct.models.layers.modes import precision_of_convolutions
 from mmseg_cct.models.layers.sample_fields import stack_field
-from mmseg_cct.models.layers.scatter_into import ScatterInto
-from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode, project_at_once
+from mmseg_cct.models.layers.stacked_decoders import (
+    Chain,
+    DecoderGroup,
+    ScatterInto,
+    decode,
+    project_at_once,
+)
 from mmseg_cct.models.layers.subpixel import (
     from_subpixel_layout,
     icnr_,
@@ -27,7 +32,7 @@ from mmseg_cct.models.layers.subpixel import (
 )
 from mmseg_cct.models.losses import PixelTargets, PixelTerm
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
-from mmseg_cct.models.perturbations import DetectedObjects, GuidedCutout, PerturbationContext, paper
+from mmseg_cct.models.perturbations import DetectedObjects, GuidedCutout, PerturbationContext
 from mmseg_cct.utils.log import say
 from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges, require_value
 from mmseg_cct.utils.seed import seeded_random_state
@@ -96,8 +101,17 @@ class PerturbedDecoderBank(BaseModule):
         ['agreement', 'consistency', 'drop.consistency', 'loss']
     """
 
-    # Those that a method changes where a config names none.
-    default_perturbations = paper.PERTURBATIONS
+    # The paper's, by their names in configs: in this order a bank has its decoders, and each class
+    # has its own default number of them. A method changes these where a config names none.
+    default_perturbations = dict(
+        vat=dict(type='IntermediateVAT'),
+        dropout=dict(type='SpatialDropout'),
+        guided_cutout=dict(type='GuidedCutout'),
+        context_masking=dict(type='ContextMasking'),
+        object_masking=dict(type='ObjectMasking'),
+        feature_drop=dict(type='FeatureDrop'),
+        feature_noise=dict(type='FeatureNoise'),
+    )
 
     @ranges(position_fraction=positive_unit, memory_budget=optional(at_least(1)))
     def __init__(
@@ -413,7 +427,8 @@ def _built_in_order(configs: dict[str, dict]) -> nn.ModuleDict:
         built.append((name, MODELS.build(config)))
     # The rows of a bank's parameters in a checkpoint are in this order. It cannot be that of the
     # config: mmengine sorts the keys of the configs that it dumps.
-    order = [config['type'] for config in paper.PERTURBATIONS.values()]
+    paper = PerturbedDecoderBank.default_perturbations
+    order = [config['type'] for config in paper.values()]
     ranks = {type_name: rank for rank, type_name in enumerate(order)}
     built.sort(key=lambda named: (ranks.get(type(named[1]).__name__, len(ranks)), named[0]))
     return nn.ModuleDict(built)

@@ -21,9 +21,7 @@ from mmseg_cct.models.layers.modes import (
 from mmseg_cct.models.perturbations import DetectedObjects
 from mmseg_cct.utils.text import nearest
 
-from .any_decoder import AnyDecoderSegmentor
-from .requirements import require_pairs
-from .teacher import TakesTeacher
+from .any_decoder import AnyDecoderSegmentor, TakesTeacher, require_pairs
 
 
 @MODELS.register_module()

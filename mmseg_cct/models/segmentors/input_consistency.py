@@ -18,9 +18,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.modes import all_but_batch_norm, eval_mode, frozen_running_statistics
 from mmseg_cct.models.layers.sample_fields import stack_field
 
-from .any_decoder import AnyDecoderSegmentor
-from .requirements import require_pairs
-from .teacher import TakesTeacher
+from .any_decoder import AnyDecoderSegmentor, TakesTeacher, require_pairs
 
 
 class InputConsistencySegmentor(AnyDecoderSegmentor):

@@ -16,8 +16,8 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.data_preprocessors import MultiDomainPreprocessor, domain_of
 from mmseg_cct.models.perturbations import DetectedObjects
 
+from .any_decoder import TakesTeacher
 from .cct import CCTSegmentor
-from .teacher import TakesTeacher
 
 
 @MODELS.register_module()

@@ -1,14 +1,21 @@
-"""Class ids in colours, and the legend that explains them."""
+"""Class ids in colours, where mmengine writes curves, and whose colours MMSeg paints."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import cv2
 import numpy as np
 from matplotlib import get_data_path
+from mmengine.visualization import TensorboardVisBackend
+from mmseg.registry import VISBACKENDS, VISUALIZERS
+from mmseg.structures import SegDataSample
+from mmseg.visualization import SegLocalVisualizer
 from PIL import Image, ImageDraw, ImageFont
 
 from mmseg_cct.datasets.files.images import as_rgb
 from mmseg_cct.datasets.files.labels import is_background, means_ignored
+
+__all__ = ['GroupedTensorboardVisBackend', 'MultiDomainVisualizer']
 
 Palette = Sequence[Sequence[int]] | np.ndarray
 
@@ -63,3 +70,35 @@ def legend_picture(classes: Sequence[str], palette: Palette, width: int) -> np.n
         draw.rectangle((x, y, x + size, y + size), tuple(map(int, color)), (153, 153, 153))
         draw.text((x + size + gap, y + size // 2), name, 'black', font, anchor='lm')
     return np.array(picture)
+
+
+@VISBACKENDS.register_module()
+class GroupedTensorboardVisBackend(TensorboardVisBackend):
+    """mmengine's TensorBoard backend, with the curves of one part of the model in one group.
+
+    TensorBoard groups by the part of a name before the first `/`, but MMSeg joins the names of
+    losses by a dot; so `aux.consistency` becomes `aux/consistency`.
+    """
+
+    def add_scalar(self, name: str, value: Any, step: int = 0, **kwargs: Any) -> None:
+        """Writes a value; the first dot of its name becomes a `/`."""
+        super().add_scalar(name.replace('.', '/', 1), value, step, **kwargs)
+
+
+@VISUALIZERS.register_module()
+class MultiDomainVisualizer(SegLocalVisualizer):
+    """`SegLocalVisualizer` with the classes and colours of each sample's domain."""
+
+    dataset_meta: dict
+
+    def add_datasample(
+        self, name: str, image: np.ndarray, data_sample: SegDataSample | None = None, **kwargs: Any
+    ) -> None:
+        """Paints a sample on an image `(H, W, 3)`, uint8 RGB, in its domain's colours."""
+        domains = self.dataset_meta
+        if data_sample is not None:
+            self.dataset_meta = domains['domains'][data_sample.domain]
+        try:
+            super().add_datasample(name, image, data_sample, **kwargs)
+        finally:
+            self.dataset_meta = domains

@@ -1,8 +1,0 @@
-"""Visualizers of predictions and curves."""
-
-from .visualizers import GroupedTensorboardVisBackend, MultiDomainVisualizer
-
-__all__ = [
-    'GroupedTensorboardVisBackend',
-    'MultiDomainVisualizer',
-]
