@@ -111,6 +111,12 @@ def parse_args() -> argparse.Namespace:
         help='pairs of a labelled and an unlabelled image (default: 8; quick: 4)',
     )
     parser.add_argument(
+        '--image-suffix',
+        metavar='END',
+        help="end of an image's name that its mask does not have, such as _leftImg8bit or _0000; "
+        'other images are left out',
+    )
+    parser.add_argument(
         '--mask-suffix',
         default='.png',
         metavar='END',

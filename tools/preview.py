@@ -50,6 +50,11 @@ def parse_args() -> argparse.Namespace:
         help='in the order of their ids (default: those of DATA/classes.json)',
     )
     parser.add_argument(
+        '--image-suffix',
+        metavar='END',
+        help="end of an image's name that its mask does not have, such as _leftImg8bit",
+    )
+    parser.add_argument(
         '--mask-suffix',
         default='.png',
         metavar='END',

@@ -51,6 +51,8 @@ class FolderDataset(BaseSegDataset):
         palette: Colour of each class, RGB in [0, 255]. By default classes of Cityscapes, such as
             road, sky or person, have its colours, and the others are easy to tell apart.
         data_root: Folder that the other paths are relative to.
+        image_suffix: End of an image's name that its mask and lists do not have, with or without
+            the extension: ``_leftImg8bit``. Other images are left out.
         mask_suffix: End of a mask's name; case is ignored.
         ignore_index: Label of ignored pixels in the masks, 0 to 255; they are loaded as 255.
         **kwargs: Further arguments of `BaseSegDataset`.
@@ -85,6 +87,7 @@ class FolderDataset(BaseSegDataset):
         partly_labeled: str = '',
         palette: Sequence[Sequence[int]] | None = None,
         data_root: str | None = None,
+        image_suffix: str | None = None,
         mask_suffix: str = '.png',
         ignore_index: int = IGNORE_INDEX,
         **kwargs: Any,
@@ -98,7 +101,7 @@ class FolderDataset(BaseSegDataset):
             problem = f'class {classes[label]} is never learned'
             raise UserError(key, problem, 'a label that no class has')
         self.ignored_labels = None if ignore_index == IGNORE_INDEX else {label: IGNORE_INDEX}
-        self.subset = subset
+        self.subset, self.image_suffix = subset, image_suffix
         root = data_root or ''
         self.exclude = exclude and os.path.join(root, resolve_list(exclude))
         self.partly_labeled = partly_labeled and os.path.join(root, resolve_list(partly_labeled))
@@ -158,14 +161,14 @@ class FolderDataset(BaseSegDataset):
             if inner == around or (not self.ann_file and around in inner.parents):
                 problem = f'{masks} is or lies in image_dir {root}: masks would count as images'
                 raise UserError('FolderDataset.mask_dir', problem, 'a folder beside it')
-        return find_images(root)
+        return find_images(root, self.image_suffix)
 
     def _find_masks(self, images: dict[str, str]) -> dict[str, str]:
         root = self.data_prefix.get('seg_map_path')
         if root is None or (self.subset == 'unlabeled' and self.ann_file):
             return {}
-        option = 'FolderDataset.mask_suffix='
-        masks, strays = masks_of_images(root, self.seg_map_suffix, images, option)
+        options = 'FolderDataset.image_suffix=', 'FolderDataset.mask_suffix='
+        masks, strays = masks_of_images(root, self.seg_map_suffix, images, options)
         if strays:
             first = f'{strays[0]}: a mask without an image in {self.data_prefix["img_path"]}'
             warn(f'{first} ({len(strays)} in all); left out')

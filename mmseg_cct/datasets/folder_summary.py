@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # The labels in masks, ignored ones included, by the name of the image.
 Labels = Mapping[str, frozenset[int]]
 
+_SUFFIXES = '--image-suffix ', '--mask-suffix '
 _SIZES = 200  # number of images whose sizes and values are read, at most
 
 
@@ -56,6 +57,7 @@ def summarize_folder(
     mask_suffix: str = '.png',
     channels: Sequence[int] | None = None,
     bits: int | None = None,
+    image_suffix: str | None = None,
 ) -> FolderSummary:
     """Counts images and masks, and checks every id in the masks.
 
@@ -79,7 +81,7 @@ def summarize_folder(
     validation: Labels = {}
     # a folder of validation images has masks for all of them
     if val := validation_dirs(data):
-        val_images = find_images(val[0])
+        val_images = find_images(val[0], image_suffix)
         val_masks = _masks_by_name(val_images, val, mask_suffix)
         if missing := sorted(val_images.keys() - val_masks.keys()):
             expected = f'{val[1] / missing[0]}{mask_suffix}'
@@ -145,7 +147,7 @@ def _loader(values: ImageValues) -> 'LoadChannels':
 
 def _masks_by_name(images: Mapping[str, str], dirs: Dirs, suffix: str) -> dict[str, str]:
     image_dir, mask_dir = dirs
-    masks, strays = masks_of_images(mask_dir, suffix, images, '--mask-suffix ')
+    masks, strays = masks_of_images(mask_dir, suffix, images, _SUFFIXES)
     if strays:
         problem = f'a mask without an image in {image_dir} ({len(strays)} in all)'
         raise UserError(strays[0], problem, 'an image of the same name')

@@ -46,6 +46,7 @@ class PreviewRequest:
     classes: Sequence[str]
     out: str
     images: str | None = None
+    image_suffix: str | None = None
     mask_suffix: str = '.png'
     device: str | None = None
     opacity: float = 0.5
@@ -68,6 +69,7 @@ class FolderFit:
         classes: Names in the order of their ids.
         model: A model's config, whose backbone gives the features.
         photos: More images, which will be predicted, by name.
+        image_suffix: End of an image's name that its mask does not have.
         mask_suffix: End of a mask's name, after that of its image.
         device: Where to compute; by default the GPU, if any.
 
@@ -83,16 +85,19 @@ class FolderFit:
         model: Mapping[str, Any],
         *,
         photos: Mapping[str, str] | None = None,
+        image_suffix: str | None = None,
         mask_suffix: str = '.png',
         device: str | None = None,
     ) -> None:
         self.data = data
         image_dir, mask_dir = training_dirs(data)
-        self.images, self.masks = find_images(image_dir), find_masks(mask_dir, mask_suffix)
+        self.images = find_images(image_dir, image_suffix)
+        self.masks = find_masks(mask_dir, mask_suffix)
         if not self.masks:
             first = command_line('next_batch', '--images', image_dir, '-n', '10', '--out', 'batch0')
             raise UserError(mask_dir, 'no masks yet', f'those of some images; to choose: {first}')
-        summarize_folder(data, classes, self.images, mask_suffix)  # checks each mask
+        # checks each mask
+        summarize_folder(data, classes, self.images, mask_suffix, image_suffix=image_suffix)
         self.meta = dict(classes=tuple(classes), palette=class_colors(classes))
         pool = sorted({*self.images.values(), *(photos or {}).values()})
         encoder = load_encoder(model, device, FINE)
@@ -151,13 +156,15 @@ def preview(request: PreviewRequest, model: Mapping[str, Any]) -> Preview:
         UserError: See `FolderFit`; or the folder holds something else.
     """
     image_dir, mask_dir = training_dirs(request.data)
-    photos = find_images(request.images or image_dir)
+    photos = find_images(image_dir, request.image_suffix)
+    photos = find_images(request.images) if request.images else photos
     inputs = {image_dir, mask_dir, *([request.images] if request.images else [])}
     made_with = dict(preview=str(Path(request.data).resolve()), opacity=request.opacity)
     with OutputFolder(request.out, RECORD, inputs, made_with) as folder:
         fit = FolderFit(
             request.data, request.classes, model, photos=photos,
-            mask_suffix=request.mask_suffix, device=request.device,
+            image_suffix=request.image_suffix, mask_suffix=request.mask_suffix,
+            device=request.device,
         )  # fmt: skip
         masks = [[name, file_stamp(path)] for name, path in fit.masks.items()]
         stamps = {name: [file_stamp(path), masks] for name, path in photos.items()}

@@ -85,12 +85,19 @@ class Choices:
     crop: tuple[int, int] | None = None  # of the training; else `size`, for MobileNetV2 half of it
     iters: int | None = None
     batch_size: int | None = None
+    image_suffix: str | None = None  # end of the images' names that their masks do not have
     mask_suffix: str = '.png'
     channels: Sequence[int] | None = None  # to load, counted from 0; else all except opacity
     bits: int | None = None  # of the images' values; else as many as the values need
     weights: str | None = None  # file of the backbone's weights; else those of the model zoo
     from_scratch: bool = False  # whether to start from random weights
     force: bool = False  # whether to overwrite files
+
+    @property
+    def suffixes(self) -> dict[str, str]:
+        """Those that the user has chosen, as arguments of `FolderDataset`."""
+        image = dict(image_suffix=self.image_suffix) if self.image_suffix else {}
+        return image | (dict(mask_suffix=self.mask_suffix) if self.mask_suffix != '.png' else {})
 
 
 def plain_name(data: str) -> str:

@@ -84,8 +84,8 @@ def look_at(data: str, choices: Choices) -> Folder:
     context = context_of_classes(classes, choices.context)
     reject_void_names(data, classes, choices.context)
     left_out: list[str] = []
-    images = find_images(training_dirs(data)[0], left_out=left_out)
-    options = choices.mask_suffix, choices.channels, choices.bits
+    images = find_images(training_dirs(data)[0], choices.image_suffix, left_out=left_out)
+    options = choices.mask_suffix, choices.channels, choices.bits, choices.image_suffix
     summary = summarize_folder(data, classes, images, *options)
     return Folder(data, classes, context, images, summary, left_out)
 
@@ -223,7 +223,7 @@ def folder_warnings(folder: Folder, plan: Plan) -> Iterator[str]:
 
 
 def compare_masks(
-    folder: Folder, mask_suffix: str, model: Any | None
+    folder: Folder, choices: Choices, model: Any | None
 ) -> tuple[list[str], list[str]]:
     """Says what the masks are worth without a training (notes), and what is doubtful (warnings).
 
@@ -233,7 +233,7 @@ def compare_masks(
     if not FEWEST_TO_CHOOSE <= len(folder.summary.labels) <= _MOST_COMPARED:
         return [], []
     warnings, images = [], folder.images
-    masks = find_masks(training_dirs(folder.data)[1], mask_suffix)
+    masks = find_masks(training_dirs(folder.data)[1], choices.mask_suffix)
     try:
         if pairs := contradictions(images, masks):
             first, second = pairs[0]
@@ -251,5 +251,6 @@ def compare_masks(
         names = f'{", ".join(doubtful[:3])}{" and more" if doubtful[3:] else ""}'
         problem = 'may be of another image, as the others predict other classes there'
         warnings.append(f'masks: {names} {problem}')
-    page = command_line('preview', folder.data, '--out', 'preview')
+    suffixes = (f'--{key.replace("_", "-")}={end}' for key, end in choices.suffixes.items())
+    page = command_line('preview', folder.data, *suffixes, '--out', 'preview')
     return [f'{fitted.worth}: {page}'], warnings

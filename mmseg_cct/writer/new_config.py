@@ -64,7 +64,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     base = base_model(choices.backbone)
     start = start_settings(base.backbone, choices.weights, choices.from_scratch)
     started = None if choices.from_scratch else merged(base, dict(backbone=start))
-    worth, doubts = compare_masks(folder, choices.mask_suffix, started)
+    worth, doubts = compare_masks(folder, choices, started)
     warnings = (*folder_warnings(folder, plan), *doubts)
     parts, bases = _parts(folder, plan, choices, base, start)
     write_config(config_path, _text(folder, plan, choices, parts, bases))
@@ -132,9 +132,7 @@ def _text(
     """Writes the config in the order in which one reads it."""
     title = BACKBONES[choices.backbone].title
     dirs, val_dirs = training_dirs(folder.data), validation_dirs(folder.data)
-    dataset = dict(**_image_and_mask_dirs(dirs), classes=Code('classes'))
-    if choices.mask_suffix != '.png':
-        dataset['mask_suffix'] = choices.mask_suffix
+    dataset = dict(**_image_and_mask_dirs(dirs), classes=Code('classes'), **choices.suffixes)
     val_paths = _image_and_mask_dirs(val_dirs) if val_dirs else dict(ann_file=plan.val_list)
     val_dataset = _dataset('labeled', 'test_pipeline', **val_paths)
     has_unlabeled = 'unlabeled' in parts['train_dataloader']['dataset']

@@ -28,7 +28,10 @@ def test_any_name_of_a_folder_will_do(data):
 def test_the_config_is_that_of_the_folder(data):
     for path in data.rglob('masks/*.png'):
         path.rename(path.with_name(f'{path.stem}_mask.png'))
-    written = write(data, size=(64, 32), iters=40, batch_size=2, mask_suffix='_mask.png')
+    for path in data.rglob('images/*.jpg'):
+        path.rename(path.with_name(f'{path.stem}_0000.jpg'))
+    suffixes = dict(image_suffix='_0000', mask_suffix='_mask.png')
+    written = write(data, size=(64, 32), iters=40, batch_size=2, **suffixes)
     config = load_config(str(written.file), {})
     labeled, unlabeled = (config.train_dataloader.dataset[x] for x in ('labeled', 'unlabeled'))
     assert labeled.classes == config.test_dataloader.dataset.classes == CLASSES
@@ -36,7 +39,7 @@ def test_the_config_is_that_of_the_folder(data):
     assert (labeled.subset, unlabeled.subset) == ('labeled', 'unlabeled')
     assert config.val_dataloader.dataset.mask_dir == f'{data}/val/masks'
     for part in (labeled, unlabeled, config.val_dataloader.dataset):
-        assert part.mask_suffix == '_mask.png'
+        assert (part.image_suffix, part.mask_suffix) == ('_0000', '_mask.png')
     assert config.model.decode_head.num_classes == 3
     assert config.model.auxiliary_head.context_classes == ('background',)
     assert config.model.data_preprocessor.size == labeled.pipeline[3].crop_size == (32, 64)

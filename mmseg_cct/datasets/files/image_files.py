@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 from operator import attrgetter
+from os.path import commonprefix
 from pathlib import Path, PurePath, PurePosixPath
 
 from mmseg_cct.errors import UserError
@@ -16,9 +17,11 @@ from mmseg_cct.utils.text import counted
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 VAL_LIST = 'val.txt'  # in a data folder: the images that an import found to be for validation
 Dirs = tuple[Path, Path]  # of images and of masks
-# Our names first, then those of MMSegmentation, ADE20K, VOC and others
-_IMAGES = 'images', 'img_dir', 'imgs', 'image', 'JPEGImages'
+# Our names first, then those of MMSegmentation, ADE20K, VOC, Cityscapes, nnU-Net and others
+_IMAGES = 'images', 'img_dir', 'imgs', 'image', 'JPEGImages', 'leftImg8bit', 'imagesTr'
 _MASKS = 'masks', 'ann_dir', 'annotations', 'labels', 'mask', 'label', 'gt', 'SegmentationClass'
+_MASKS += 'gtFine', 'labelsTr'
+_TRIED = 10  # images whose names may be those of a mask
 _OF_TOOLS = ('.', '@', '#', '__MACOSX')  # how folders begin that hold no photo and no mask
 
 
@@ -80,19 +83,22 @@ def find_images(
 ) -> dict[str, str]:
     """Finds the images below a folder: sorted paths by relative name without suffix.
 
-    The `suffix` ends their names (``_leftImg8bit.png`` for Cityscapes), in any case; None takes
-    every image format. The resolved paths in `without` are left out. Files of other formats are
-    added to `left_out`.
+    The `suffix` ends their names (``_leftImg8bit.png`` for Cityscapes), in any case; without an
+    extension (``_leftImg8bit``) or None, it takes every image format. The resolved paths in
+    `without` are left out. Files of other formats are added to `left_out`.
     """
     if not os.path.isdir(folder):
         raise UserError(folder, 'no such folder', 'a folder of images')
     start, images = len(_prefix(folder)), dict[str, str]()
-    endings = IMAGE_SUFFIXES if suffix is None else (suffix.lower(),)
+    end_of_stem = (suffix or '').lower()
+    ends = tuple(end_of_stem + extension for extension in IMAGE_SUFFIXES)
+    ends = (end_of_stem,) if '.' in end_of_stem else ends
     for path in find_files(folder):
-        end = os.path.splitext(path)[1] if suffix is None else path[-len(suffix) :]
-        if end.lower() not in endings:
+        end = next((end for end in ends if path.lower().endswith(end)), None)
+        if end is None:
             # a file without an extension is none that somebody meant as an image
-            if left_out is not None and end:
+            extension = os.path.splitext(path)[1].lower()
+            if left_out is not None and extension and extension not in IMAGE_SUFFIXES:
                 left_out.append(path)
         elif not without or Path(path).resolve() not in without:
             _add(images, path[start : len(path) - len(end)], path, 'image')
@@ -117,13 +123,13 @@ def _add(paths: dict[str, str], name: str, path: str, file_type: str) -> None:
 
 
 def masks_of_images(
-    folder: str | os.PathLike, suffix: str, images: Collection[str], option: str
+    folder: str | os.PathLike, suffix: str, images: Collection[str], options: tuple[str, str]
 ) -> tuple[dict[str, str], list[str]]:
     """Finds the masks of images, by name as `find_masks`, and the paths of those without an image.
 
     Raises:
-        UserError: There is no such folder, a mask has another suffix, or all add the same ending to
-            their images' names, with which the `option` would fit.
+        UserError: There is no such folder, a mask has another suffix, or none fits its image, but
+            all would by the `options` that name the ends of images and of masks.
     """
     masks = find_masks(folder, suffix)
     end = suffix.partition('.')[0]
@@ -134,21 +140,32 @@ def masks_of_images(
             problem = f'mask suffix differs from {suffix}; its image would count as unlabelled'
             raise UserError(path, problem, f'{image}{suffix}')
     strays = sorted(masks.keys() - {*images})
-    if len(strays) == len(masks) and (ending := _ending_of_masks(masks, images)):
-        raise UserError(folder, 'no mask has an image', f'{option}{ending}{suffix}')
+    if len(strays) == len(masks) and (ends := _ends_of_pairs(sorted(masks), images)):
+        image_end, mask_ends = ends
+        needed = [f'{options[0]}{image_end}'] if image_end else []
+        if any(mask_ends):
+            needed.append(options[1] + ' or '.join(f'{end}{suffix}' for end in mask_ends))
+        raise UserError(folder, 'no mask has an image', ' '.join(needed))
     paths = [masks.pop(name) for name in strays]
     return masks, paths
 
 
-def _ending_of_masks(masks: Collection[str], images: Collection[str]) -> str | None:
-    """Finds the ending that all masks add to their images' names, such as `_mask`, or None."""
-    first = next(iter(masks), '')
-    for image in sorted(images, key=len, reverse=True):
-        end = first.removeprefix(image)
-        if end not in ('', first) and all(
-            name.endswith(end) and name[: -len(end)] in images for name in masks
-        ):
-            return end
+def _ends_of_pairs(masks: list[str], images: Collection[str]) -> tuple[str, list[str]] | None:
+    """Finds what the images, and what the masks add to common names: `_leftImg8bit`, `_mask`."""
+    pairs = ((image, [image, *masks[:1]]) for image in images)
+    shared = {image: commonprefix(pair).rstrip('_-. ') for image, pair in pairs}  # noqa: RUF071
+    longest = max(shared.values(), key=len, default='')
+    if not masks or not longest.rpartition('/')[2]:
+        return None
+    for image in sorted((name for name in images if shared[name] == longest), key=len)[:_TRIED]:
+        image_end = image.removeprefix(longest)
+        names = {name.removesuffix(image_end) for name in images if name.endswith(image_end)}
+        lengths = [max((n for n in range(len(m) + 1) if m[:n] in names), default=0) for m in masks]
+        named = {mask[:n] for mask, n in zip(masks, lengths)}
+        ends = {mask[n:] for mask, n in zip(masks, lengths)}
+        # Cityscapes has several masks of each image
+        if all(lengths) and len(masks) == len(named) * len(ends) and len(ends) <= len(named):
+            return image_end, sorted(ends)
     return None
 
 
