@@ -23,6 +23,8 @@ from mmseg_cct.utils.processes import usable_cores
 _SEEDED = (SemiSegDataset, MultiDomainDataset)
 
 _BFLOAT16 = 'BFloat16OptimWrapper'
+# Seconds without a batch after which a training ends rather than wait for ever.
+_PATIENCE = 600
 # What makes a backbone, also one in a MultiChannelBackbone, compute its activations again.
 _RECOMPUTING = (
     'model.backbone.with_cp',
@@ -119,7 +121,7 @@ def fit_to_device(config: Config, launcher: str) -> None:
 
 
 def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
-    """Starts no more loading workers than there are cores for them.
+    """Starts no more loading workers than there are cores for them, and waits 10 minutes at most.
 
     On a CPU the network needs cores too, so only half of them load. Keys that the user has set,
     `chosen`, stay as they are; so do trainings whose images depend on the number of workers.
@@ -132,6 +134,8 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
         loader: Any = config.get(f'{split}_dataloader') or {}
         if not loader.get('num_workers') and loader.get('persistent_workers'):  # torch rejects it
             loader.persistent_workers = False
+        if loader.get('num_workers'):
+            loader.setdefault('timeout', _PATIENCE)
         key = f'{split}_dataloader.num_workers'
         if key in chosen or (split == 'train' and not is_seeded):
             continue

@@ -6,12 +6,27 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 from mmseg_cct.stack import StackError
 
-# torch's words for one that ended by itself, at whatever moment it noticed
-_KILLED_WORKER = re.compile(r'DataLoader worker \(pid.*(killed by signal|exited unexpectedly)')
+# torch's words for what happens to loading workers, and what to do
+_LOADER_ERRORS = {
+    r'</torch_\S+ No space left|signal: Bus error': (
+        'a loading worker cannot hand over a batch, /dev/shm is full; expected more of it '
+        '(docker run --shm-size=8g), or num_workers=0 of the data loaders'
+    ),
+    # one that ended by itself, at whatever moment torch noticed
+    r'DataLoader worker \(pid.*(killed by signal|exited unexpectedly)': (
+        'a loading worker was killed, perhaps for memory; expected fewer workers '
+        '(num_workers of the data loaders), smaller images or a smaller batch_size'
+    ),
+    r'DataLoader timed out after': (
+        'no batch came from the loading workers for minutes; expected images on a disk that '
+        'answers, num_workers=0, or a greater timeout of the data loaders'
+    ),
+}
 _PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
 
 
@@ -51,16 +66,24 @@ def user_errors_as_one_line() -> Iterator[None]:
         raise SystemExit(2) from None
 
 
+def hand_over_error(queue: Any, error: Exception, item: Any) -> None:
+    """Puts the error itself into a loader's queue in place of a batch that cannot be put there.
+
+    Python prints it and forgets the batch, for which the training would wait for ever.
+    """
+    from torch._utils import ExceptionWrapper
+
+    queue.put((item[0], ExceptionWrapper(where='in a loading worker')))  # of the current exception
+
+
 def _lines_of(error: Exception) -> str | None:
     """Returns the message for what is no bug of this program; None for a bug."""
+    for words, line in _LOADER_ERRORS.items():
+        if isinstance(error, RuntimeError | UserError) and re.search(words, str(error)):
+            return line
     if isinstance(error, (UserError, StackError)):
         # a DataLoader makes a worker's error anew from its traceback, which ends in the message
         return str(error).rpartition(f'{UserError.__name__}: ')[2].strip()
-    if isinstance(error, RuntimeError) and _KILLED_WORKER.search(str(error)):
-        return (
-            'a loading worker was killed, perhaps for memory; expected fewer workers '
-            '(num_workers of the data loaders), smaller images or a smaller batch_size'
-        )
     if isinstance(error, OSError) and error.errno is not None:
         return f'{error.filename or type(error).__name__}: {error.strerror}'
     return None

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from itertools import chain
+from multiprocessing.queues import Queue
 from typing import Any
 
 from mmseg_cct.config.shipped import find_config, find_run
@@ -14,7 +15,7 @@ from mmseg_cct.config.walk import as_list
 from mmseg_cct.errors import UserError
 
 from .arguments import InputPath, set_ranks
-from .errors import user_errors_as_one_line
+from .errors import hand_over_error, user_errors_as_one_line
 
 # Of mmcv and mmseg: installing the other mmcv would break the stack, every config without --show
 # has an idle hook, and two classes have two channels here. And of torch: TF32 is for the user to
@@ -74,6 +75,7 @@ def _set_up_process() -> None:
     os.environ.setdefault('OPENCV_LOG_LEVEL', 'FATAL')
     for start in _WARNINGS:
         warnings.filterwarnings('ignore', message=start)
+    Queue._on_queue_feeder_error = hand_over_error  # as `concurrent.futures` has its own
     # every loader warns at each start of its workers
     warnings.filterwarnings('once', message='This DataLoader will create', category=UserWarning)
     from PIL import EpsImagePlugin, Image

@@ -28,6 +28,7 @@ def fitted(monkeypatch, cores, on='cpu', train='SemiSegDataset', ranks=1, chosen
     }
     config = Config(dict(loaders, test_dataloader=None))
     fit_workers(config, chosen)
+    assert config.train_dataloader.timeout > 60  # seconds without a batch: it ends
     return config.train_dataloader.num_workers, config.val_dataloader.num_workers
 
 

@@ -1,4 +1,5 @@
 import errno
+from multiprocessing.queues import Queue
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ from torch.utils.data import DataLoader
 from workers import Failing, closing_workers
 
 from mmseg_cct.cli import errors
-from mmseg_cct.cli.errors import user_errors_as_one_line
+from mmseg_cct.cli.errors import hand_over_error, user_errors_as_one_line
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 
 
@@ -59,6 +60,30 @@ def test_of_an_error_in_a_loading_worker_its_lines_are_said(capsys):
         next(batches)
     lines = 'error: a.png: label id 7 outside the classes; expected 0 to 2\nerror: b.png: none\n'
     assert capsys.readouterr().err == lines
+
+
+@pytest.mark.parametrize(
+    ('words', 'remedy'),
+    [
+        ('unable to allocate shared memory(shm) for file </torch_1_2>: No space left', 'shm-size'),
+        ('DataLoader worker (pid 1) is killed by signal: Bus error. It is possible', 'shm-size'),
+        ('DataLoader worker (pid(s) 1) exited unexpectedly', 'fewer workers'),
+        ('DataLoader timed out after 600 seconds', 'timeout'),
+    ],
+)
+@pytest.mark.parametrize('kind', [RuntimeError, UserError])  # as it is of a first batch
+def test_what_happens_to_loading_workers_has_a_remedy(words, remedy, kind, capsys):
+    with pytest.raises(SystemExit), user_errors_as_one_line():
+        raise kind(words)
+    assert remedy in capsys.readouterr().err
+
+
+def test_a_batch_that_a_worker_cannot_hand_over_is_an_error(monkeypatch):
+    """Such as one for which shared memory is too small; a function cannot be handed over either."""
+    monkeypatch.setattr(Queue, '_on_queue_feeder_error', hand_over_error)
+    loader = DataLoader([lambda: None], num_workers=1, collate_fn=list, timeout=60)
+    with closing_workers(loader) as batches, pytest.raises(Exception, match='in a loading worker'):
+        next(batches)
 
 
 def test_ctrl_c_ends_quietly(capsys):

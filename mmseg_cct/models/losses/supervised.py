@@ -77,10 +77,14 @@ class BatchLovasz(LovaszLoss):
     def __init__(self, loss_weight: float = 1.0, **kwargs: Any) -> None:
         super().__init__(per_image=False, reduction='none', loss_weight=loss_weight, **kwargs)
 
-    def forward(self, cls_score: Tensor, label: Tensor, **kwargs: Any) -> Tensor:
+    def forward(
+        self, cls_score: Tensor, label: Tensor, ignore_index: int = 255, **kwargs: Any
+    ) -> Tensor:
         """Computes the loss, 0-dimensional, from logits `(N, C, H, W)` and labels `(N, H, W)`."""
+        if (label != ignore_index).sum() == 1:  # MMSeg squeezes it away; twice, it weighs the same
+            cls_score, label = torch.cat([cls_score] * 2), torch.cat([label] * 2)
         # sums a single value, or none
-        return super().forward(cls_score, label, **kwargs).sum()
+        return super().forward(cls_score, label, ignore_index=ignore_index, **kwargs).sum()
 
 
 @MODELS.register_module()

@@ -28,12 +28,6 @@ def test_a_loss_is_its_equation_at_the_confident_pixels_over_all_real_ones(thres
         torch.testing.assert_close(loss(student, loss.targets(weak, valid)), expected)
 
 
-def test_without_a_valid_pixel_it_is_0():
-    student, weak, valid = make_inputs()
-    loss = ConfidentCrossEntropy(threshold=0.0)
-    assert loss(student, loss.targets(weak, torch.zeros_like(valid))) == 0
-
-
 def test_a_confidence_near_the_threshold_is_not_rounded_to_16_bits():
     weak = torch.tensor([2.89, 0]).bfloat16().view(1, 2, 1, 1)  # 0.9474, in 16 bits 0.9492
     assert ConfidentCrossEntropy(threshold=0.95).targets(weak).weight == 0

@@ -87,15 +87,6 @@ def test_abce_is_the_mean_over_the_pixels_below_a_threshold_that_rises_from_chan
         torch.testing.assert_close(loss(seg_logits, relabeled, ignore_index=77), expected)
 
 
-@pytest.mark.parametrize('loss_class', [BatchLovasz, MeanCrossEntropy, BootstrappedCrossEntropy])
-def test_no_labelled_pixel_gives_zero_and_no_gradient(loss_class):
-    seg_logits, label = make_inputs()
-    seg_logits.requires_grad_()
-    loss = loss_class()(seg_logits, label.fill_(IGNORED), ignore_index=IGNORED)
-    loss.backward()
-    assert loss == 0 and not seg_logits.grad.any()
-
-
 def test_pixel_weights_are_an_error():
     with pytest.raises(UserError) as error:
         BootstrappedCrossEntropy()(*make_inputs(), weight=torch.ones(N, H, W))
