@@ -175,8 +175,9 @@ def _cvat_element(shape: Shape) -> str:
 
 def _write_labelme(export: Export) -> None:
     """Writes `labelme/labels.txt`, and `labelme/NAME.json` with the path of each image."""
-    with export.open(f'{_LABELME}/labels.txt') as file:
-        file.writelines(f'{name}\n' for name in export.classes)
+    if export.classes:  # labelme would allow no other class
+        with export.open(f'{_LABELME}/labels.txt') as file:
+            file.writelines(f'{name}\n' for name in export.classes)
     for image in export.images:
         name = Path(_LABELME, image.name).with_suffix('.json')
         width, height = image.size

@@ -3,8 +3,9 @@
 import json
 import re
 import shlex
+import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from mmseg_cct.datasets.files.image_files import (
     write_list,
 )
 from mmseg_cct.datasets.files.images import read_mask, write_png
-from mmseg_cct.datasets.files.labels import BACKGROUND, IGNORE_INDEX, means_ignored
+from mmseg_cct.datasets.files.labels import BACKGROUND, IGNORE_INDEX, is_background, means_ignored
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import locked_folder, read_utf8, remove_parts
 from mmseg_cct.utils.text import counted
@@ -269,7 +270,10 @@ def draw_masks(
     """Draws the images of an export one by one; an error of one is in its result."""
     drawer = Drawer(export.table, export.undrawn, options.boxes, options.draw_crowds, options.empty)
     names = ImageNames(export.images.files)
-    batch = ReturnedBatch(Path(options.batch)) if options.batch else None
+    undrawn = set[int]()  # ids that become 255 although nobody has changed anything
+    if export.undrawn != BACKGROUND and options.colors is None:
+        undrawn = {index for name, index in export.table.ids.items() if is_background(name)}
+    batch = ReturnedBatch(Path(options.batch), undrawn) if options.batch else None
     locations: dict[str, str] = {}  # of the masks, by image
     for annotated in progress(export.annotations.images):
         if isinstance(annotated, UserError):
@@ -301,16 +305,22 @@ def draw_masks(
 
 
 class ReturnedBatch:
-    """A batch whose corrections are imported: tells which of its masks are no labels."""
+    """A batch whose corrections are imported: tells which of its masks are no labels.
 
-    def __init__(self, folder: Path) -> None:
-        self._predicted = find_masks(folder / PREDICTED)
-        self._names = ImageNames(self._predicted)
+    Classes that an untouched export does not draw have `undrawn` ids; they may be ignored instead.
+    """
+
+    def __init__(self, folder: Path, undrawn: Collection[int] = ()) -> None:
+        self._predicted, self._undrawn = find_masks(folder / PREDICTED), [*undrawn]
         self._marks: dict[str, str] = {}
         if (marks := folder / MARKS).exists():
             with reading(str(marks)):
                 content = json.loads(read_utf8(marks, 'what the review page saves'))
-                self._marks = {image_stem(name): mark for name, mark in content.items()}
+                self._marks = {
+                    unicodedata.normalize('NFC', image_stem(name)): mark
+                    for name, mark in content.items()
+                }
+        self._names = ImageNames({**self._predicted, **self._marks})
 
     def objection(self, name: str, mask: np.ndarray) -> str:
         """Says why the mask `(H, W)` of an image is no label; empty if it is one."""
@@ -319,9 +329,11 @@ class ReturnedBatch:
         mark = self._marks.get(batch_name)
         if mark == 'skip':
             return 'images marked skip, unlabelled'
+        if mark == 'done' or batch_name not in self._predicted:  # a first batch has no predictions
+            return ''
         predicted = read_mask(self._predicted[batch_name])
-        is_same = predicted.shape == mask.shape and ((predicted == mask) | (mask == IGNORE_INDEX))
-        if mark == 'done' or not np.all(is_same):
+        is_undrawn = (mask == IGNORE_INDEX) & np.isin(predicted, self._undrawn)
+        if predicted.shape != mask.shape or not np.all((predicted == mask) | is_undrawn):
             return ''
         return f'masks as predicted, unlabelled unless {MARKS} of the batch says done'
 

@@ -17,6 +17,7 @@ from mmseg_cct.datasets.files.image_files import describe_left_out, find_images
 from mmseg_cct.datasets.files.images import explain_unreadable, read_mask, write_png
 from mmseg_cct.datasets.files.palette import chosen_colors
 from mmseg_cct.datasets.leaves import data_folders
+from mmseg_cct.engine.labels_record import write_labels
 from mmseg_cct.engine.visualization import blend, is_tinted, legend_picture
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
@@ -56,8 +57,9 @@ def predict_images(
 
     A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names:
     `classes.json` lists them, and `legend.png` shows their colours. Both files have the size of the
-    image, except that an overlay names its classes below the picture. Finished images are skipped
-    unless they have changed since; unreadable ones are reported and do not stop the run. Connected
+    image, except that an overlay names its classes below the picture. `labels.json` is that of the
+    training, on whose images masks are better than elsewhere. Finished images are skipped unless
+    they have changed since; unreadable ones are reported and do not stop the run. Connected
     processes share the images.
 
     Args:
@@ -85,6 +87,8 @@ def predict_images(
     if no_images:
         warn(describe_left_out(images, no_images))
     with OutputFolder(out, RECORD, {images, *data_folders(run.config)}, origin) as folder:
+        if run.labels and get_rank() == 0:
+            write_labels(out, run.labels)
 
         def load() -> Predictor:
             model = run.load_model(device)

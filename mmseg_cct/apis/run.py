@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -181,8 +182,9 @@ class Run:
 
     @cached_property
     def scalars(self) -> list[dict]:
-        """What the training logged: a dict with its `step` for each logged iteration."""
-        return read_scalars(self.folder, self.domain)
+        """What the training logged up to the checkpoint: a dict with its `step` for each time."""
+        last = (self.content.get('meta') or {}).get('iter', math.inf)
+        return [v for v in read_scalars(self.folder, self.domain) if v['step'] <= last]
 
     @cached_property
     def labels(self) -> Labels | None:

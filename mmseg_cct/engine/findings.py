@@ -19,7 +19,8 @@ def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
     `curve` is the mIoU of each validation, `iou` is by class that of the last, both in percent.
     """
     if zero := [name for name, value in iou.items() if value == 0]:
-        yield f'{len(zero)} of {len(iou)} classes at IoU 0, no pixel found: {_some(zero)}'
+        line = f'{len(zero)} of {len(iou)} classes at IoU 0, no pixel found: {_some(zero)}'
+        yield f'{line}; label more images that show them (mmseg-cct next-batch)'
     if len(curve) < _CURVE:
         return
     last_third = len(curve) - len(curve) // 3

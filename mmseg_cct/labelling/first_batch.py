@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from mmseg_cct.annotations.class_table import read_table
+from mmseg_cct.annotations.class_table import ClassTable, read_table
 from mmseg_cct.annotations.contours import TracedImage
 from mmseg_cct.annotations.export import WRITERS, Export
+from mmseg_cct.annotations.importer import PREDICTED
+from mmseg_cct.datasets.files.labels import BACKGROUND, is_background
 from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.engine.frozen_features import (
     Encoder,
@@ -57,6 +59,7 @@ def first_batch(request: BatchRequest, model: Mapping[str, Any]) -> Batch:
     names = sorted(listed.keys() - left_out, key=natural_order)
     if not names:
         raise UserError(folder, 'no candidates left')
+    table = read_table(Path(folder).parent) if Path(folder).name == 'images' else None
     with OutputFolder(out, RECORD, [folder], dict(images=folder, seed=request.seed)):
         if Path(out, REVIEW).exists():
             raise UserError('--out', f'{out} holds a batch already', 'another folder')
@@ -78,13 +81,13 @@ def first_batch(request: BatchRequest, model: Mapping[str, Any]) -> Batch:
         note = f'{len(batch)} of {note}'
         if batch:
             if request.format != 'masks':
-                table = read_table(Path(folder).parent)
                 colors = table.colors if table else {}
                 undrawn = (TracedImage(image.name.as_posix(), image.size, []) for image in batch)
                 WRITERS[request.format](Export(out, colors, undrawn, out / 'images'))
+            (out / PREDICTED).mkdir(exist_ok=True)  # empty: nothing is predicted
             title = f'Label first: {counted(len(batch), "image")}'
             write_text(out / REVIEW, image_page(title, note, batch))
-    return Batch(batch, note, failed, _following(folder))
+    return Batch(batch, note, failed, _following(request, table))
 
 
 def _choose(
@@ -129,12 +132,20 @@ def _moments(encoder: Encoder, names: Sequence[str], failed: list[str]) -> dict[
     return moments
 
 
-def _following(folder: str) -> list[str]:
-    """Returns the commands that bring the drawn masks into a training."""
-    is_data = Path(folder).name == 'images'  # of a data folder, where the masks go
-    data = Path(folder).parent if is_data else Path('DATA')
-    options = () if is_data else ('--images', folder)
+def _following(request: BatchRequest, table: ClassTable | None) -> list[str]:
+    """Says where masks of ids go, and returns the commands that bring others into a training."""
+    folder = Path(str(request.images))
+    is_data = folder.name == 'images'  # of a data folder, where the masks go
+    data = folder.parent if is_data else Path('DATA')
+    by_hand = f'# masks of class ids (255: ignored) go to {data / "masks"} as NAME.png'
+    if not is_data:
+        by_hand += f', and all photos to {data / "images"}'
+    options = ['--batch', request.out] if is_data else ['--batch', request.out, '--images', folder]
+    if table is None or table.undrawn is None:
+        names = table.colors if table else (BACKGROUND,)  # a new table gets it
+        options += ['--rest', BACKGROUND if any(map(is_background, names)) else 'ignore']
     return [
-        command_line('import_masks', 'EXPORT', *options, '--rest', 'background', '--out', data),
+        f'{by_hand}; what a tool exports:',
+        command_line('import_masks', 'EXPORT', *options, '--out', data),
         command_line('new_config', data),
     ]

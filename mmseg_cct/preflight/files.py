@@ -29,6 +29,7 @@ from mmseg_cct.datasets.leaves import (
 )
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.transforms import LoadPseudoLabels, MarkValidPixels, PackUnlabeledInputs
+from mmseg_cct.datasets.transforms.weak_masks import LoadWeakMasks
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import ahead, on_first_process
@@ -66,18 +67,25 @@ def check_pairs(pairs: SemiSegDataset) -> None:
         raise_problems(_pipeline_problems(labeled, unlabeled))
         _warn_of_fillings(labeled, unlabeled)
         label_sets: LabelSets = Counter()
+        weak_sets: LabelSets = Counter()
         check_pair = functools.partial(_check_labeled_image, id_of_color={})
         problems = _problems_of_files(check_pair, labeled, label_sets)
         if unlabeled is not None:
             # the unlabelled set may have no class names
             num_classes = len(labeled.metainfo['classes'])
             check_image = functools.partial(_check_unlabeled_image, num_classes=num_classes)
-            problems = chain(problems, _problems_of_files(check_image, unlabeled, Counter()))
+            problems = chain(problems, _problems_of_files(check_image, unlabeled, weak_sets))
         raise_problems(problems)
         leaf = leaf_datasets(labeled)[0]
         mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
         classes = leaf.metainfo['classes']
-        for line in judge_labels(label_sets, classes, 'labeled', bool(mapped)):
+        lines = judge_labels(label_sets, classes, 'labeled', bool(mapped))
+        if weak_sets:
+            steps = transforms_of(leaf_datasets(unlabeled)[0])
+            loader = next(step for step in steps if isinstance(step, LoadWeakMasks))
+            mapped, dirs = loader.names != [*classes], (loader.image_dir, loader.label_dir)
+            lines = chain(lines, judge_labels(weak_sets, classes, 'weak_masks', mapped, dirs))
+        for line in lines:
             warn(line)
 
     on_first_process(check)
@@ -177,13 +185,19 @@ def _check_labeled_image(info: Info, dataset: Any, id_of_color: IdOfColor) -> fr
     return frozenset(labels.values())
 
 
-def _check_unlabeled_image(info: Info, dataset: Any, num_classes: int = 255) -> None:
+def _check_unlabeled_image(
+    info: Info, dataset: Any, num_classes: int = 255
+) -> frozenset[int] | None:
+    """Checks an image and its pseudo labels; returns the labels in its weak mask, if it has one."""
     backend_args = getattr(dataset, 'backend_args', None)
     size = image_size(info['img_path'], backend_args, False, image_loader(dataset))
     for transform in transforms_of(dataset):
         if isinstance(transform, LoadPseudoLabels):
             labels = transform.read(dict(info, ori_shape=size[::-1]))
-            check_mask(transform.path_of(info['img_path']), labels, num_classes)
+            label_of = check_mask(transform.path_of(info['img_path']), labels, num_classes)
+            if isinstance(transform, LoadWeakMasks) and transform.has_mask(info['img_path']):
+                return frozenset(label_of.values())
+    return None
 
 
 def leaks(trained: Any, validated: Any) -> Iterator[str]:

@@ -12,6 +12,7 @@ from PIL import Image
 
 from mmseg_cct.apis.prediction import predict_images
 from mmseg_cct.apis.run import Run
+from mmseg_cct.engine.labels_record import read_labels
 from mmseg_cct.errors import UserError
 
 
@@ -48,6 +49,7 @@ def test_masks_are_the_models_predictions_and_overlays_blend_them(trained, photo
         blend += 0.25 * np.array(trained.palette)[np.array(mask)]
         assert np.abs(np.array(overlay, float)[: image.height] - blend).max() <= 0.5
     assert Image.open(out / 'legend.png').width == 640
+    assert read_labels(out) == read_labels(trained.work_dir)
     model = Run.open(trained.file, trained.checkpoint).load_model('cpu')
     expected = inference_model(model, str(photos / 'b.png')).pred_sem_seg.data[0]
     assert np.array_equal(np.array(Image.open(out / 'masks/b.png')), expected)

@@ -35,6 +35,11 @@ def test_a_folder_is_its_config_its_last_checkpoint_its_log_and_its_labels(copie
     assert len(run.labels.labeled) == 3
 
 
+def test_an_earlier_checkpoint_has_the_log_up_to_its_iteration(copied):
+    steps = [values['step'] for values in Run.open(copied / 'iter_2.pth').scalars]
+    assert max(steps) == 2
+
+
 def test_a_checkpoint_with_a_config_is_a_run_and_its_text_is_no_config(copied, trained):
     content = trained.load(copied / 'iter_2.pth')
     content['meta']['cfg'] = 'import os'

@@ -64,6 +64,26 @@ def test_a_batch_is_spread_over_the_names_and_like_the_pool(choose, photos, tmp_
         choose()
 
 
+@pytest.mark.parametrize(
+    ('table', 'options'),
+    [
+        (None, ['--rest', 'background']),
+        ('{"classes": ["road", "sky"]}', ['--rest', 'ignore']),
+        ('{"classes": ["background", "sky"]}', ['--rest', 'background']),
+        ('{"classes": ["road", "sky"], "rest": "background"}', []),
+    ],
+)
+def test_what_follows_adds_no_class_to_named_ones(choose, photos, tmp_path, table, options):
+    images = photos.rename(tmp_path / 'images')
+    if table:
+        (tmp_path / 'classes.json').write_text(table)
+    by_hand, command, _ = choose(images=str(images), format='labelme').following
+    batch = ['--batch', str(tmp_path / 'out')]
+    assert command.split('EXPORT ')[1].split() == [*batch, *options, '--out', str(tmp_path)]
+    assert str(tmp_path / 'masks') in by_hand
+    assert (tmp_path / 'out/labelme/labels.txt').exists() == bool(table)
+
+
 def test_without_weights_names_are_evenly_spaced(choose, monkeypatch):
     def fail(*_):
         raise UserError('mmcls://x', 'could not be downloaded')

@@ -105,7 +105,7 @@ def judge_labels(
     """Judges a labelled set, called `name`, as a whole; yields warnings, a line each.
 
     `num_masks` is by the set of their labels, after MMSeg's mappings; `is_mapped` tells
-    whether the files hold other ids, and `data` has the folders `masks` and `images`.
+    whether the files hold other ids, and `dirs` are the folders of images and masks.
 
     Raises:
         UserError: If no pixel is labelled, or the masks of two classes hold only 0 and 255.
@@ -121,7 +121,9 @@ def judge_labels(
         line = f'{name}: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
         if len(classes) == 2:
             colors = (f'{classes[0]}=0', f'{classes[1]}=255')
-            options = ('--images', dirs[0], '--out', f'{Path(dirs[1]).parent}_ids')
+            masks = Path(dirs[1])
+            data = masks.parent if masks.name == 'masks' else masks
+            options = ('--images', dirs[0], '--out', f'{data}_ids')
             command = command_line('import_masks', dirs[1], *options, '--colors', *colors)
             raise UserError(f'{line}{classes[1]} never occurs. If 255 is {classes[1]}: {command}')
         ids = f'ids from 0 to {len(classes) - 1} (replace 255 by the id of its class)'

@@ -1,11 +1,14 @@
-"""Colours of classes: as in Cityscapes if it has the class, else of matplotlib's tab20."""
+"""Colours of classes: as in Cityscapes if it has the class, else far from those of the others."""
 
+import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+import cv2
 import matplotlib
 import numpy as np
+import numpy.typing as npt
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8
@@ -13,18 +16,31 @@ from mmseg_cct.utils.text import error_line
 
 Color = tuple[int, int, int]
 
+_FAR = 40  # distance in CIELAB of colours that nobody mixes up
+
 
 def class_colors(
     classes: Sequence[str], chosen: Mapping[str, Color | None] | None = None
 ) -> list[Color]:
-    """Gives each class the color chosen for it, that of Cityscapes, or one that no other has."""
+    """Gives each class the color chosen for it, that of Cityscapes, or one far from all others."""
     colors = dict[str, Color]()
     for name in classes:
         color = (chosen or {}).get(name) or _KNOWN.get(_plain(name))
         if color is not None and color not in colors.values():
             colors[name] = color
-    unused = (color for color in _further_colors() if color not in colors.values())
-    return [colors[name] if name in colors else next(unused) for name in classes]
+    categories = _categories()
+    pool = np.array([*categories, *itertools.product(range(0, 256, 36), repeat=3)])
+    lab = _lab(pool)
+    # far from black and white too, which mean background and ignored
+    taken = _lab([*colors.values(), (0, 0, 0), (255, 255, 255)])
+    nearest = np.linalg.norm(lab[:, None] - taken, axis=2).min(1)
+    for name in classes:
+        if name not in colors:
+            is_far = nearest[: len(categories)] >= _FAR
+            index = int(is_far.argmax() if is_far.any() else nearest.argmax())
+            colors[name] = tuple(pool[index].tolist())
+            nearest = np.minimum(nearest, np.linalg.norm(lab - lab[index], axis=1))
+    return [colors[name] for name in classes]
 
 
 def chosen_colors(palette: str, classes: Sequence[str]) -> list[Color]:
@@ -55,15 +71,17 @@ def chosen_colors(palette: str, classes: Sequence[str]) -> list[Color]:
     return class_colors(classes, {name: tuple(color) for name, color in content.items()})
 
 
-def _further_colors() -> Iterator[Color]:
-    """Yields matplotlib's colours of categories, then, as for more than 60 classes, any."""
-    for name in ('tab20', 'tab20b', 'tab20c'):
-        colors = matplotlib.colormaps[name].colors  # type: ignore[attr-defined]
-        rgb = (255 * np.array(colors)).round().astype(int).tolist()
-        yield from map(tuple, rgb[::2] + rgb[1::2])  # the strong ones, then their light shades
-    generator = np.random.default_rng(0)
-    while True:
-        yield tuple(generator.integers(32, 224, 3).tolist())
+def _categories() -> list[Color]:
+    """Returns matplotlib's colours of categories: the strong ones, then their light shades."""
+    colors = matplotlib.colormaps['tab20'].colors  # type: ignore[attr-defined]
+    rgb = (255 * np.array(colors)).round().astype(int).tolist()
+    return list(map(tuple, rgb[::2] + rgb[1::2]))
+
+
+def _lab(colors: npt.ArrayLike) -> np.ndarray:
+    """Converts RGB `(N, 3)` to CIELAB, whose distances are those that people see."""
+    rgb = np.array(colors, np.float32)[None] / 255
+    return cv2.cvtColor(rgb, cv2.COLOR_RGB2Lab)[0]
 
 
 def _plain(name: str) -> str:

@@ -39,6 +39,12 @@ class LoadWeakMasks(LoadPseudoLabels):
         self.new_ids = np.full(256, IGNORE_INDEX, np.uint8)
         self.new_ids[: len(self.names)] = [ids.get(name, IGNORE_INDEX) for name in self.names]
 
+    def path_of(self, img_path: str) -> str:
+        """Returns the path as its parent does, or that of a mask which ends in `.PNG`."""
+        path = super().path_of(img_path)
+        upper = f'{path.removesuffix(".png")}.PNG'
+        return upper if os.path.isfile(upper) and not os.path.isfile(path) else path
+
     def has_mask(self, img_path: str) -> bool:
         """Tells whether an image has a mask."""
         return os.path.isfile(self.path_of(img_path))

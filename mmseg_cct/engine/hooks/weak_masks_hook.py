@@ -1,6 +1,7 @@
 """Which classes of masks of unknown quality are learned."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
-from mmseg_cct.datasets.leaves import infos_of, leaf_datasets, transforms_of
+from mmseg_cct.datasets.files.leaks import common_images
+from mmseg_cct.datasets.leaves import image_paths, infos_of, leaf_datasets, transforms_of
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.transforms.weak_masks import LoadWeakMasks
+from mmseg_cct.engine.labels_record import read_labels
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.losses import WeakCrossEntropy
@@ -29,7 +32,8 @@ class WeakMasksHook(Hook):
     Labelled images that have such a mask, too, show how often each class is right. If even the
     upper end of that precision (`mask_precision`) is below 0.5, `WeakCrossEntropy` does not learn
     the class. This assumes that the labelled images are drawn like the unlabelled ones, and that
-    whatever made the masks has not learned from the labels.
+    whatever made the masks has not learned from their labels: images that the network has which
+    made a folder of predictions, as its `labels.json` says, are left out.
     """
 
     def before_train(self, runner: Runner) -> None:
@@ -46,18 +50,25 @@ class WeakMasksHook(Hook):
             expected = 'a/b.png for the image a/b.jpg'
             raise UserError(pairs.weak_masks, 'no mask of an unlabelled image', expected)
         say(f'weak masks: {number} of {counted(len(pairs.unlabeled), "unlabelled image")}')
-        if not (areas := [*_areas(pairs)]):
-            say('weak masks: none of a labelled image, which would tell how right they are')
+        if seen := _trained_on(pairs):
+            number = counted(len(seen), 'labelled image')
+            say(f'weak masks: not compared on {number} that their network was trained on')
+        if not (areas := [*_areas(pairs, seen)]):
+            other = 'another' if seen else 'a'
+            say(f'weak masks: none of {other} labelled image, which would tell how right they are')
             return
         area, right = np.stack(areas, 1)
         precision, upper = mask_precision(area, right)
         is_left_out = upper < LEAST  # NaN is not
-        for index, name in enumerate(pairs.classes):
-            line = 'in no mask of a labelled image'
-            if number := (area[:, index] > 0).sum():
+        num_masks = (area > 0).sum(0)
+        for index in np.argsort(~is_left_out, kind='stable'):  # what is left out comes first
+            if number := num_masks[index]:
                 line = f'{100 * precision[index]:.0f} % right on {counted(number, "mask")}'
                 line += f', at most {100 * upper[index]:.0f} %'
-            say(f'weak masks: {name}: {line}, {"left out" if is_left_out[index] else "kept"}')
+                decision = 'left out' if is_left_out[index] else 'kept'
+                say(f'weak masks: {pairs.classes[index]}: {line}, {decision}')
+        if unknown := [name for name, number in zip(pairs.classes, num_masks) if not number]:
+            say(f'weak masks: in no weak mask of a labelled image, kept: {", ".join(unknown)}')
         weight = torch.tensor(~is_left_out, dtype=torch.float32)
         for loss in losses:
             loss.class_weight = weight.to(next(model.parameters()).device)
@@ -75,10 +86,23 @@ def _images_with_masks(
                 yield leaf, info, loader
 
 
-def _areas(pairs: SemiSegDataset) -> Iterator[list[np.ndarray]]:
-    """Yields the pixels by class of each labelled image's mask, `(C,)`, and how many are right."""
+def _trained_on(pairs: SemiSegDataset) -> set[str]:
+    """Finds the labelled images that the network was trained on which predicted the masks."""
+    folder = Path(str(pairs.weak_masks)).absolute()
+    labels = read_labels(folder) or read_labels(folder.parent)
+    images = image_paths(pairs.labeled)
+    return {str(path) for _, path in common_images(labels.labeled, images)} if labels else set()
+
+
+def _areas(pairs: SemiSegDataset, seen: Container[str]) -> Iterator[list[np.ndarray]]:
+    """Yields the pixels by class of each labelled image's mask, `(C,)`, and how many are right.
+
+    Images that the masks' author has `seen` are left out.
+    """
     num_classes = len(pairs.classes)
     for leaf, info, loader in _images_with_masks(pairs, pairs.labeled):
+        if info['img_path'] in seen:
+            continue
         load = next(step for step in transforms_of(leaf) if isinstance(step, LoadAnnotations))
         true = load.transform(dict(info))['gt_seg_map']
         mask = loader.read({**info, 'ori_shape': true.shape})

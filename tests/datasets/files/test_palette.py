@@ -1,3 +1,5 @@
+import cv2
+import numpy as np
 import pytest
 from mmseg.utils import get_classes, get_palette
 
@@ -18,6 +20,21 @@ def test_classes_of_cityscapes_have_its_colors_and_no_two_classes_share_one():
     colors = class_colors(['vegetation', 'crack', 'Vegetation', 'Traffic_Sign', 'background'])
     assert colors[0] == (107, 142, 35) and colors[3:] == [(220, 220, 0), (0, 0, 0)]
     assert len(set(colors)) == 5
+
+
+@pytest.mark.parametrize(
+    'names',
+    [
+        ['drivable', 'other ground', 'living thing', 'two-wheeler', 'sky', 'road', 'car'],
+        ['person', 'wall', 'vegetation', 'dead', 'standing', 'lying', 'background'],
+        [str(number) for number in range(20)],
+    ],
+)
+def test_colors_are_far_apart_to_the_eye_also_from_known_ones(names):
+    rgb = np.array([*class_colors(names), (255, 255, 255)], np.float32)
+    lab = cv2.cvtColor(rgb[None] / 255, cv2.COLOR_RGB2Lab)[0]
+    distances = np.linalg.norm(lab[:, None] - lab, axis=2) + 1000 * np.eye(len(lab))
+    assert distances.min() > 35
 
 
 def test_a_file_or_a_data_set_chooses_colors(tmp_path):

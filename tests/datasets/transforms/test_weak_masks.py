@@ -1,10 +1,12 @@
 import json
+from contextlib import nullcontext
 
 import cv2
 import numpy as np
 import pytest
 import torch
 from folders import save
+from PIL import Image
 from trees import CLASSES
 
 from mmseg_cct.datasets import PairDraw, SemiSegDataset
@@ -69,6 +71,27 @@ def test_a_table_without_our_classes_is_named(tree, folder, text):
     with pytest.raises(UserError) as error:
         build(tree, folder)
     assert str(error.value).startswith(f'{folder}/classes.json: ')
+
+
+def test_one_bit_and_upper_case_are_read(tree, folder):
+    (folder / 'u1.png').unlink()
+    bits = np.random.default_rng(0).random((16, 24)) > 0.5
+    Image.fromarray(bits).save(folder / 'u1.PNG')
+    pairs = build(tree, folder)
+    check_pairs(pairs)
+    loader = pairs.unlabeled.pipeline.transforms[1]
+    labels = loader.read(dict(img_path=str(tree.image('u1')), ori_shape=bits.shape))
+    assert np.array_equal(labels, bits)
+
+
+@pytest.mark.parametrize('second', [0, 255])
+def test_masks_are_judged_as_a_whole_like_labelled_ones(tree, folder, second, messages):
+    for path in folder.glob('*.png'):
+        save(path, np.array([[255] * 12 + [second] * 12] * 16, np.uint8))
+    with pytest.raises(UserError) if second == 255 else nullcontext() as error:
+        check_pairs(build(tree, folder))
+    line = str(error.value) if error else messages[0]
+    assert line.startswith('weak_masks: ') and '255' in line
 
 
 def test_an_id_that_is_no_class_is_named(tree, folder):

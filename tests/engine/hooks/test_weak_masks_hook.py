@@ -12,6 +12,7 @@ from trees import Tree
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.engine.hooks import WeakMasksHook
 from mmseg_cct.engine.hooks.weak_masks_hook import mask_precision
+from mmseg_cct.engine.labels_record import Labels, write_labels
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import WeakCrossEntropy
 
@@ -69,6 +70,21 @@ def test_without_an_overlap_all_weigh_the_same(tree, messages):
     loss = WeakCrossEntropy()
     before_train(tree, loss)
     assert loss.class_weight is None and len(messages) == 2
+
+
+@pytest.mark.parametrize('number', [0, 1, 3])
+def test_images_that_made_the_masks_do_not_tell_how_right_they_are(tree, messages, number):
+    """Masks of labelled images are right where a network has learned from them, else wrong."""
+    for name in tree.labeled_names[number:]:
+        path = tree.root / f'weak/{name}.png'
+        save(path, np.array([1, 0, 2], np.uint8)[np.array(Image.open(path))])
+    trained = [str(tree.image(name)) for name in tree.labeled_names[:number]]
+    write_labels(tree.root / 'weak', Labels(trained, 4))
+    loss = WeakCrossEntropy()
+    before_train(tree, loss)
+    weight = None if loss.class_weight is None else loss.class_weight.tolist()
+    assert weight == (None if number == 3 else [0, 0, 1])
+    assert any('not compared' in line for line in messages) == bool(number)
 
 
 def test_a_class_that_no_mask_shows_is_kept(tree):
