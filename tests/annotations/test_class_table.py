@@ -1,7 +1,7 @@
 import pytest
 from exports import write
 
-from mmseg_cct.annotations.class_table import data_folder, extended, read_table, write_table
+from mmseg_cct.annotations.class_table import extended, read_table, write_table
 from mmseg_cct.errors import UserError
 
 RED = (255, 0, 0)
@@ -41,11 +41,3 @@ def test_a_damaged_table_is_told(tmp_path):
         write(tmp_path / 'classes.json', content)
         with pytest.raises(UserError, match=r'classes\.json'):
             read_table(tmp_path)
-
-
-def test_validation_images_share_the_table_of_their_folder(tmp_path):
-    val = tmp_path / 'val'
-    assert data_folder(val) == val
-    write(tmp_path / 'classes.json', dict(classes=['a', 'b']))  # names alone will do
-    assert list(read_table(tmp_path).ids) == ['a', 'b']
-    assert data_folder(val) == tmp_path == data_folder(tmp_path)

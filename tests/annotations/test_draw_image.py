@@ -3,11 +3,10 @@ from functools import partial
 import formats
 import numpy as np
 import pytest
-from exports import png, save, write
+from exports import png, save
 from importing import import_masks
 
 from mmseg_cct.annotations.class_table import read_table
-from mmseg_cct.annotations.source import Source
 from mmseg_cct.datasets.files.images import read_mask
 
 SIZE = WIDTH, HEIGHT = 60, 40
@@ -117,14 +116,6 @@ def test_regions_with_iscrowd_are_ignored_unless_they_are_to_be_drawn(done):
     assert np.array_equal(names == '', region(B)) and '--crowds draw draws' in imported.describe()
     _, names = done(coco(done.root, CAR[coco], crowd), draw_crowds=True)
     assert np.array_equal(names == 'road', region(B))
-
-
-def test_only_what_somebody_finished_may_be_all_background(done):
-    for annotations in ([dict(result=[])], []):
-        task = dict(id=7, data=dict(image='1.jpg'), annotations=annotations)
-        write(done.root / 'x.json', [task])
-        _, names = done(Source(done.root / 'x.json'), empty=True)
-        assert (names is not None) == bool(annotations)
 
 
 CORRECTED = ('car', A), ('road', [[2, 2], [28, 2], [28, 18], [2, 18]])

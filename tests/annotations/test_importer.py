@@ -179,14 +179,6 @@ def test_a_class_named_like_pixels_without_a_label_is_asked_about(tmp_path, phot
         assert import_masks(file, tmp_path / str(kept)).unchanged == 1
 
 
-def test_classes_without_an_annotation_are_named(tmp_path, photos):
-    save(tmp_path / 'x/labels.txt', b'damage\ncar\n')
-    labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
-    options = dict(images=photos, undrawn='background')
-    (line,) = import_masks(tmp_path / 'x', tmp_path / 'out', **options).warnings
-    assert 'damage' in line and 'car' not in line
-
-
 def test_subsets_for_validation_are_listed_for_the_config(tmp_path, photos):
     for part, name in (('train', 'a'), ('valid', 'b')):
         labelme(tmp_path / f'x/{part}/1.json', imagePath=f'{name}/1.jpg')

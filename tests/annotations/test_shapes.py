@@ -1,19 +1,6 @@
 import numpy as np
-import pytest
 
 from mmseg_cct.annotations.shapes import Shape
-from mmseg_cct.errors import UserError
-
-SQUARE = np.array([[0, 0], [2, 0], [2, 2], [0, 2]], float)
-
-
-@pytest.mark.parametrize('ring', [SQUARE[:2], SQUARE.reshape(-1), SQUARE * np.nan])
-def test_points_are_pairs_of_pixels(ring):
-    with pytest.raises(UserError):
-        Shape('road', [SQUARE, ring])
-    if len(ring) != 2:  # enough for a line
-        with pytest.raises(UserError):
-            Shape('road', [ring], left_out='line')
 
 
 def test_a_mask_keeps_the_part_around_its_pixels():

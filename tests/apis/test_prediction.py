@@ -1,6 +1,4 @@
-import io
 import json
-import os
 import shutil
 
 import numpy as np
@@ -106,43 +104,6 @@ def test_confidence_is_the_probability_of_the_class_and_masks_stay(trained, phot
     with pytest.raises(UserError) as caught:
         predict(trained, photos, out)
     assert caught.value.problems[0].key == '--out'
-
-
-def test_a_run_stopped_between_the_files_of_an_image_does_that_image_again(
-    trained, photos, tmp_path, monkeypatch
-):
-    real = os.replace
-
-    def stop_at_an_overlay(part, path):
-        if path == tmp_path / 'out' / 'overlays' / 'b.png':
-            raise KeyboardInterrupt
-        real(part, path)
-
-    monkeypatch.setattr(os, 'replace', stop_at_an_overlay)
-    with pytest.raises(KeyboardInterrupt):
-        predict(trained, photos, tmp_path / 'out')
-    monkeypatch.undo()
-    assert (tmp_path / 'out' / 'masks' / 'b.png').is_file()
-    again = predict(trained, photos, tmp_path / 'out')
-    assert again.written >= 1 and again.written + again.skipped == 4
-    assert len(list((tmp_path / 'out' / 'overlays').rglob('*.png'))) == 4
-    # another model never adds to them
-    run = Run.open(trained.work_dir / 'iter_2.pth')
-    with pytest.raises(UserError) as caught:
-        predict_images(run, str(photos), str(tmp_path / 'out'))
-    assert caught.value.problems[0].key == '--out'
-
-
-def test_corrupt_images_are_reported_and_the_rest_goes_on(trained, photos, tmp_path, capsys):
-    (photos / 'empty.png').write_bytes(b'')
-    buffer = io.BytesIO()
-    Image.fromarray(np.zeros((64, 64, 3), np.uint8) + 99).save(buffer, format='JPEG')
-    (photos / 'truncated.jpg').write_bytes(buffer.getvalue()[:-200])
-    arguments = trained.file, trained.checkpoint, photos, '--out', tmp_path / 'out'
-    assert trained.run('predict', *arguments) == 1
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith('error: ')]
-    for line, name in zip(lines, ('empty.png', 'truncated.jpg'), strict=True):
-        assert line.startswith(f'error: {photos / name}: ')
 
 
 @pytest.mark.parametrize('tool', ['predict', 'test'])

@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 from folders import save
@@ -88,14 +86,6 @@ def test_ends_of_both_names_of_a_pair_are_asked_for(tmp_path, image_end, mask_en
     assert len(_build(tmp_path, subset='unlabeled', **suffixes)) == 1
 
 
-@pytest.mark.parametrize(
-    ('suffix', 'mask_name'), [('.png', 'b.TIF'), ('.png', 'b.jpg'), ('_mask.png', 'b_mask.npy')]
-)
-def test_a_mask_of_another_format_is_named(root, suffix, mask_name):
-    (root / 'labels/b.png').rename(root / 'labels' / mask_name)
-    (root / 'labels/sub/c.d.PNG').rename(root / 'labels/sub' / f'c.d{suffix}')
-    with pytest.raises(UserError, match=f'{re.escape(mask_name)}: mask suffix'):
-        _build(root, subset='unlabeled', mask_suffix=suffix)
 
 
 @pytest.mark.parametrize(

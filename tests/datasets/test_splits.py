@@ -2,12 +2,10 @@ from itertools import pairwise
 
 import pytest
 
-from mmseg_cct.datasets.files.image_files import write_list
 from mmseg_cct.datasets.splits import (
     draw_split,
     read_public_splits,
     read_unimatch_splits,
-    read_voc_lists,
 )
 from mmseg_cct.errors import UserError
 
@@ -30,17 +28,6 @@ class TestDrawSplit:
     def test_smaller_is_part_of_larger(self):
         splits = [set(draw_split(NAMES, number).labeled) for number in range(1, 21)]
         assert all(smaller < larger for smaller, larger in pairwise(splits))
-
-
-class TestVoc:
-    def test_reads_lists(self, tmp_path):
-        lists = dict(train=NAMES[:3], val=NAMES[3:5], trainaug=NAMES[2:])
-        for name, names in lists.items():
-            write_list(tmp_path / f'ImageSets/Segmentation/{name}.txt', names)
-        assert read_voc_lists(tmp_path) == (NAMES[:3], NAMES[:3] + NAMES[5:])
-        (tmp_path / 'ImageSets/Segmentation/trainaug.txt').unlink()
-        with pytest.raises(UserError, match=r'trainaug\.txt: no such file'):
-            read_voc_lists(tmp_path)
 
 
 def voc_line(name):

@@ -129,10 +129,3 @@ def test_folders_are_left_out(choose, photos, tmp_path):
     assert not set(numbers(first)) & set(numbers(second)) and len(second.images) == 4
     with pytest.raises(UserError, match='no candidates'):
         choose('third', without=[str(photos)])
-
-
-def test_mistakes_are_named(choose, tmp_path, refused):
-    (tmp_path / 'empty').mkdir()
-    with pytest.raises(UserError, match='no image in this folder'):
-        choose(images=str(tmp_path / 'empty'))
-    assert 'WORK_DIR' in refused('next_batch', '--out', str(tmp_path / 'x'))

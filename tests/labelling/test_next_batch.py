@@ -2,7 +2,6 @@ import csv
 import io
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from importing import import_masks
 from PIL import Image
 
 from mmseg_cct.annotations import FORMATS
-from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.apis.run import Run
 from mmseg_cct.errors import UserError
 from mmseg_cct.labelling.next_batch import BatchRequest, choose, next_batch
@@ -53,15 +51,6 @@ def test_a_batch_holds_images_predictions_and_pages(
     assert {row[1]: row[0] for row in rows if row[-1]} == {
         str(photos / image.name): image.detail.split()[1].strip(':') for image in batch.images
     }
-
-
-def test_a_finished_batch_is_not_written_over(batch_of, tmp_path):
-    batch_of()
-    mask = next(Path(tmp_path, 'out/masks').rglob('*.png'))
-    mask.write_bytes(b'corrected')
-    with pytest.raises(UserError, match='out holds a batch already; expected another folder'):
-        batch_of()
-    assert mask.read_bytes() == b'corrected'
 
 
 def test_a_stopped_run_leaves_no_image_in_a_smaller_batch(batch_of, tmp_path, monkeypatch):
@@ -123,16 +112,3 @@ def test_an_export_that_nobody_touched_is_known(batch_of, photos, tmp_path, form
     assert [sum(names.values()) for names in imported.notes.values()] == [3]
     labels = json.loads((out / 'labels_for_cvat.json').read_text()) if form == 'cvat' else []
     assert [label['name'] for label in labels] in ([], ['ground', 'thing', 'other'])
-
-
-def test_what_follows_depends_on_what_the_data_folder_knows(trained, photos, batch_of, tmp_path):
-    """Where it has a table of its own; that it runs otherwise is in tools/test_next_batch.py."""
-    data = shutil.copytree(trained.data, tmp_path / 'data')
-    (data / 'classes.json').write_text('{"classes": ["ground", "thing", "other"]}')
-    options = {'train_dataloader.dataset.labeled.data_root': str(data)}
-    batch = batch_of(format='coco', options=options)
-    assert read_table(tmp_path / 'out').undrawn == 'ignore'  # none of them is a background
-    assert batch.following[0].endswith(f'--images {photos} --rest ignore')
-    assert len(batch.following) == 3
-    masks, *_ = batch_of('other', format='masks', options=options).following
-    assert f'import-masks {tmp_path}/other/masks --out {data} --batch {tmp_path}/other' in masks

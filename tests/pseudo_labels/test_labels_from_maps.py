@@ -1,5 +1,3 @@
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 
@@ -54,19 +52,6 @@ def test_an_image_without_classes_is_all_background(crf, background, rest_label)
     arguments = np.zeros((0, *SIZE), np.float32), (), background, DEFAULT
     assert (labels_from_maps(*arguments) == rest_label).all()
     assert (refined_labels(image, *arguments, crf) == rest_label).all()
-
-
-def test_each_number_reaches_its_kernel(crf):
-    image, labels = np.zeros((6, 7, 3), np.uint8), np.zeros((6, 7), int)
-    with patch('pydensecrf.densecrf.DenseCRF2D') as made:
-        model = made.return_value
-        model.inference.return_value = np.zeros((3, 42))
-        DenseCRF(1, 2, 3, 4, 5, 6)(image, labels, 3)
-    made.assert_called_once_with(7, 6, 3)
-    model.addPairwiseGaussian.assert_called_once_with(sxy=1, compat=2)
-    arguments = model.addPairwiseBilateral.call_args.kwargs
-    assert arguments.pop('rgbim') is image and arguments == dict(sxy=3, srgb=4, compat=5)
-    model.inference.assert_called_once_with(6)
 
 
 # two classes on 2×3 pixels

@@ -141,11 +141,6 @@ def test_full_with_abce_has_its_own_baseline(out, put_result):
     assert sum(name.startswith('full_k2') for name in names) == 1
 
 
-def test_an_empty_study_says_so(tmp_path):
-    assert write_ablation(tmp_path) == []
-    assert 'no finished run' in (tmp_path / 'ablation.md').read_text()
-
-
 def test_the_verdict_is_printed_and_a_failure_is_the_exit_code(out, put_result, capsys):
     for seed, miou in enumerate((35.0, 36.1, 39.9)):
         put_result(out, 'cct-strong', 20, seed, miou)

@@ -8,7 +8,6 @@ import shlex
 import shutil
 from itertools import takewhile
 
-import cv2
 import numpy as np
 import pytest
 from PIL import Image
@@ -39,28 +38,6 @@ def follow(tmp_path, monkeypatch, capsys):
         return list(map(shlex.split, indented))
 
     return run
-
-
-def write_coco(path, numbers):
-    images = [dict(id=n, file_name=f'photo {n}.jpg', width=64, height=32) for n in numbers]
-    crack = dict(category_id=1, iscrowd=0, segmentation=[[5, 5, 40, 5, 40, 25, 5, 25]])
-    annotations = [dict(crack, id=n, image_id=n) for n in numbers]
-    categories = [dict(id=1, name='rusty crack')]
-    path.write_text(json.dumps(dict(images=images, annotations=annotations, categories=categories)))
-
-
-def test_labels_that_come_after_the_config_are_trained_by_it(follow, tmp_path):
-    (tmp_path / 'photos').mkdir()
-    for n in range(10):
-        pixels = np.random.default_rng(n).integers(0, 256, (4, 8, 3), np.uint8)
-        cv2.imwrite(str(tmp_path / f'photos/photo {n}.jpg'), cv2.resize(pixels, (64, 32)))
-    write_coco(tmp_path / 'one.json', range(4))
-    data = '--out', "Bob's $(data)"
-    options = ['--images', 'photos', '--rest', 'background', *data]
-    (new_config,) = follow(['mmseg-cct', 'import-masks', 'one.json', *options])
-    train, *_ = follow(new_config)
-    write_coco(tmp_path / 'two.json', range(4, 6))
-    assert follow(['mmseg-cct', 'import-masks', 'two.json', *data]) == [train]
 
 
 @pytest.fixture

@@ -67,20 +67,6 @@ def test_from_voc_by_default_with_the_papers_numbers(folder):
     assert lists(folder, numbers[-1]) == (train, NAMES)
 
 
-@pytest.mark.parametrize(
-    ('kind', 'file'), [('public', '{}_train_{}supervised.txt'), ('unimatch', '{}/{}labeled.txt')]
-)
-def test_from_published_lists(folder, fails, kind, file):
-    for number in (2, 5):
-        for part, names in (('', NAMES[:number]), ('un', NAMES[number:])):
-            lines = [f'JPEGImages/{name}.jpg SegmentationClass/{name}.png' for name in names]
-            write_list(folder / kind / file.format(number, part), lines)
-    assert fails(f'--from-{kind}', kind, '-n', 3).endswith('expected one of 2, 5\n')
-    make(f'--from-{kind}', kind)
-    for number in (2, 5):
-        assert lists(folder, number) == (NAMES[:number], NAMES[number:])
-
-
 def test_lists_that_differ_are_kept(folder, fails):
     arguments = ('--list', 'names.txt', '-n', 3)
     for _ in range(2):
@@ -89,8 +75,3 @@ def test_lists_that_differ_are_kept(folder, fails):
     assert lists(folder, 3) == draw_split(NAMES, 3)
     make(*arguments, '--seed', 1, '--force')
     assert lists(folder, 3) == draw_split(NAMES, 3, seed=1)
-
-
-def test_all_labeled_leaves_no_empty_list(folder):
-    make('--list', 'names.txt', '-n', 20)
-    assert [path.name for path in (folder / 'out').iterdir()] == ['20_labeled.txt']

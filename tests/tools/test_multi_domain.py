@@ -64,7 +64,6 @@ def test_a_domain_is_a_run_like_any_other(joint, tmp_path):
     [
         ('next_batch {0.work_dir} -n 2', 'review.html'),
         ('report a={0.work_dir}', 'report.html'),
-        ('predict {0.file} {0.checkpoint} {0.images}', 'classes.json'),
     ],
 )
 def test_tools_for_one_data_set_take_a_domain(joint, tmp_path, capsys, command, written):

@@ -24,8 +24,3 @@ def test_an_exported_network_predicts_in_the_example_what_predict_does(
     for name in sizes:
         colours, ids = (cv2.imread(str(tmp_path / place / name)) for place in ('seen', 'out/masks'))
         assert np.array_equal(colours, ids)  # the palette's colours
-
-
-def test_a_checkpoint_is_published_with_a_config_of_ones_own(trained, tmp_path):
-    trained.run('publish_model', trained.file, trained.checkpoint, tmp_path / 'own.pth')
-    assert len(list(tmp_path.glob('own-*.pth'))) == 1

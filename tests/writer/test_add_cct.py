@@ -7,7 +7,6 @@ from mmengine.optim import build_optim_wrapper
 from mmseg.registry import MODELS
 from own_config import AUXILIARY, UNLABELED_CROP, edit
 from tiny import raw_batch
-from world import run_tool
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import forget_initial_weights
@@ -168,14 +167,6 @@ def test_a_config_that_cannot_be_leaves_no_file(write, config_file, old, new, ke
     before = sorted(config_file.parent.iterdir())
     assert refused(write, edit(config_file, old, new)).endswith(key)
     assert sorted(config_file.parent.iterdir()) == before
-
-
-def test_the_tool_says_what_it_chose(config_file, images, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # no checkout
-    out = tmp_path / 'out' / 'cct.py'
-    run_tool('add_cct', config_file, '--unlabeled', images, '--out', out, '--context', 'background')
-    assert 'z: output 2 of ResNet, 32 channels at stride 16' in capsys.readouterr().out
-    assert load_config(str(out), {}).model.type == 'CCTStrongSegmentor'
 
 
 @pytest.mark.parametrize('method', ['cct-strong', 'supervised'])

@@ -169,13 +169,6 @@ def test_a_rare_class_gets_a_loss_that_counts_classes(data, pixels, is_rare):
     assert kinds == ['MeanCrossEntropy', 'BatchLovasz'][: len(kinds)]
 
 
-def test_mistakes_in_a_command_need_no_torch(data, monkeypatch, refused):
-    monkeypatch.chdir(data.parents[1])
-    monkeypatch.setattr('mmseg_cct.cli.start.register', None)  # would import it
-    assert '--classes: missing; expected' in refused('new_config', 'data/mine')
-    assert 'data/nowhere: no such folder' in refused('new_config', 'data/nowhere')
-
-
 def test_objects_that_would_vanish_get_crops_at_full_size_and_windows(tmp_path):
     data = tmp_path / 'mine'
     for index in range(4):
@@ -242,12 +235,3 @@ def test_masks_that_the_others_contradict_are_named(judged):
     assert '1 and twin' in pair and '3' in name
     (pair_alone,) = set(write(judged, force=True, from_scratch=True).warnings) & {pair}
     assert pair_alone
-
-
-def test_missing_weights_are_one_line(judged, monkeypatch):
-    def fail(*_):
-        raise UserError('mmcls://x', 'could not be downloaded')
-
-    monkeypatch.setattr('mmseg_cct.writer.folder_plan.load_encoder', fail)
-    (line,) = [line for line in write(judged).warnings if 'could not be downloaded' in line]
-    assert '\n' not in line

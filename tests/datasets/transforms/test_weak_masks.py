@@ -94,8 +94,3 @@ def test_masks_are_judged_as_a_whole_like_labelled_ones(tree, folder, second, me
     assert line.startswith('weak_masks: ') and '255' in line
 
 
-def test_an_id_that_is_no_class_is_named(tree, folder):
-    save(folder / 'u2.png', np.full((16, 24), 3, np.uint8))
-    with pytest.raises(UserError) as error:
-        check_pairs(build(tree, folder))
-    assert error.value.problems[0].key == str(folder / 'u2.png')

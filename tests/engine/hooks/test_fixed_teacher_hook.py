@@ -1,9 +1,11 @@
 import re
+from types import SimpleNamespace
 
 import pytest
 import tiny
 import torch
 from mmengine.config import Config
+from mmengine.registry import HOOKS
 from mmseg.registry import MODELS
 from teacher_training import train
 
@@ -53,8 +55,12 @@ def test_it_predicts_the_targets_and_stays_as_it_is(tmp_path):
 )
 def test_one_of_other_classes_or_colours_is_refused(key, settings, tmp_path):
     _, hook = large(tmp_path, **settings)
+    loader = SimpleNamespace(dataset=SimpleNamespace(metainfo=dict(classes=CLASSES)))
+    student = Config(dict(model=tiny.model_config()))
     with pytest.raises(UserError) as error:
-        train(tmp_path / 'run', hook)
+        HOOKS.build(hook).before_train(
+            SimpleNamespace(seed=0, train_dataloader=loader, cfg=student)
+        )
     assert error.value.problems[0].key == f'{hook["checkpoint"]}: {key}'
 
 

@@ -132,16 +132,3 @@ def test_precision_and_upper_end_are_those_of_a_naive_rewriting(z):
         naive(*values.T.tolist(), z) for values in np.stack([area, right], 2).swapaxes(0, 1)
     ]
     np.testing.assert_allclose(np.stack(actual, 1), expected, rtol=1e-9)
-
-
-def test_images_count_and_not_their_pixels():
-    area = np.full((10, 1), 20)
-    precision, upper = mask_precision(area, area // 2)
-    assert precision == 0.5 and 0.5 < upper < 1
-    assert mask_precision(1000 * area, 500 * area)[1] == pytest.approx(upper)
-    # one image decides nearly all
-    area[0] = 10**6
-    assert mask_precision(area, area // 2)[1] == pytest.approx(
-        mask_precision(area[:1], area[:1] // 2)[1], abs=1e-3
-    )
-    assert mask_precision(np.full((40, 1), 20), np.full((40, 1), 10))[1] < upper
