@@ -57,10 +57,9 @@ def test_one_of_other_classes_or_colours_is_refused(key, settings, tmp_path):
     _, hook = large(tmp_path, **settings)
     loader = SimpleNamespace(dataset=SimpleNamespace(metainfo=dict(classes=CLASSES)))
     student = Config(dict(model=tiny.model_config()))
+    runner = SimpleNamespace(seed=0, train_dataloader=loader, cfg=student)
     with pytest.raises(UserError) as error:
-        HOOKS.build(hook).before_train(
-            SimpleNamespace(seed=0, train_dataloader=loader, cfg=student)
-        )
+        HOOKS.build(hook).before_train(runner)
     assert error.value.problems[0].key == f'{hook["checkpoint"]}: {key}'
 
 

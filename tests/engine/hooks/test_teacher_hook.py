@@ -158,6 +158,8 @@ def test_a_checkpoint_holds_both_networks_and_says_which_is_evaluated(whole):
     assert not torch.equal(own[name], other[name])
 
 
+# of the student, two ranks resume in trust/test_distributed.py
+@pytest.mark.parametrize('whole', ['teacher'], indirect=True)
 def test_a_resumed_training_is_the_one_that_was_never_killed(whole, tmp_path):
     evaluate, work_dir, recorder, _ = whole
     train(tmp_path / 'cut', **copy.deepcopy(RUNS[evaluate]), kill_after=3)

@@ -1,5 +1,3 @@
-import sysconfig
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -240,8 +238,11 @@ def test_no_tensor_grows_with_decoders_times_pixels():
     assert counter.largest < num_decoders * main_prediction * (channels / C) / 20
 
 
+# On a CPU without the C++ of torch's own compiler, which takes half a minute.
 COMPILED = """
-import sys, torch
+import functools, sys, torch
+if sys.argv[1] == 'cpu':
+    torch.compile = functools.partial(torch.compile, backend='aot_eager')
 from mmengine.registry import init_default_scope
 init_default_scope('mmseg')
 from banks import *
@@ -261,10 +262,6 @@ assert stats['unique_graphs'] == 2, stats
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not Path(sysconfig.get_path('include'), 'Python.h').is_file(),
-    reason="torch.compile needs Python's headers (Debian: apt install python3-dev)",
-)
 @pytest.mark.parametrize('device', ['cpu', pytest.param('cuda', marks=pytest.mark.gpu)])
 def test_compiled_results_are_the_eager_ones(device):
     run_compiling(COMPILED, device)
