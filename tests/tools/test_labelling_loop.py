@@ -74,8 +74,8 @@ def test_two_rounds(follow, root, tmp_path):
             follow(line)
         predict, own_report, next_batch = follow(train)
         work_dir, number = tmp_path / train[-1], number + 1
-        for line in (predict, own_report, report):
-            follow(line)
-        written = json.loads((tmp_path / report[-1] / 'report.json').read_text())
-        assert 'cannot be compared' not in written['verdict']
-        assert written['notes'][0].startswith('rounds of labelling')
+    for line in (predict, own_report, report):
+        follow(line)
+    written = json.loads((tmp_path / report[-1] / 'report.json').read_text())
+    assert 'cannot be compared' not in written['verdict']
+    assert written['notes'][0].startswith('rounds of labelling')
