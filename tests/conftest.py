@@ -126,6 +126,15 @@ def _loggers_end_with_their_test():
 
 
 @pytest.fixture
+def compiling(monkeypatch):
+    """Lets torch compile, which the other tests do not."""
+    monkeypatch.delenv('TORCHDYNAMO_DISABLE')
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture
 def messages(monkeypatch):
     """What the package logs; mmengine's loggers do not reach caplog."""
     lines = []

@@ -47,8 +47,6 @@ def built(project_root, tmp_path_factory):
     stale = unpacked / 'build/lib/mmseg_cct/gone.py'  # of an earlier build
     stale.parent.mkdir(parents=True)
     stale.touch()
-    (folder / 'editable').mkdir()
-    run('-c', build.format('editable'), folder / 'editable', cwd=unpacked)
     run('-c', build.format('wheel'), folder, cwd=unpacked)
     (wheel,) = folder.glob('*.whl')
     with zipfile.ZipFile(wheel) as opened:
@@ -86,13 +84,6 @@ def test_the_source_archive_is_complete(built, project_root):
         assert files(built.source / folder, *kinds) == files(project_root / folder, *kinds)
     for name in ('CHANGELOG.md', 'CITATION.cff', 'LICENSE', 'README.md', 'conftest.py'):
         assert (built.source / name).is_file()
-
-
-def test_an_editable_installation_is_a_path_that_a_folder_of_that_name_does_not_hide(built):
-    (wheel,) = (built.wheel.parent / 'editable').glob('*.whl')
-    with zipfile.ZipFile(wheel) as opened:
-        (path,) = (name for name in opened.namelist() if name.endswith('.pth'))
-        assert opened.read(path).decode().strip() == str(built.source)
 
 
 def test_the_model_index_names_configs_and_their_measured_results(project_root):

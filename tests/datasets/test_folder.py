@@ -86,8 +86,6 @@ def test_ends_of_both_names_of_a_pair_are_asked_for(tmp_path, image_end, mask_en
     assert len(_build(tmp_path, subset='unlabeled', **suffixes)) == 1
 
 
-
-
 @pytest.mark.parametrize(
     ('label', 'reduced', 'expected'),
     [(200, False, [0, 1, 255]), (200, True, [0, 255])],

@@ -64,12 +64,6 @@ def test_features_are_whitened_and_kept_until_an_image_changes(model, tmp_path, 
     assert len(looked_at) == 1
 
 
-def test_weights_that_are_not_there_are_an_error(model, tmp_path):
-    model.backbone.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'gone.pth'))
-    with pytest.raises(UserError, match='gone'):
-        load_encoder(model)
-
-
 @pytest.mark.parametrize(
     ('shape', 'dtype', 'scale'),
     [

@@ -1,5 +1,3 @@
-import shutil
-
 import pytest
 from mmengine.config import ConfigDict
 
@@ -41,11 +39,3 @@ def test_what_the_sections_lack_is_named(weak):
     config.pseudo_labels.images.metainfo = ConfigDict(classes=('thing', 'sky'))
     with pytest.raises(UserError, match=r"images: 'sky' is not a class of pseudo_labels\.segm"):
         read_settings(config)
-
-
-def test_images_that_would_share_their_labels_are_refused(weak):
-    listed = weak.root / 'labels.json'
-    listed.write_text(listed.read_text().replace('b.jpg', 'a.png'))
-    shutil.copy(weak.images / 'b.jpg', weak.images / 'a.png')
-    with pytest.raises(UserError, match=r'a\.png: differs from a\.jpg in its extension only; expe'):
-        read_settings(weak.load())

@@ -3,11 +3,9 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from mmseg_cct.datasets.files.images import read_image
-from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels import make_pseudo_labels, writer
 from mmseg_cct.pseudo_labels.cam import load_classifier
 from mmseg_cct.pseudo_labels.labels_from_maps import labels_from_maps
@@ -54,18 +52,6 @@ def test_a_second_run_does_only_what_is_missing(weak):
     assert (summary.written, summary.skipped) == (3, 1)
     assert Path(weak.out, 'labels/a.png').stat().st_mtime_ns == kept
     assert make(weak).skipped == 4
-
-
-def test_labels_of_other_settings_never_share_a_folder(weak):
-    make(weak)
-    changes = dict(thresholds=dict(foreground=0.5), background=None, input_size=(32, 24))
-    for key, value in dict(changes, scales=(1.0,), crf={}).items():
-        if key == 'crf':
-            pytest.importorskip('pydensecrf', reason='the CRF is its (extra `weak`)')
-        config = weak.load()
-        config.pseudo_labels[key] = value
-        with pytest.raises(UserError, match=f'was made with {key}='):
-            make_pseudo_labels(config, weak.checkpoint, weak.out, with_crf=key == 'crf')
 
 
 def test_images_of_all_sizes_go_into_the_classifier_at_its_width_and_height(weak):

@@ -39,7 +39,7 @@ def interruptible():
 
 
 @pytest.mark.skipif(os.name == 'nt', reason='os.kill ends a process there, whatever the signal')
-@pytest.mark.parametrize('sent', ['SIGINT', 'SIGTERM', 'SIGHUP'])
+@pytest.mark.parametrize('sent', ['SIGINT', 'SIGTERM'])
 @pytest.mark.usefixtures('interruptible')
 def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch, sent):
     """And ends its trainings, even one that does not listen."""

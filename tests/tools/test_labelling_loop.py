@@ -17,9 +17,6 @@ from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.engine.labels_record import read_labels
 
-# what somebody adds to a printed command
-OWN = {'new-config': ['--from-scratch', '--iters', 2, '--batch-size', 2, '--size', '64x32']}
-
 
 @pytest.fixture
 def follow(tmp_path, monkeypatch, capsys):
@@ -32,7 +29,7 @@ def follow(tmp_path, monkeypatch, capsys):
             return shutil.copy(*words[1:])
         name, *arguments = words[1 if words[0] == 'mmseg-cct' else 3 :]
         capsys.readouterr()
-        assert not run_tool(name.replace('-', '_'), *arguments, *OWN.get(name, ()), *options), line
+        assert not run_tool(name.replace('-', '_'), *arguments, *options), line
         _, _, following = capsys.readouterr().out.rpartition('Next:\n')
         indented = takewhile(lambda text: text.startswith('  '), following.splitlines())
         return list(map(shlex.split, indented))

@@ -24,16 +24,6 @@ def label(weak, *args):
     return run_tool(*arguments(weak, weak.out, *args))
 
 
-def test_a_corrupt_image_is_reported_and_the_exit_code_is_1(weak, capsys):
-    (weak.images / 'b.jpg').write_bytes(b'no image')
-    assert label(weak, '--no-crf') == 1
-    captured = capsys.readouterr()
-    (line,) = [line for line in captured.err.splitlines() if line.startswith('error:')]
-    assert line.startswith(f'error: {weak.images}/b.jpg: cannot be read (')
-    said = f'3 written to {weak.out}, 0 there already, 1 unreadable'
-    assert captured.out.splitlines()[-1] == said
-
-
 def test_without_pydensecrf_one_line_and_no_crf_still_works(weak, refused, monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
@@ -98,14 +88,3 @@ def test_image_labels_from_a_table_and_from_masks_with_a_mapping_of_their_own(we
             Image.fromarray(np.array([mask], np.uint8)).save(weak.masks / f'{name}.png')
         ids = made('--masks', weak.masks, '--dataset', kind, '--overwrite')
         assert ids == {f'{name}.jpg': found for name in weak.names}
-
-
-def test_mistakes_in_image_labels_name_the_option(weak, refused):
-    Path('t.csv').write_text('image,labels\na.jpg,a\n')
-    tool = 'make_image_labels', '--images', 'images', '--out', 'l.json'
-    for args, key in (
-        ('--masks masks --dataset NoData', '--dataset NoData'),
-        ('--masks masks --classes a --background b', '--background b'),
-        ('--csv t.csv --classes a --min-pixels 5', '--min-pixels 5'),
-    ):
-        assert f'error: {key}: ' in refused(*tool, *args.split())

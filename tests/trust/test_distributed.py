@@ -127,8 +127,13 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_both(pair):
     assert (pair.folder / 'two/nonfinite_iter_1.pth').is_file()
 
 
-def test_options_that_touch_the_backward_pass_work_on_two_ranks(pair):
-    options = ['activation_checkpointing=[backbone]', 'optim_wrapper.accumulative_counts=2']
-    options += ['optim_wrapper.type=BFloat16OptimWrapper']
+@pytest.mark.parametrize(
+    'options',
+    [
+        ['activation_checkpointing=[backbone]'],
+        ['optim_wrapper.accumulative_counts=2', 'optim_wrapper.type=BFloat16OptimWrapper'],
+    ],
+)
+def test_options_that_touch_the_backward_pass_work_on_two_ranks(pair, options):
     pair.config.custom_hooks.append(dict(type='EMAHook'))
     assert_equal_ranks(pair.folder / 'two', two_ranks(pair, 'two', '--cfg-options', *options))

@@ -1,7 +1,6 @@
 import pytest
 from torch.utils.data import DataLoader
 
-from mmseg_cct.datasets.files.image_files import find_images
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import (
     close_names,
@@ -46,8 +45,3 @@ def test_a_library_s_error_is_a_line_in_a_loading_worker_too(workers):
     (problem,) = caught.value.problems
     assert problem.key == 'model.neck' and 'TypeError: default_collate' in problem.found
     assert isinstance(caught.value.__cause__, TypeError)
-
-
-def test_errors_of_this_package_stay():
-    with pytest.raises(AttributeError), as_one_line():
-        find_images('.', suffix=3)

@@ -126,18 +126,6 @@ def test_partly_drawn_images_are_labelled_and_unlabelled_but_never_validated_on(
     assert not any('_partly' in path.name for path in write(data, method='supervised').lists)
 
 
-def test_an_unlabelled_set_of_images_that_all_validate_is_refused(data):
-    (data / 'val').rename(data / 'other')
-    for index in range(4, 8):
-        shutil.copy(data / 'masks/1.png', data / f'masks/{index}.png')
-    (data.parents[1] / 'configs/mine').mkdir(parents=True)
-    (data.parents[1] / 'configs/mine/val.txt').write_text('3\n')
-    save(data / 'masks/3.png', np.full((40, 64), 255, np.uint8))
-    with pytest.raises(UserError) as caught:
-        write(data)
-    assert str(caught.value.problems[0].key) == f'{data}/images'
-
-
 @pytest.mark.parametrize(
     ('options', 'key'),
     [

@@ -92,5 +92,3 @@ def test_masks_are_judged_as_a_whole_like_labelled_ones(tree, folder, second, me
         check_pairs(build(tree, folder))
     line = str(error.value) if error else messages[0]
     assert line.startswith('weak_masks: ') and '255' in line
-
-

@@ -88,15 +88,6 @@ def test_moments_of_another_layout_follow_their_weights():
     torch.testing.assert_close(step(now, state)[0], step(before, state)[0])
 
 
-@pytest.fixture
-def compiling(monkeypatch):
-    """Lets torch compile, which the other tests do not."""
-    monkeypatch.delenv('TORCHDYNAMO_DISABLE')
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
-
-
 @pytest.mark.slow
 def test_compiled_encoders_train_the_same_and_only_while_training(tmp_path, compiling):
     """By a compiler that counts what it compiles and runs."""

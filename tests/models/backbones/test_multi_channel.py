@@ -2,7 +2,6 @@ import pytest
 import torch
 from mmseg.registry import MODELS
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models import MultiChannelBackbone
 
 BODY = dict(
@@ -48,8 +47,3 @@ def test_a_grey_image_and_three_times_three_channels_see_what_three_see(pretrain
     images = torch.rand(1, min(channels, 3), 16, 16)
     all_channels, seen = (images.repeat(1, n // len(images[0]), 1, 1) for n in (channels, 3))
     torch.testing.assert_close(evaluated(backbone, all_channels), body(seen)[0])
-
-
-def test_a_backbone_of_other_channels_is_named():
-    with pytest.raises(UserError, match=r"^model.backbone.backbone.type='ResNet': does not begin"):
-        MultiChannelBackbone(5, dict(BODY, in_channels=4))

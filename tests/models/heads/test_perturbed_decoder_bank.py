@@ -116,20 +116,6 @@ def test_decoders_that_are_projected_at_once_as_on_a_gpu_are_the_same(
         assert_same_results(loss_and_gradients(bank), one_by_one, 2e-2 if autocast else 1e-5)
 
 
-@pytest.mark.parametrize(
-    ('perturbations', 'key'),
-    [
-        (dict(a=dict(type='FeatureDrop', num_decoders=0)), ''),
-        (dict(drop=dict(type='FeatureDrop'), drp=dict(num_decoders=0)), '.drp'),  # misspelt
-        (dict(lossy=dict(type='FeatureDrop')), '.lossy'),  # mmengine would sum all it logs
-    ],
-)
-def test_no_decoder_no_type_and_a_name_that_counts_as_a_loss_are_errors(perturbations, key):
-    with pytest.raises(UserError) as error:
-        make_bank(perturbations)
-    assert error.value.problems[0].key == f'model.auxiliary_head.perturbations{key}'
-
-
 @pytest.mark.parametrize('name', ['backgroud', C, -1])
 def test_an_unknown_context_class_is_an_error_and_so_is_a_name_where_no_names_are(name):
     z, seg_logits, samples = make_batch()

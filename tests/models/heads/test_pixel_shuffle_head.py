@@ -8,8 +8,6 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from plain import conv_chain
 
-from mmseg_cct.errors import UserError
-
 N, D, C, H, W = 2, 6, 3, 4, 5
 
 
@@ -78,15 +76,3 @@ def test_a_prediction_is_resized_to_its_labels_and_losses_of_one_name_add_up(ali
     torch.testing.assert_close(loss, 1.5 * F.cross_entropy(resized, label))
     loss.backward()
     assert all(parameter.grad.abs().max() > 0 for parameter in head.parameters())
-
-
-def test_another_stride_or_width_than_the_features_is_an_error():
-    head, z = make_head(stride=4), torch.rand(1, D, 2, 3)
-    labels = samples(torch.zeros(1, 16, 24, dtype=torch.long))
-    for key, wrong in (
-        ('stride=4', lambda: head.loss_by_feat(head((z,)), labels)),
-        (f'in_channels={D}', lambda: head((torch.rand(1, D + 1, 2, 3),))),
-    ):
-        with pytest.raises(UserError) as error:
-            wrong()
-        assert error.value.problems[0].key == f'model.decode_head.{key}'

@@ -5,7 +5,6 @@ import torch
 from mmseg.registry import MODELS
 from plain import consistency_js, consistency_kl, consistency_mse, pairwise, weak_ce
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.losses import PixelTargets
 
 N, C, H, W, K = 2, 4, 5, 6, 3
@@ -94,13 +93,6 @@ def test_few_classes_count_in_proportion(num_classes, scale):
     plain = MODELS.build(dict(type='MSEConsistency'))(seg_logits, probabilities)
     scaled = MODELS.build(dict(type='MSEConsistency', reference_classes=21))
     torch.testing.assert_close(scaled(seg_logits, probabilities), scale * plain)
-
-
-def test_weak_ce_needs_pseudo_labels():
-    _, main, *_ = make_inputs()
-    with pytest.raises(UserError) as error:
-        MODELS.build(dict(type='WeakCrossEntropy')).term(PixelTargets(main, None, K, stride=1))
-    assert error.value.problems[0].key == 'model.auxiliary_head.loss_weak'
 
 
 def test_a_class_of_less_weight_leaves_the_others_theirs():

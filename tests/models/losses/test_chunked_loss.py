@@ -1,3 +1,4 @@
+from functools import partial
 from unittest import mock
 
 import pytest
@@ -14,6 +15,7 @@ from banks import (
     N,
     W,
     assert_close_relative,
+    assert_same_results,
     gradients,
     loss_and_gradients,
     make_bank,
@@ -21,7 +23,6 @@ from banks import (
     needs_compiler,
     perturbed_features,
     plain_predictions,
-    run_compiling,
     run_loss,
     with_masks,
 )
@@ -238,33 +239,26 @@ def test_no_tensor_grows_with_decoders_times_pixels():
     assert counter.largest < num_decoders * main_prediction * (channels / C) / 20
 
 
-# On a CPU without the C++ of torch's own compiler, which takes half a minute.
-COMPILED = """
-import functools, sys, torch
-if sys.argv[1] == 'cpu':
-    torch.compile = functools.partial(torch.compile, backend='aot_eager')
-from mmengine.registry import init_default_scope
-init_default_scope('mmseg')
-from banks import *
-device, results, stats = sys.argv[1], [], torch._dynamo.utils.counters['stats']
-perturbations = {name: PERTURBATIONS[name] for name in ('vat', 'dropout')}
-def batch(num_images):
-    z, seg_logits, samples = make_batch(stride=2, num_images=num_images)
-    return z.detach().to(device).requires_grad_(), seg_logits.to(device), samples
-for compile in (False, True):
-    bank = make_bank(perturbations, compile=compile, stride=2, memory_budget=10_000).to(device)
-    results.append([loss_and_gradients(bank, batch(n)) for n in (2, 3)])
-for eager, compiled in zip(*results):
-    assert_same_results(compiled, eager)
-# one graph for the losses and one for I-VAT, at both batch sizes
-assert stats['unique_graphs'] == 2, stats
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize('device', ['cpu', pytest.param('cuda', marks=pytest.mark.gpu)])
-def test_compiled_results_are_the_eager_ones(device):
-    run_compiling(COMPILED, device)
+def test_compiled_results_are_the_eager_ones(compiling, monkeypatch, device):
+    if device == 'cpu':  # without the C++ of torch's own compiler, which takes half a minute
+        monkeypatch.setattr(torch, 'compile', partial(torch.compile, backend='aot_eager'))
+    stats = torch._dynamo.utils.counters['stats']
+    stats.clear()
+    perturbations = {name: PERTURBATIONS[name] for name in ('vat', 'dropout')}
+    results = []
+    for compile in (False, True):
+        settings = dict(compile=compile, stride=2, memory_budget=10_000)
+        bank = make_bank(perturbations, **settings).to(device)
+        for num_images in (2, 3):
+            z, seg_logits, samples = make_batch(stride=2, num_images=num_images)
+            batch = z.detach().to(device).requires_grad_(), seg_logits.to(device), samples
+            results.append(loss_and_gradients(bank, batch))
+    for eager, compiled in zip(results[:2], results[2:]):
+        assert_same_results(compiled, eager)
+    # one graph for the losses and one for I-VAT, at both batch sizes
+    assert stats['unique_graphs'] == 2, stats
 
 
 @pytest.mark.parametrize('compile', [False, 'auto'])

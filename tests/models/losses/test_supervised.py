@@ -3,7 +3,6 @@ import torch
 import torch.nn.functional as F
 from mmseg.models.losses import CrossEntropyLoss
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models import BatchLovasz, BootstrappedCrossEntropy, MeanCrossEntropy
 
 IGNORED = 255
@@ -85,9 +84,3 @@ def test_abce_is_the_mean_over_the_pixels_below_a_threshold_that_rises_from_chan
         expected = 2 * naive(seg_logits, label, now, WEIGHTS)
         torch.testing.assert_close(loss(seg_logits, label), expected)
         torch.testing.assert_close(loss(seg_logits, relabeled, ignore_index=77), expected)
-
-
-def test_pixel_weights_are_an_error():
-    with pytest.raises(UserError) as error:
-        BootstrappedCrossEntropy()(*make_inputs(), weight=torch.ones(N, H, W))
-    assert error.value.problems[0].key == 'model.decode_head.sampler'

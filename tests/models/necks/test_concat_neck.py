@@ -1,8 +1,6 @@
-import pytest
 import torch
 from torch import nn
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models import ConcatNeck
 
 
@@ -19,9 +17,3 @@ def test_a_linear_head_in_two_factors():
     bias = classifier.weight[:, :, 0, 0] @ neck.project.bias + classifier.bias
     expected = torch.einsum('cd,ndhw->nchw', weight, normalised) + bias[:, None, None]
     assert torch.allclose(classifier(z), expected, atol=1e-5)
-
-
-def test_other_channels_are_one_line():
-    maps = [torch.zeros(1, channels, 2, 2) for channels in (3, 4)]
-    with pytest.raises(UserError, match=r'in_channels=\(3, 5\): expected \(3, 4\)'):
-        ConcatNeck((3, 5))(maps)

@@ -4,10 +4,8 @@ import any_heads
 import pytest
 import tiny
 import torch
-from mmseg.registry import MODELS
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.writer.base_config import choose_z
 
 
@@ -81,13 +79,3 @@ def test_strong_views_train_it(name, kind):
     losses = model.train()(**batch, mode='loss')
     losses[term].backward()
     assert next(model.backbone.parameters()).grad.abs().max() > 0
-
-
-@pytest.mark.parametrize('name', ['OCRHead', 'PIDHead'])
-def test_one_output_for_two_classes_is_an_error_in_any(name):
-    config = any_heads.settings(name, 'CCTSegmentor')
-    heads = config['decode_head'] if name == 'OCRHead' else [config['decode_head']]
-    heads[-1].update(num_classes=2, out_channels=1, threshold=0.3)
-    with pytest.raises(UserError) as error:
-        MODELS.build(config)
-    assert error.value.problems[0].key == 'model.decode_head.out_channels=1'

@@ -6,8 +6,6 @@ import torch
 from mmengine.runner.checkpoint import load_state_dict
 from mmseg.registry import MODELS
 
-from mmseg_cct.errors import UserError
-
 BANK = tiny.model_config()['auxiliary_head']
 
 
@@ -86,17 +84,3 @@ def test_each_domain_has_its_own_list_of_heads():
         assert {f'{name}.aux_0.loss_ce', f'{name}.aux.loss'} < losses.keys()
         model.parse_losses(losses)[0].backward()
         assert [n for n, item in domain.named_parameters() if item.grad is None] == []
-
-
-@pytest.mark.parametrize('domain_heads', [dict(num_classes=5), [dict(num_classes=5)]])
-def test_lists_of_domains_are_those_of_the_model(domain_heads):
-    with pytest.raises(UserError) as error:
-        multi_domain([fcn(), dict(BANK)], domain_heads)
-    assert error.value.problems[0].key == 'model.domains.second.auxiliary_head'
-
-
-def test_a_training_without_auxiliary_decoders_is_an_error():
-    model = make_model(None)  # as at inference
-    with pytest.raises(UserError) as error:
-        model(**make_batch(model), mode='loss')
-    assert error.value.problems[0].key == 'model.auxiliary_head'

@@ -6,8 +6,6 @@ import torch
 from mmengine.optim import OptimWrapper
 from mmseg.registry import MODELS
 
-from mmseg_cct.errors import UserError
-
 N = 2
 SIZES = dict(first=(32, 32), second=(24, 40))
 CLASSES = dict(first=3, second=5)
@@ -166,32 +164,3 @@ def test_prediction_takes_the_domains_decoder_classes_and_normalisation(domain):
         assert a.seg_logits.data.shape == (CLASSES[domain], *SIZES[domain])
         assert torch.equal(a.seg_logits.data, e.seg_logits.data)
         assert torch.equal(a.pred_sem_seg.data, e.pred_sem_seg.data)
-
-
-def test_an_error_of_a_domains_decoders_names_the_domain():
-    domains = tiny.multi_domain_config()['domains']
-    domains['second']['auxiliary_head']['in_channels'] = 7
-    model = make_model(domains=domains)
-    losses_of(model, make_batch('first'))
-    for batch, key in (
-        (make_batch('second'), 'model.domains.second.auxiliary_head.in_channels=7'),
-        (plain_batch('first'), 'train_dataloader.dataset.domains'),  # no unlabelled images
-    ):
-        with pytest.raises(UserError) as error:
-            losses_of(model, batch)
-        assert error.value.problems[0].key == key
-
-
-@pytest.mark.parametrize(
-    ('domains', 'key'),
-    [
-        (dict(first=dict(num_classes=3)), 'model.domains.first.num_classes'),
-        (dict(glossy={}), 'model.domains'),  # mmengine would sum all that it logs
-    ],
-)
-def test_unknown_settings_and_names_that_count_as_losses_are_errors(domains, key):
-    config = tiny.multi_domain_config()
-    config['domains'] = domains
-    with pytest.raises(UserError) as error:
-        MODELS.build(config)
-    assert error.value.problems[0].key == key

@@ -5,17 +5,6 @@ import tiny
 import torch
 from mmseg.registry import MODELS
 
-from mmseg_cct.errors import UserError
-
-
-@pytest.mark.parametrize('segmentor', ['CCTSegmentor', 'MeanTeacherSegmentor'])
-def test_a_batch_without_branches_is_an_error(segmentor):
-    model = tiny.build() if segmentor == 'CCTSegmentor' else tiny.mean_teacher()
-    with pytest.raises(UserError) as error:
-        model.loss(torch.zeros(1, 3, 32, 32), [])
-    assert error.value.problems[0].key == 'train_dataloader.dataset'
-
-
 UPDATE = dict(
     type='KernelUpdateHead', num_classes=3, num_heads=2, feedforward_channels=8, in_channels=8,
     out_channels=8, conv_kernel_size=1,

@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from mmengine.structures import PixelData
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.strong_views import WeakViews
 
 N, SIZE = 2, (32, 32)
@@ -233,25 +232,6 @@ def test_channel_dropout_takes_each_channel_from_one_view():
     first, second = (features[-1] for (features,) in seen[-2:])
     assert ((first == 0) | (second == 0)).flatten(2).all(2).all()
     assert first.any() and second.any()
-
-
-@pytest.mark.parametrize(
-    ('segmentor', 'num_views'),
-    [('CCTPlusSegmentor', 0), ('CCTStrongSegmentor', 2), ('UniMatchV2Segmentor', 1)],
-)
-def test_a_method_has_its_number_of_views(segmentor, num_views):
-    model = make_model(segmentor)
-    with pytest.raises(UserError) as error:
-        losses_of(model, prepared(model, num_views))
-    assert error.value.problems[0].key == 'train_dataloader.dataset.unlabeled.pipeline'
-
-
-@pytest.mark.parametrize('segmentor', ['FixMatchSegmentor', 'CCTStrongSegmentor'])
-def test_only_methods_with_auxiliary_decoders_take_them(segmentor):
-    bank = tiny.model_config()['auxiliary_head']
-    with pytest.raises(UserError) as error:
-        make_model(segmentor, auxiliary_head=[bank] if segmentor == 'FixMatchSegmentor' else [FCN])
-    assert error.value.problems[0].key == 'model.auxiliary_head'
 
 
 @pytest.mark.parametrize('taught', [False, True])

@@ -7,8 +7,6 @@ from mmseg.registry import MODELS
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from mmseg_cct.errors import UserError
-
 N, C, SIZE = 2, 3, (64, 64)
 
 ALL = dict(out_indices=(0, 1, 2, 3))
@@ -41,7 +39,6 @@ MODELS_OF_MMSEG = {
     'UPerHead': (SWIN, head_on((8, 16, 32, 64), (0, 1, 2, 3), pool_scales=(1, 2)), 64, 32, 4),
     'SegformerHead': (MIT, head_on((4, 8, 16, 32), (0, 1, 2, 3)), 32, 32, 4),
 }
-FCN = dict(head_on(64, num_convs=1), type='FCNHead', dropout_ratio=0)
 each_head = pytest.mark.parametrize('head', MODELS_OF_MMSEG)
 each_z = pytest.mark.parametrize('fused', [False, True], ids=['stage', 'fused'])
 
@@ -122,21 +119,3 @@ def test_in_training_the_layers_that_fuse_normalise_by_the_batch_without_dropout
     (alone,) = model.features_of_bank([f[[0, 0]] for f in features])
     assert not torch.allclose(z[:1], alone[:1])
     assert all(module.training for module in model.modules())
-
-
-def other_head(**settings):
-    return dict(tiny.model_config()['auxiliary_head'], **settings)
-
-
-@pytest.mark.parametrize(
-    ('heads', 'key'),
-    [
-        ([FCN], 'model.auxiliary_head'),
-        ([other_head(), other_head()], 'model.auxiliary_head'),
-        (other_head(in_layer='conv_sgg'), "model.auxiliary_head.in_layer='conv_sgg'"),
-    ],
-)
-def test_other_heads_than_one_bank_and_a_layer_that_is_not_there_are_errors(heads, key):
-    with pytest.raises(UserError) as error:
-        MODELS.build(tiny.model_config(auxiliary_head=heads))
-    assert error.value.problems[0].key == key
