@@ -110,13 +110,7 @@ def test_the_schedule_ends_with_the_training(name):
         'PolyLR', config.train_cfg.max_iters, False, 0.0,
     )  # fmt: skip
     assert config.train_cfg.max_iters % config.train_cfg.val_interval == 0
-    checkpoint = config.default_hooks.checkpoint
-    assert checkpoint.get('interval') in (None, config.train_cfg.val_interval)
-    if name.startswith('demo/'):  # its report takes the last one
-        assert checkpoint.save_best is None
-    else:
-        assert checkpoint.save_best == ('mIoU_avg' if config.model.get('domains') else 'mIoU')
-    assert config.randomness.seed == 0
+    assert config.default_hooks.checkpoint.get('interval') in (None, config.train_cfg.val_interval)
     for hook in ('DurableCheckpointHook', 'NonFiniteLossHook', 'IterationSeedHook'):
         assert hook_types(config).count(hook) == 1
 

@@ -198,15 +198,3 @@ class TestErrors:
         loader = torch.utils.data.DataLoader(dataset, **options)
         with closing_workers(loader) as batches, pytest.raises(UserError, match=expected):
             next(batches)
-
-    @pytest.mark.parametrize(
-        ('file', 'content'),
-        [('images/l1.jpg', b'\xff\xd8\xff\xe0 half'), ('images/l1.jpg', None)],
-    )
-    def test_a_file_that_turns_bad_or_vanishes(self, tree, dataset, file, content):
-        path = tree.root / file
-        path.write_bytes(content) if content is not None else path.unlink()
-        with pytest.raises(UserError) as caught:
-            dataset[DRAW]
-        assert str(caught.value).startswith(f'{tree.root}/{file}: ')
-        assert '\n' not in str(caught.value)

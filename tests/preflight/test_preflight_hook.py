@@ -14,13 +14,11 @@ from torch.nn import Linear, Module
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.engine.labels_record import LABELS, read_labels
 from mmseg_cct.errors import UserError
-from mmseg_cct.models import CutMix
 from mmseg_cct.preflight.files import leaks
 from mmseg_cct.preflight.preflight_hook import (
     PreflightHook,
     describe_training,
     keep_labeled_images,
-    warn_of_unmixed_images,
 )
 
 
@@ -125,19 +123,6 @@ def test_classes_in_another_order(domains):
     with pytest.raises(UserError) as caught:
         load_checkpoint('acb', 'abc')
     assert caught.value.problems[0].key == 'the checkpoint' + ', domain a' * domains
-
-
-@pytest.mark.parametrize(
-    ('batch_size', 'ratio', 'alone'), [(1, 1, True), (2, 1, False), (3, 2, True), (4, 2, False)]
-)
-def test_cutmix_of_one_image_a_process_is_told(messages, batch_size, ratio, alone):
-    dataset = SimpleNamespace(labeled_per_unlabeled=ratio)
-    dataloader = SimpleNamespace(batch_size=batch_size, dataset=dataset)
-    warn_of_unmixed_images(SimpleNamespace(cutmix=None), dataloader)
-    assert not messages
-    warn_of_unmixed_images(SimpleNamespace(cutmix=CutMix()), dataloader)
-    key = f'train_dataloader.batch_size={batch_size}: '
-    assert [line.startswith(key) for line in messages] == [True] * alone
 
 
 def test_a_training_resumes_with_the_labelled_images_that_it_began_with(tmp_path, messages):

@@ -50,12 +50,6 @@ def test_the_options_are_those_of_the_config(cct, trained, messages):
     assert [line for line in messages if 'without an IterationSeedHook' in line]
 
 
-def test_the_state_of_an_older_torch_is_taken(cct, trained, tmp_path):
-    content = trained.load(trained.checkpoint)
-    for group in content['optimizer']['param_groups']:
-        del group['maximize']  # a flag of 1.12
-    torch.save(content, tmp_path / 'older.pth')
-    cct.train(resume=str(tmp_path / 'older.pth'))
 
 
 def without_a_perturbation(config):
