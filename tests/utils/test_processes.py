@@ -1,5 +1,7 @@
 import errno
+import multiprocessing
 import os
+import sys
 import threading
 import time
 
@@ -11,9 +13,12 @@ from mmseg_cct.utils import processes
 from mmseg_cct.utils.processes import (
     SharedImages,
     ahead,
+    end_with_parent,
     image_threads,
     on_first_process,
 )
+
+FORK = multiprocessing.get_context('fork')  # quick: everything is imported
 
 
 def fail():
@@ -111,3 +116,26 @@ def test_no_call_runs_after_the_results_have_ended():
     assert next(results) == 0
     results.close()
     assert not running
+
+
+def have_a_child(sender):
+    FORK.Process(target=end_with_it, args=(sender,)).start()
+    time.sleep(60)
+
+
+def end_with_it(sender):
+    end_with_parent()
+    sender.send('started')
+    time.sleep(60)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != 'linux', reason='prctl is of Linux')
+def test_a_process_ends_with_its_parent():
+    receiver, sender = FORK.Pipe(duplex=False)
+    parent = FORK.Process(target=have_a_child, args=(sender,))
+    parent.start()
+    sender.close()
+    assert receiver.recv() == 'started'
+    parent.kill()
+    assert receiver.poll(10)  # both let go of the other end

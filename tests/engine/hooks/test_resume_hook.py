@@ -50,8 +50,6 @@ def test_the_options_are_those_of_the_config(cct, trained, messages):
     assert [line for line in messages if 'without an IterationSeedHook' in line]
 
 
-
-
 def without_a_perturbation(config):
     config.model.auxiliary_head.perturbations.pop('FeatureDrop')
 
