@@ -115,12 +115,14 @@ def main() -> int:
     with user_errors_as_one_line():
         if args.run is None or Path(args.run, 'images').is_dir():
             unused = dict(domain=None, launcher='none', options=[])
+            if args.run:  # a preview draws nothing
+                unused['seed'] = 0
         else:
             unused = dict(backbone='mbv2', weights=None)
         for name, default in unused.items():
             if getattr(args, name) != default:
                 option = '--cfg-options' if name == 'options' else f'--{name}'
-                with_run = 'with' if name in ('domain', 'launcher', 'options') else 'without'
+                with_run = 'without' if name in ('backbone', 'weights') else 'with'
                 raise UserError(option, 'has no effect here', f'it {with_run} WORK_DIR')
     if args.run is None:
         return _first_batch(args)

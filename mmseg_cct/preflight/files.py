@@ -73,7 +73,9 @@ def check_pairs(pairs: SemiSegDataset) -> None:
         if unlabeled is not None:
             # the unlabelled set may have no class names
             num_classes = len(labeled.metainfo['classes'])
-            check_image = functools.partial(_check_unlabeled_image, num_classes=num_classes)
+            check_image = functools.partial(
+                _check_unlabeled_image, num_classes=num_classes, id_of_color={}
+            )
             problems = chain(problems, _problems_of_files(check_image, unlabeled, weak_sets))
         raise_problems(problems)
         leaf = leaf_datasets(labeled)[0]
@@ -186,14 +188,14 @@ def _check_labeled_image(info: Info, dataset: Any, id_of_color: IdOfColor) -> fr
 
 
 def _check_unlabeled_image(
-    info: Info, dataset: Any, num_classes: int = 255
+    info: Info, dataset: Any, num_classes: int = 255, id_of_color: IdOfColor | None = None
 ) -> frozenset[int] | None:
     """Checks an image and its pseudo labels; returns the labels in its weak mask, if it has one."""
     backend_args = getattr(dataset, 'backend_args', None)
     size = image_size(info['img_path'], backend_args, False, image_loader(dataset))
     for transform in transforms_of(dataset):
         if isinstance(transform, LoadPseudoLabels):
-            labels = transform.read(dict(info, ori_shape=size[::-1]))
+            labels = transform.read(dict(info, ori_shape=size[::-1]), id_of_color)
             label_of = check_mask(transform.path_of(info['img_path']), labels, num_classes)
             if isinstance(transform, LoadWeakMasks) and transform.has_mask(info['img_path']):
                 return frozenset(label_of.values())

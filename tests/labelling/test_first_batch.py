@@ -129,3 +129,19 @@ def test_folders_are_left_out(choose, photos, tmp_path):
     assert not set(numbers(first)) & set(numbers(second)) and len(second.images) == 4
     with pytest.raises(UserError, match='no candidates'):
         choose('third', without=[str(photos)])
+
+
+@pytest.mark.parametrize(
+    ('way', 'option'),
+    [
+        (['--images', 'photos'], ['--cfg-options', 'a=1']),
+        (['data'], ['--seed', '1']),
+        (['work_dir'], ['--weights', 'weights.pth']),
+    ],
+)
+def test_an_option_that_would_not_be_used_is_refused(tmp_path, refused, monkeypatch, way, option):
+    monkeypatch.chdir(tmp_path)
+    for folder in ('photos', 'data/images', 'work_dir'):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / 'weights.pth').touch()
+    assert f'{option[0]}: ' in refused('next_batch', *way, '--out', 'x', *option)

@@ -10,7 +10,7 @@ from mmseg.datasets.transforms import PackSegInputs
 from mmseg.registry import TRANSFORMS
 from torch import from_numpy
 
-from mmseg_cct.datasets.files.images import read_mask
+from mmseg_cct.datasets.files.images import IdOfColor, read_mask
 from mmseg_cct.errors import UserError
 
 # MMSeg's key of a mask: every transform moves it with the image, and it is the only seg field that
@@ -88,14 +88,16 @@ class LoadPseudoLabels(BaseTransform):
             raise UserError('LoadPseudoLabels.image_dir', problem, expected)
         return str(Path(self.label_dir, name).with_suffix('.png'))
 
-    def read(self, results: dict) -> np.ndarray:
+    def read(self, results: dict, id_of_color: IdOfColor | None = None) -> np.ndarray:
         """Reads the labels of `img_path`, `(H, W)`, 255 where a pixel has none.
+
+        `id_of_color` is that of `read_mask`.
 
         Raises:
             UserError: If the file is missing or no mask, or its size is not `ori_shape`.
         """
         path = self.path_of(results['img_path'])
-        labels = read_mask(path)
+        labels = read_mask(path, id_of_color=id_of_color)
         size = tuple(results.get('ori_shape', labels.shape)[:2])
         if labels.shape != size:
             expected = f'{size[1]}×{size[0]}, the size of {results["img_path"]}'

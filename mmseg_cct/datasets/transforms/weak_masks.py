@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmseg_cct.datasets.files.images import named_if_unreadable
+from mmseg_cct.datasets.files.images import IdOfColor, named_if_unreadable
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX, check_mask
 from mmseg_cct.errors import UserError
 
@@ -49,11 +49,11 @@ class LoadWeakMasks(LoadPseudoLabels):
         """Tells whether an image has a mask."""
         return os.path.isfile(self.path_of(img_path))
 
-    def read(self, results: dict) -> np.ndarray:
+    def read(self, results: dict, id_of_color: IdOfColor | None = None) -> np.ndarray:
         """Reads the labels of `img_path` as its parent does, all 255 if there is no mask."""
         path = self.path_of(results['img_path'])
         if not self.has_mask(results['img_path']):
             return np.full(results['ori_shape'][:2], IGNORE_INDEX, np.uint8)
-        labels = super().read(results)
+        labels = super().read(results, id_of_color)
         check_mask(path, labels, len(self.names))
         return self.new_ids[labels.astype(np.intp)]

@@ -92,3 +92,13 @@ def test_masks_are_judged_as_a_whole_like_labelled_ones(tree, folder, second, me
         check_pairs(build(tree, folder))
     line = str(error.value) if error else messages[0]
     assert line.startswith('weak_masks: ') and '255' in line
+
+
+def test_palettes_in_another_order_are_named(tree, folder):
+    for order, name in enumerate(('u0', 'u1')):
+        image = Image.open(folder / f'{name}.png')
+        image.putpalette([[0, 0, 9, 9, 9, 0], [9, 9, 0, 0, 0, 9]][order] + [1, 2, 3] * 254)
+        image.save(folder / f'{name}.png')
+    with pytest.raises(UserError) as error:
+        check_pairs(build(tree, folder))
+    assert error.value.problems[0].key == str(folder / 'u1.png')
