@@ -23,6 +23,7 @@ from mmseg_cct.utils.processes import usable_cores
 _SEEDED = (SemiSegDataset, MultiDomainDataset)
 
 _BFLOAT16 = 'BFloat16OptimWrapper'
+HALF = ('AmpOptimWrapper', _BFLOAT16)  # what computes in mixed precision
 # Seconds without a batch after which a training ends rather than wait for ever.
 _PATIENCE = 600
 # What makes a backbone, also one in a MultiChannelBackbone, compute its activations again.
@@ -69,7 +70,7 @@ def use_half_precision(config: Config) -> None:
         # float16 needs a loss scaler, for which the host waits in every step
         scaled = dict(type='AmpOptimWrapper', loss_scale='dynamic')
         config.optim_wrapper.update(dict(type=_BFLOAT16) if has_bfloat16 else scaled)
-    elif wrapper not in ('AmpOptimWrapper', _BFLOAT16):
+    elif wrapper not in HALF:
         raise UserError('--amp', f'optim_wrapper.type is {wrapper}', 'OptimWrapper')
 
 

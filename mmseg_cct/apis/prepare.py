@@ -24,13 +24,15 @@ from mmseg_cct.config.shipped import free_round
 from mmseg_cct.config.walk import as_list, changed_settings, get_by_key
 from mmseg_cct.datasets.leaves import data_folders
 from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint, read_checkpoint
+from mmseg_cct.engine.hooks.resume_hook import settings_as_text
 from mmseg_cct.engine.labels_record import LABELS
 from mmseg_cct.engine.metrics import MultiDomainIoUMetric
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.settings import is_a
+from mmseg_cct.utils.log import say
 from mmseg_cct.utils.output_folder import OutputFolder
 
-from .device import compile_encoders, fit_to_device, fit_workers, use_half_precision
+from .device import HALF, compile_encoders, fit_to_device, fit_workers, use_half_precision
 from .runner import require_files_kept, require_outputs_outside
 
 __all__ = ['Request']
@@ -143,18 +145,47 @@ def resumed_checkpoint(config: Config, request: Request) -> None:
         return
     if resume == 'auto' and not os.path.isdir(config.work_dir):
         raise UserError(f'--work-dir {config.work_dir}', 'no such folder, so none to resume')
-    # as mmengine does: `ResumeHook` finds the newest checkpoint
-    config.load_from, config.resume = None if resume == 'auto' else resume, True
+    if resume == 'auto':
+        resume = find_resumable(config.work_dir, _template(config))
+    config.load_from, config.resume = resume, True
 
 
-def resumed_seed(config: Config, request: Request) -> None:
-    """Takes the seed of the checkpoint, as mmengine does, but before the samplers draw."""
-    if not config.get('resume') or get_by_key(config, 'randomness.seed') is not None:
+def resumed_options(config: Config, request: Request) -> None:
+    """Takes seed and options of the first start from the checkpoint; others are an error.
+
+    mmengine takes the seed, too, but after the samplers have drawn.
+    """
+    if not config.get('resume') or config.load_from is None:
         return
-    checkpoint = config.load_from or find_resumable(config.work_dir, _template(config))
-    content = {} if checkpoint is None else read_checkpoint(checkpoint, training=True)
-    seed = (content.get('meta') or {}).get('seed')
-    config.randomness = {**(config.get('randomness') or {}), 'seed': seed}
+    meta = read_checkpoint(config.load_from, training=True)['meta']
+    if get_by_key(config, 'randomness.seed') is None:
+        config.randomness = {**(config.get('randomness') or {}), 'seed': meta.get('seed')}
+    if 'settings' not in meta:  # of an older version, or of MMSeg's tools
+        return
+    first, now = _options_in(meta['settings']), _options_in(settings_as_text(config))
+    steps = (('weak_masks', weak_masks), ('amp', mixed_precision), ('compile', compiled_encoders))
+    for name, step in steps:
+        was, asked = first[name], now[name]
+        if was and not asked:
+            step(config, Request(**{name: was}))
+            say(f'--resume: with {_as_option(name, was)}, as it was started')
+        elif asked != was and not (was and not os.path.exists(was)):  # the masks may have moved
+            start = f'with {_as_option(name, was)}' if was else 'without'
+            problem = f'{config.load_from} was trained {start}'
+            raise UserError(_as_option(name, asked), problem, 'the same, or another --work-dir')
+
+
+def _as_option(name: str, value: Any) -> str:
+    return f'--{name.replace("_", "-")}{"" if value is True else f" {value}"}'
+
+
+def _options_in(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Finds by settings in dotted keys what options have made of them."""
+    return dict(
+        weak_masks=settings.get('train_dataloader.dataset.weak_masks'),
+        amp=settings.get('optim_wrapper.type') in HALF,
+        compile='default_hooks.compile_encoder.type' in settings,
+    )
 
 
 def unnamed_visualizer(config: Config, request: Request) -> None:
@@ -218,7 +249,7 @@ TRAINING_STEPS: tuple[Step, ...] = (
     mixed_precision,
     compiled_encoders,
     resumed_checkpoint,
-    resumed_seed,
+    resumed_options,
     unnamed_visualizer,
     workers,
     progress_bar,

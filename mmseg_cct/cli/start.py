@@ -75,7 +75,8 @@ def _set_up_process() -> None:
     os.environ.setdefault('OPENCV_LOG_LEVEL', 'FATAL')
     for start in _WARNINGS:
         warnings.filterwarnings('ignore', message=start)
-    Queue._on_queue_feeder_error = hand_over_error  # as `concurrent.futures` has its own
+    # as `concurrent.futures` does for its queues
+    Queue._on_queue_feeder_error = hand_over_error  # type: ignore[attr-defined]
     # every loader warns at each start of its workers
     warnings.filterwarnings('once', message='This DataLoader will create', category=UserWarning)
     from PIL import EpsImagePlugin, Image

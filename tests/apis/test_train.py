@@ -23,7 +23,7 @@ def test_resume_goes_on_from_the_latest_checkpoint(cct, finished):
     config = prepare_training(
         str(cct.file), Request(work_dir='work', resume='auto', options=options)
     )
-    assert (config.load_from, config.resume) == (None, True)
+    assert (config.load_from, config.resume) == ('work/iter_6.pth', True)
     assert config.param_scheduler[0].end == 7
     train(config)
     assert (finished / 'last_checkpoint').read_text().endswith('iter_7.pth')

@@ -1,5 +1,12 @@
+import shutil
+from dataclasses import replace
+
 import pytest
 import torch
+
+from mmseg_cct.apis.prepare import Request
+from mmseg_cct.apis.train import prepare_training
+from mmseg_cct.errors import UserError
 
 pytestmark = pytest.mark.slow
 
@@ -11,6 +18,49 @@ def test_bfloat16_on_the_cpu_is_near_float32(cct, trained):
     assert first == pytest.approx(expected, rel=0.02) and first != expected
     state = cct.load(cct.folder / 'work/iter_2.pth')['state_dict']
     assert not any(value.dtype is torch.bfloat16 for value in state.values())
+
+
+def write_weak_masks(cct):
+    folder = cct.folder / 'weak'
+    folder.mkdir()
+    for index in range(5):
+        shutil.copy(cct.data / 'masks/l0.png', folder / f'u{index}.png')
+    return str(folder)
+
+
+def test_a_resume_goes_on_with_the_options_of_the_start_and_no_others(cct, messages):
+    options = {'train_cfg.max_iters': 2}
+    weak = write_weak_masks(cct)
+    cct.train(amp=True, weak_masks=weak, options=options)
+    messages.clear()
+    prepared = prepare_training(str(cct.file), Request(work_dir='work', resume='auto'))
+    assert prepared.optim_wrapper.type == 'BFloat16OptimWrapper'
+    assert prepared.train_dataloader.dataset.weak_masks == weak
+    for option in ('--amp', f'--weak-masks {weak}'):
+        assert any(option in line for line in messages)
+    shutil.move(weak, cct.folder / 'moved')
+    moved = Request(work_dir='work', resume='auto', weak_masks='moved')
+    assert prepare_training(str(cct.file), moved).train_dataloader.dataset.weak_masks == 'moved'
+    shutil.copytree(cct.folder / 'moved', weak)
+    for request in (moved, replace(moved, weak_masks=None, compile=True)):
+        with pytest.raises(UserError) as error:
+            prepare_training(str(cct.file), request)
+        key = '--compile' if request.compile else '--weak-masks moved'
+        assert error.value.problems[0].key == key
+
+
+def test_what_a_resume_does_otherwise_is_said_and_what_it_computes_no_more_is_not_logged(
+    cct, messages
+):
+    cct.config.model.auxiliary_head.loss_pairwise = dict(type='PairwiseVariance')
+    cct.write()
+    cct.train(options={'train_cfg.max_iters': 2})
+    options = {'train_cfg.max_iters': 3, 'model.auxiliary_head.loss_pairwise': None}
+    cct.train(resume='auto', options=options)
+    (line,) = [line for line in messages if 'other settings' in line]
+    assert 'train_cfg.max_iters: 2 -> 3' in line and 'loss_pairwise' in line
+    logged = cct.scalars(cct.folder / 'work')
+    assert ['aux.pairwise' in logged[iteration][0] for iteration in (2, 3)] == [True, False]
 
 
 @pytest.mark.gpu

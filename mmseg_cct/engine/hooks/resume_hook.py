@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 import torch
+from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.optim import OptimWrapper
 from mmengine.registry import HOOKS
@@ -11,14 +12,20 @@ from mmengine.runner import IterBasedTrainLoop, Runner
 from torch import Tensor
 from torch.optim import Optimizer
 
+from mmseg_cct.config.walk import changed_settings, leaves
 from mmseg_cct.engine.checkpoints import find_resumable
 from mmseg_cct.engine.models import unwrap_model
 from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import say, warn
+from mmseg_cct.utils.text import one_line
 
 from .durable_checkpoint_hook import VALIDATED
 from .iteration_seed_hook import IterationSeedHook
+
+# The sections of a config whose settings a resume compares.
+_TRAINED = ('model', 'optim_wrapper', 'param_scheduler', 'train_cfg', 'train_dataloader')
+_COMPARED = (*_TRAINED, 'default_hooks', 'custom_hooks')
 
 
 @HOOKS.register_module()
@@ -32,6 +39,8 @@ class ResumeHook(Hook):
       checkpoint, so a training whose `max_iters` has grown follows its new curve.
     - With gradient accumulation it goes on from the last step, since later gradients are lost.
       BatchNorm's statistics average the iterations after that step twice.
+    - A line names the settings that differ from those of the checkpoint. Where the model's do, the
+      log begins anew: mmengine would repeat the last value of what is no longer computed.
     - A validation that was due at the resumed iteration is run, unless the checkpoint knows it:
       mmengine writes it before the validation, and again only after a new best one.
 
@@ -52,6 +61,10 @@ class ResumeHook(Hook):
             warn(f'--resume: no whole checkpoint in {runner.work_dir}, starting at iteration 0')
             runner._resume = False
 
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
+        """Keeps the settings as text."""
+        checkpoint['meta']['settings'] = settings_as_text(runner.cfg)
+
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Checks the checkpoint, and changes there what mmengine shall not restore after this."""
         if not runner._resume:
@@ -64,6 +77,8 @@ class ResumeHook(Hook):
             rewind_to_step(runner.optim_wrapper, checkpoint['meta'])
         if isinstance(runner.optim_wrapper, OptimWrapper):
             follow_config(runner, checkpoint)
+        if 'settings' in checkpoint['meta']:
+            compare_settings(runner, checkpoint)
         if not any(isinstance(hook, IterationSeedHook) for hook in runner.hooks):
             warn('--resume: without an IterationSeedHook, perturbations and dropout are drawn anew')
 
@@ -82,6 +97,23 @@ class ResumeHook(Hook):
         if loop.iter >= max(loop.val_begin, 1) and due and not is_known:
             say(f'--resume: validating at iteration {loop.iter}, which may have been cut short')
             runner.val_loop.run()
+
+
+def settings_as_text(config: Config) -> dict[str, str]:
+    """Returns the settings of the training by dotted key, without those that are None."""
+    settings = leaves({name: config.get(name) for name in _COMPARED})
+    return {key: str(value) for key, value in settings if value is not None}
+
+
+def compare_settings(runner: Runner, checkpoint: dict[str, Any]) -> None:
+    """Says which settings differ; with another model, drops the log's values from a checkpoint."""
+    changed = changed_settings(checkpoint['meta']['settings'], settings_as_text(runner.cfg))
+    # whether the output is a terminal
+    lines = [f'{key}: {old} -> {new}' for key, old, new in changed if 'progress_bar' not in key]
+    if lines:
+        say(one_line(f'--resume: other settings than before: {"; ".join(lines)}', 800))
+    if any(key.startswith('model.') for key, *_ in changed):
+        checkpoint['message_hub']['log_scalars'].clear()
 
 
 def rewind_to_step(wrapper: Any, meta: dict[str, Any]) -> None:

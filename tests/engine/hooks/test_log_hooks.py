@@ -31,6 +31,18 @@ def test_the_last_iteration_is_logged_whatever_the_interval(monkeypatch):
     assert used == [50, 1] and hook.interval == 50
 
 
+def test_after_twenty_iterations_it_says_how_long_the_others_take(monkeypatch, messages):
+    monkeypatch.setattr(LoggerHook, 'after_train_iter', lambda *_: None)
+    hub, hook = MessageHub('time left'), MainProcessLoggerHook(interval=50)
+    runner = SimpleNamespace(iter=100, max_iters=1120, message_hub=hub)
+    hook.before_train(runner)  # resumed
+    for runner.iter in range(100, 140):
+        hub.update_scalar('train/time', 90.0 if runner.iter == 100 else 4.0)  # it compiles first
+        hook.after_train_iter(runner, runner.iter - 100)
+    (line,) = messages
+    assert '1 h 7 min' in line  # 1000 of 4 s
+
+
 def test_what_stands_beside_a_loss_is_averaged_over_the_same_iterations():
     settings = load_config('demo/cct_shapes', {}).log_processor
     hub, values = MessageHub('averages'), (1.0, 3.0)
