@@ -1,13 +1,10 @@
 """Export of the main path to ONNX."""
 
-import contextlib
 import copy
 import importlib.util
 import io
 import json
-import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +84,9 @@ def export_onnx(model: Any, file: str | Path, size: tuple[int, int] | None = Non
 
     The file carries classes, palette and test pipeline as JSON in its metadata.
 
-    Args:
-        model: The segmentor.
-        file: Where to write.
-        size: Height and width of all images, for a runtime or a network that needs them fixed.
-
-    Returns:
-        The largest difference from PyTorch's logits, as a share of the largest logit; `None`
-        without onnxruntime.
+    `size` is the height and width of all images, for a runtime or a network that needs them fixed.
+    Returns the largest difference from PyTorch's logits, as a share of the largest logit; `None`
+    without onnxruntime.
 
     Raises:
         UserError: The package onnx is missing, the head has one output for two classes or is
@@ -125,19 +117,6 @@ def export_onnx(model: Any, file: str | Path, size: tuple[int, int] | None = Non
     return difference
 
 
-@contextlib.contextmanager
-def _no_output() -> Iterator[None]:
-    """Discards standard output: before it raises, the tracer prints its graph, from C++."""
-    kept = os.dup(1)
-    try:
-        with open(os.devnull, 'w') as nothing, contextlib.redirect_stdout(nothing):
-            os.dup2(nothing.fileno(), 1)
-            yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
 def _export(graph: InferenceGraph, size: tuple[int, int], free: dict[int, str]) -> bytes:
     """Exports by the tracer or, if that does not know an operator, by torch's newer exporter."""
     # two images: the newer exporter takes a size of 1 for a constant
@@ -146,7 +125,7 @@ def _export(graph: InferenceGraph, size: tuple[int, int], free: dict[int, str]) 
     newer = digit_version(torch.__version__) >= digit_version('2.6')
     data = io.BytesIO()
     # the tracer warns that sizes become constants, which they are meant to
-    with warnings.catch_warnings(), _no_output():
+    with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         try:
             axes, tracer = {INPUT: free, OUTPUT: free}, dict(dynamo=False) if newer else {}

@@ -36,15 +36,8 @@ def publish(run: Run, target: str, overwrite: bool = False, half: bool = False) 
     that of `target` with the first eight digits of the SHA-256 of its bytes, as torch.hub checks
     them. `MMSegInferencer(None, FILE)` finds the config in it.
 
-    Args:
-        run: The trained network.
-        target: Where to write; the name gets the hash.
-        overwrite: Whether another file of that name may be replaced.
-        half: Whether to keep kernels and matrices in float16, for half the size. Loading copies
-            them into a network's own float32.
-
-    Returns:
-        The published network.
+    With `half`, kernels and matrices are kept in float16, for half the size; loading copies them
+    into a network's own float32. Returns the published network.
 
     Raises:
         UserError: The checkpoint does not fit the config, or the file exists with other contents.

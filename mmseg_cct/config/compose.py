@@ -70,12 +70,7 @@ def with_method(config: Config, method: str | Mapping[str, Any]) -> Config:
     4. `train_dataloader.dataset` is merged over the set of each domain.
     5. Everything else is merged where it stands: dicts key by key, all else is replaced.
 
-    Args:
-        config: The config.
-        method: The name of a method, its file or its overlay.
-
-    Returns:
-        A changed copy.
+    `method` is its name, its file or its overlay. Returns a changed copy.
 
     Raises:
         UserError: There is no such method, or it does not fit the config.

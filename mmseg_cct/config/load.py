@@ -84,11 +84,11 @@ def chosen_method(config_path: str, options: Mapping[str, Any]) -> str:
     return options.get('method') or method_in_name(find_config(config_path)) or PLAIN
 
 
-def read_config(config_path: str | Path, import_custom_modules: bool = True) -> Config:
-    """Reads a config file, and imports its `custom_imports` if asked to."""
+def read_config(config_path: str | Path) -> Config:
+    """Reads a config file, and imports its `custom_imports`."""
     register_packages()
     try:
-        config = Config.fromfile(config_path, import_custom_modules=import_custom_modules)
+        config = Config.fromfile(config_path)
         # yapf takes half a second to format a config, at each start and for each checkpoint;
         # `fromfile` has an argument to switch it off, but for one style of config only
         object.__setattr__(config, '_format_python_code', False)

@@ -9,8 +9,6 @@ from mmengine.fileio import BaseStorageBackend, register_backend
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS, TRANSFORMS
 
-from mmseg_cct.utils.ranges import at_least, ranges
-
 from .shapes_scene import draw_scene
 
 _SCHEME = 'shapes'
@@ -42,7 +40,6 @@ class ShapesDataset(BaseSegDataset):
         ],
     )  # fmt: skip
 
-    @ranges(start=at_least(0), count=at_least(1), seed=at_least(0), size=at_least(32))
     def __init__(
         self,
         start: int,

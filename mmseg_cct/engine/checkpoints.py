@@ -77,14 +77,8 @@ def find_trained(
 ) -> tuple[Config, str]:
     """Finds a trained network: the config of a training and one of its checkpoints.
 
-    Args:
-        run: A work directory; its config is the file that the training wrote there. Or a
-            checkpoint in one, or a config.
-        checkpoint: The weights; needed with a config, else the last in the work directory.
-        options: Settings of the config to override, as in `load_config`.
-
-    Returns:
-        The config and the checkpoint's path.
+    `run` is a work directory, whose config is the file that the training wrote there, a checkpoint
+    in one, or a config, which needs the `checkpoint`. `options` are those of `load_config`.
 
     Raises:
         UserError: The folder has no checkpoint, or not exactly one config; or the config is missing

@@ -143,7 +143,6 @@ def compare(
 
 
 def _resized(logits: Tensor, number: int, size: Sequence[int], align_corners: bool) -> Tensor:
-    """Resizes the scores of one class to `(H, W)`."""
     scores = logits[number]
     if tuple(scores.shape) == tuple(size):
         return scores

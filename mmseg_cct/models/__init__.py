@@ -1,15 +1,6 @@
 """The components of the method, which a config names."""
 
-from . import (
-    backbones,
-    data_preprocessors,
-    heads,
-    layers,
-    losses,
-    necks,
-    perturbations,
-    segmentors,
-)
+from . import backbones, data_preprocessors, heads, layers, losses, necks, perturbations, segmentors
 from .backbones import *
 from .data_preprocessors import *
 from .heads import *

@@ -14,6 +14,4 @@ A config names the hook, so the checks hold under every launcher.
 
 from .preflight_hook import PreflightHook
 
-__all__ = [
-    'PreflightHook',
-]
+__all__ = ['PreflightHook']

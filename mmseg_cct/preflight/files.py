@@ -7,7 +7,7 @@ import copy
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 from mmcv import transforms as mmcv_transforms
@@ -46,9 +46,7 @@ _MOVING = (
     mmcv_transforms.RandomChoiceResize,
     mmseg_transforms.ResizeToMultiple,
 )
-# A task of a thread pool costs as much as reading a header: threads get lots of files where there
-# are many, and few lots wait. A small set keeps all threads busy only with a file each.
-_LOT, _WAITING = 64, 64
+_WAITING = 64  # files that are read ahead
 
 Info = Mapping[str, Any]  # mmengine's of an image
 LabelSets = Counter[frozenset[int]]  # number of masks by their labels
@@ -141,30 +139,20 @@ def _problems_of_files(
 ) -> Iterator[UserError]:
     """Yields the errors that the check raises for files, and counts its results for the others."""
 
-    def outcomes(infos: list[Info], leaf: Any) -> list[Any]:
-        results: list[Any] = []
-        for info in infos:
-            try:
-                results.append(check(info, leaf))
-            except UserError as error:
-                results.append(error)
-        return results
+    def outcome(info: Info, leaf: Any) -> Any:
+        try:
+            return check(info, leaf)
+        except UserError as error:
+            return error
 
     for leaf in leaf_datasets(dataset):
-        look = functools.partial(outcomes, leaf=leaf)
         files = (info for info in infos_of(leaf) if info.get('img_path') is not None)
-        size = _LOT if len(leaf) > _LOT**2 else 1
-        results = ahead(look, _lots(files, size), _WAITING)  # in the order of the list
-        for result in chain.from_iterable(results):
+        # in the order of the list
+        for result in ahead(functools.partial(outcome, leaf=leaf), files, _WAITING):
             if isinstance(result, UserError):
                 yield result
             elif result is not None:
                 label_sets[result] += 1
-
-
-def _lots(infos: Iterator[Any], size: int) -> Iterator[list[Any]]:
-    while lot := list(islice(infos, size)):
-        yield lot
 
 
 def _check_labeled_image(info: Info, dataset: Any, id_of_color: IdOfColor) -> frozenset[int]:
@@ -219,7 +207,6 @@ def leaks(trained: Any, validated: Any) -> Iterator[str]:
 
 
 def _has(dataset: Any, *classes: type) -> bool:
-    """Tells whether a set's pipeline has a transform of one of some classes."""
     return any(isinstance(transform, classes) for transform in transforms_of(dataset))
 
 

@@ -95,7 +95,9 @@ class PreflightHook(Hook):
         raise_problems(chain(output_problems(_model(runner), _meta(dataset), key), *ignored))
         if self.files:
             on_first_process(lambda: check_evaluation_data(dataset, key))
-            on_first_process(lambda: _warn_each(_tested_images(runner)))
+            # images that the checkpoint was trained on
+            folder = Path(runner._load_from or '').parent
+            on_first_process(lambda: _warn_each(trained_images(read_labels(folder), dataset)))
 
     def after_test_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
@@ -135,7 +137,6 @@ def _check_settings(config: Any) -> None:
 
 
 def _model_problems(runner: Runner) -> Iterator[Problem]:
-    """Checks that the model and the metrics of a training fit the data."""
     model, trained, key = _model(runner), runner.train_dataloader.dataset, 'train_dataloader'
     yield from output_problems(model, _meta(trained), f'{key}.dataset')
     yield from head_ignore_problems(model, trained)
@@ -177,12 +178,6 @@ def _check_files(runner: Runner) -> list[str]:
     validated = evaluated.get('val_dataloader.dataset')
     on_first_process(lambda: _warn_each(leaks(trained, validated)))
     return absent if validated is not None else []
-
-
-def _tested_images(runner: Runner) -> Iterator[str]:
-    """Finds images of the test set that the checkpoint was trained on."""
-    labels = read_labels(Path(runner._load_from or '').parent)
-    return trained_images(labels, runner.test_dataloader.dataset)
 
 
 def _warn_each(lines: Iterable[str]) -> None:

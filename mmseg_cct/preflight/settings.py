@@ -1,6 +1,5 @@
 """Checks the settings of a training: what would train otherwise than meant, and what it needs."""
 
-import copy
 import inspect
 import os
 from collections.abc import Iterator, Mapping
@@ -8,34 +7,26 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import torch
-from mmengine.config import Config
 from mmengine.dataset import InfiniteSampler
 from mmengine.hooks import EMAHook
-from mmengine.optim import build_optim_wrapper
 from mmengine.optim.scheduler.param_scheduler import ReduceOnPlateauParamScheduler
 from mmengine.registry import (
     DATA_SAMPLERS,
     HOOKS,
     LOOPS,
-    METRICS,
-    MODELS,
     PARAM_SCHEDULERS,
-    TRANSFORMS,
     DefaultScope,
     Registry,
 )
 from mmengine.runner import EpochBasedTrainLoop
-from mmengine.visualization import Visualizer
 
 from mmseg_cct.config.load import schedulers
-from mmseg_cct.config.walk import as_list, forget_initial_weights, get_by_key, settings_of
+from mmseg_cct.config.walk import get_by_key, settings_of
 from mmseg_cct.datasets.samplers import EndlessSampler
 from mmseg_cct.engine.hooks import DurableCheckpointHook, TeacherHook
 from mmseg_cct.engine.safe_loading import address_of, download
 from mmseg_cct.engine.weights import require_pretrained_weights
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.log import only_warnings
 from mmseg_cct.utils.text import library_errors_as_one_line
 
 
@@ -101,33 +92,6 @@ def config_errors_as_one_line(
     """Names the config and what a library says, which names the component, in one line."""
     config_name = getattr(config, 'filename', None) or 'the config'
     return library_errors_as_one_line(config_name, fails, 'settings that fit together')
-
-
-def require_buildable(config: Config) -> None:
-    """Builds model, optimizer, hooks, pipelines and metrics of a training once, and drops them.
-
-    For what trains many configs, or trains late: a training builds them by itself. The data sets
-    may be on another machine.
-    """
-    config = copy.deepcopy(config)
-    forget_initial_weights(config.model)
-    scope = DefaultScope.overwrite_default_scope(config.get('default_scope'))
-    with only_warnings(), config_errors_as_one_line(config), scope, torch.random.fork_rng():
-        optimizer = build_optim_wrapper(MODELS.build(config.model), config.optim_wrapper)
-        for scheduler in schedulers(config):
-            if not scheduler.get('convert_to_iter_based'):  # needs the length of an epoch
-                PARAM_SCHEDULERS.build(scheduler, default_args=dict(optimizer=optimizer))
-        Visualizer.get_instance('build')  # a hook asks for one; this one keeps nothing
-        for _, hook in hooks_of(config):
-            hook.pop('priority', None)  # the runner's
-            HOOKS.build(hook)
-        for split in ('train', 'val', 'test'):
-            dataset = get_by_key(config, f'{split}_dataloader.dataset')
-            for key, part in settings_of(dataset, 'dataset'):
-                for step in part if key.endswith('.pipeline') else ():
-                    TRANSFORMS.build(step)
-            for metric in as_list(config.get(f'{split}_evaluator') or None):
-                METRICS.build(metric)
 
 
 def fetch_pretrained_weights(model: Mapping[str, Any]) -> None:

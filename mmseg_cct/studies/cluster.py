@@ -102,7 +102,6 @@ def _wait(waiting: Sequence[StudyRun]) -> list[str]:
 
 
 def _job_of(run: StudyRun) -> str:
-    """Returns the id of the job that was last submitted for a run."""
     file = run.folder / 'job'
     return file.read_text().strip() if file.is_file() else ''
 

@@ -23,11 +23,7 @@ from mmseg_cct.datasets.leaves import data_folders, image_paths
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset, branch_settings
 from mmseg_cct.engine.labels_record import below_folder, read_labels
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.preflight.settings import (
-    fetch_pretrained_weights,
-    require_buildable,
-    training_problems,
-)
+from mmseg_cct.preflight.settings import fetch_pretrained_weights, training_problems
 from mmseg_cct.utils.files import require_outside
 
 from .execution import StudyRun, find_runs
@@ -101,8 +97,6 @@ def prepare_study(
         hook.update(max_keep_ckpts=1, save_best=None)  # only the last one is tested
         for key in ('save_last', 'out_dir', 'filename_tmpl'):  # saved in the work directory
             hook.pop(key, None)
-    for config in configs.values():  # now: the last of them may train tomorrow
-        require_buildable(config)
     planned = {}
     for seed in dict.fromkeys(seeds):
         for labels_name, set_labels in labels.items():
@@ -205,7 +199,6 @@ def lists_of(
 
 
 def _take_lists(number: int, folders: Mapping[str, str], config: Config, seed: int) -> None:
-    """Sets the lists of a config, by domain."""
     for domain, dataset in _sets_by_domain(config).items():
         folder = _folder_of(folders[domain], domain, seed)
         dataset.update(split_dir=folder, num_labeled=number)

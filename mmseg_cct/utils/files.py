@@ -26,14 +26,14 @@ PART = '.*-*.part*'
 
 
 @contextmanager
-def part_of(file: str | Path, suffix: str = '') -> Iterator[Path]:
+def part_of(file: str | Path) -> Iterator[Path]:
     """Makes a file appear once it is complete: readers see the old file or the new one.
 
-    Yields the path to write it at, which ends in `suffix`; without a file there, nothing changes.
+    Yields the path to write it at; without a file there, nothing changes.
     """
     path = Path(file)
     # Two processes may write the same file, and its name may already be as long as is allowed.
-    part = path.with_name(f'.{os.getpid()}-{secrets.token_hex(4)}.part{suffix}')
+    part = path.with_name(f'.{os.getpid()}-{secrets.token_hex(4)}.part')
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield part

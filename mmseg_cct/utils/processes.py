@@ -139,17 +139,9 @@ if hasattr(os, 'register_at_fork'):  # a fork has none of its parent's threads
 def ahead(function: Callable[[T], R], items: Iterable[T], num_waiting: int = 4) -> Iterator[R]:
     """Yields a function's results in the order of the items, computing a few ahead.
 
-    The function runs in other threads, the iteration over items in this one. An exception of the
-    function is raised when its result is due. When the results end, by it or because nobody asks
-    for more, no call runs any longer.
-
-    Args:
-        function: Called with each item; it must not use `ahead` itself.
-        items: The items.
-        num_waiting: How many results may wait to be consumed.
-
-    Yields:
-        The results.
+    The function, which must not use `ahead` itself, runs in other threads, the iteration over
+    items in this one. An exception of the function is raised when its result is due. When the
+    results end, by it or because nobody asks for more, no call runs any longer.
     """
     # Threads suffice: decoders and encoders of images release the interpreter's lock.
     waiting: deque[Future[R]] = deque()

@@ -124,7 +124,6 @@ def _share_crop_size(pipeline: list[Any], settings: Config) -> None:
 
 
 def _decoders(z: Z, num_classes: int, context: Sequence[str]) -> dict[str, Any]:
-    """The auxiliary decoders."""
     return dict(
         **z.selector,
         in_channels=z.channels,
@@ -161,7 +160,6 @@ def _fit_to_base(parts: dict[str, Any], settings: Config, rules: Mapping[str, An
 
 
 def _text(parts: Mapping[str, Any], settings: Config, name: str, base: Any) -> str:
-    """Writes the config."""
     base_imports = as_list((settings.get('custom_imports') or {}).get('imports'))
     imports = [*base_imports, *({'mmseg_cct.plugin'} - set(base_imports))]
     written = 'model', 'train_dataloader'

@@ -104,7 +104,6 @@ def pipeline_without_masks(dataset: Any) -> tuple[list[Any], list[str]]:
 
 
 def _mixes(transform: Mapping[str, Any]) -> bool:
-    """Whether it mixes in further images of the labelled set."""
     return hasattr(TRANSFORMS.get(transform['type']), 'get_indices')
 
 

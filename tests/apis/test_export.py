@@ -118,7 +118,7 @@ def test_a_network_whose_graph_freezes_the_size_needs_one(tmp_path):
 
 
 @pytest.mark.usefixtures('runtime')
-def test_an_operator_that_the_tracer_lacks_is_exported_without_a_dumped_graph(tmp_path, capfd):
+def test_an_operator_that_the_tracer_lacks_is_exported(tmp_path):
     pytest.importorskip('onnxscript')
 
     class Antialiased(EncoderDecoder):
@@ -128,7 +128,6 @@ def test_an_operator_that_the_tracer_lacks_is_exported_without_a_dumped_graph(tm
 
     model = loaded(MODELS.build(tiny.model_config(type=Antialiased, auxiliary_head=None)))
     assert export_onnx(model, tmp_path / 'model.onnx') < 1e-5
-    assert 'graph(' not in capfd.readouterr().out
 
 
 @pytest.mark.parametrize('lacking', ['package', 'outputs', 'graph'])

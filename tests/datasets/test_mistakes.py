@@ -1,6 +1,6 @@
 import pytest
 
-from mmseg_cct.datasets import LoadChannels, MultiDomainConcatDataset, ScoreAtSize
+from mmseg_cct.datasets import LoadChannels, MultiDomainConcatDataset
 from mmseg_cct.datasets.samplers.multi_domain_sampler import domain_cycle
 from mmseg_cct.datasets.splits import draw_split
 from mmseg_cct.errors import UserError
@@ -11,7 +11,6 @@ from mmseg_cct.errors import UserError
     [
         (lambda: LoadChannels(channels=(0, -1)), 'LoadChannels.channels=(0, -1)'),
         (lambda: LoadChannels(value_range=(9, 0)), 'LoadChannels.value_range=(9, 0)'),
-        (lambda: ScoreAtSize((0, 6)), 'ScoreAtSize.size=(0, 6)'),
         (lambda: domain_cycle('ab', dict(d=1)), 'train_dataloader.sampler.weights'),
         (lambda: domain_cycle('ab', dict(a=0.5)), 'train_dataloader.sampler.weights.a=0.5'),
         (lambda: MultiDomainConcatDataset(dict(a={}), pipeline={}), 'tta_pipeline'),

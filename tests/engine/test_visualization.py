@@ -1,14 +1,11 @@
-import matplotlib
 import numpy as np
 import pytest
 import torch
-from matplotlib.figure import Figure
 from mmengine.structures import PixelData
 from mmseg.registry import VISUALIZERS
 from mmseg.structures import SegDataSample
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from mmseg_cct.engine.figures import outer_legend, png_bytes
 from mmseg_cct.engine.visualization import (
     GroupedTensorboardVisBackend,
     MultiDomainVisualizer,
@@ -20,18 +17,6 @@ A = dict(classes=('x', 'y'), palette=[RED, GREEN])
 B = dict(classes=('u', 'v', 'w'), palette=[RED, GREEN, BLUE])
 META = dict(domains=dict(a=A, b=B))
 COLOURS = [(200, 0, 0), (0, 200, 0), (0, 0, 200)]
-
-
-def test_dollars_are_characters():
-    figure, name = Figure(layout='constrained'), r'a$\frac{$b'
-    axes = figure.subplots()
-    axes.plot([0, 1], label=name)
-    axes.set_title(name)
-    axes.set_xticks([0, 1], [name, 'b'])
-    outer_legend(figure, axes.get_legend_handles_labels()[0])
-    assert png_bytes(figure).startswith(b'\x89PNG')
-    assert not any(text.get_parse_math() for text in (axes.title, *axes.get_xticklabels()))
-    assert matplotlib.rcParams['text.parse_math']
 
 
 @pytest.mark.parametrize('name', ['background', 'unlabelled'])

@@ -130,11 +130,7 @@ def test_a_pipeline_moves_a_mask_with_its_image(tree, pipeline, trains, validate
     config = tree.config('labeled', pipeline=pipeline)
     checks = (
         ('labeled.pipeline', trains, lambda: check(config)),
-        (
-            f'{KEY}: pipeline',
-            validates,
-            lambda: build_evaluation_set(config, KEY),
-        ),
+        (f'{KEY}: pipeline', validates, lambda: build_evaluation_set(config, KEY)),
     )
     for key, fits, run in checks:
         with nullcontext() if fits else pytest.raises(UserError) as caught:

@@ -5,12 +5,10 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from mmseg.registry import MODELS
 from web import serve
 
-from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.settings import (
     check_pretrained_weights,
     fetch_pretrained_weights,
-    require_buildable,
     training_problems,
 )
 
@@ -42,30 +40,6 @@ def test_what_would_train_otherwise_than_meant(changes, key):
     config = world.cct_config('')
     config.merge_from_dict(changes)
     assert [problem.key for problem in training_problems(config)] == [key] * (key is not None)
-
-
-def test_a_config_that_trains_can_be_built(cct):
-    config = load_config(str(cct.file), {})
-    before = config.to_dict()
-    require_buildable(config)
-    assert config.to_dict() == before
-
-
-@pytest.mark.parametrize(
-    ('key', 'value'),
-    [
-        ('model.decode_head.type', 'PixelShuffleHed'),
-        ('optim_wrapper.optimizer.rl', 1),
-        ('train_dataloader.dataset.labeled.pipeline.0.typ', 'X'),
-    ],
-)
-def test_what_a_library_refuses_is_one_line(cct, key, value):
-    config = load_config(str(cct.file), {})
-    config.merge_from_dict({key: value})
-    with pytest.raises(UserError) as caught:
-        require_buildable(config)
-    assert caught.value.problems[0].key == config.filename
-    assert '\n' not in str(caught.value)
 
 
 NETWORK = dict(type='mmseg.ResNet', depth=18, base_channels=4, stem_channels=4)

@@ -130,7 +130,6 @@ def _compare(
     command: str,
     pictures: Mapping[str, Sequence[Picture]],
 ) -> Report:
-    """Collects what the report says."""
     dataset = runs[0].test_loader.dataset
     classes = dataset.metainfo['classes']
     scores, mean = class_scores(evaluations, classes), mean_score(evaluations)

@@ -4,8 +4,6 @@ import mmcv
 from mmcv.transforms import BaseTransform
 from mmseg.registry import TRANSFORMS
 
-from mmseg_cct.errors import UserError
-
 
 @TRANSFORMS.register_module()
 class ScoreAtSize(BaseTransform):
@@ -16,14 +14,9 @@ class ScoreAtSize(BaseTransform):
 
     Args:
         size: Height and width in pixels.
-
-    Raises:
-        UserError: If a side is below 1.
     """
 
     def __init__(self, size: tuple[int, int]) -> None:
-        if min(size) < 1:
-            raise UserError(f'ScoreAtSize.size={size}', '', 'height and width from 1')
         self.size = tuple(size)
 
     def transform(self, results: dict) -> dict:

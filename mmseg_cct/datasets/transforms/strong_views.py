@@ -10,7 +10,7 @@ from mmcv.transforms import BaseTransform
 from mmseg.registry import TRANSFORMS
 from torch import from_numpy
 
-from mmseg_cct.utils.ranges import at_least, in_unit, number, pair, positive, ranges
+from mmseg_cct.utils.ranges import in_unit, number, ranges
 
 
 class Photometry(NamedTuple):
@@ -92,15 +92,13 @@ class StrongViews(BaseTransform):
     """
 
     @ranges(
-        num_views=at_least(1),
         jitter_prob=in_unit,
         brightness=in_unit,
         contrast=in_unit,
         saturation=in_unit,
-        hue=number(0, 0.5, 'a number in [0, 0.5]'),
+        hue=number(0, 0.5),
         gray_prob=in_unit,
         blur_prob=in_unit,
-        blur_sigma=pair(positive),
     )
     def __init__(
         self,

@@ -47,13 +47,8 @@ def compile_encoder(
 
     What the compiler fails at goes on as it is, with a warning, and so does what checkpoints its
     activations: compiled, its backward pass would read running statistics that the forward pass of
-    the other branch has updated.
-
-    Args:
-        model: The segmentor.
-        backend: As in `CompileEncoderHook`.
-        also_in_eval_mode: Whether to call what was compiled in eval mode, too, where images of a
-            validation would each be a shape to compile for.
+    the other branch has updated. With `also_in_eval_mode`, what was compiled runs in eval mode,
+    too, where images of a validation would each be a shape to compile for.
     """
     for part in filter(None, (model.backbone, getattr(model, 'neck', None))):
         # mmengine's `activation_checkpointing` sets `forward`

@@ -65,7 +65,6 @@ class DurableCheckpointHook(CheckpointHook):
             remove_parts(self.out_dir)
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float]) -> None:
-        """Saves the best checkpoint."""
         if isinstance(runner._train_loop, BaseLoop):
             runner.message_hub.update_info(VALIDATED, runner.iter)
         super().after_val_epoch(runner, metrics)

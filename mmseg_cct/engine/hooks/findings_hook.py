@@ -26,7 +26,6 @@ class FindingsHook(Hook):
     priority = 'ABOVE_NORMAL'
 
     def before_train(self, runner: Runner) -> None:
-        """Logs model and method, and notes on its data."""
         if not is_main_process():
             return
         say(describe_model(runner))
@@ -44,7 +43,6 @@ class FindingsHook(Hook):
             say(f'Note: {line}')
 
     def after_train(self, runner: Runner) -> None:
-        """Logs findings from the validations."""
         if not is_main_process():
             return
         scalars = runner.message_hub.log_scalars

@@ -31,7 +31,6 @@ class FuseConvBNHook(Hook):
         self._restore: Callable[[], None] | None = None
 
     def before_val_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
-        """Replaces the model at the first batch."""
         if batch_idx > 0:
             return
         segmentor = model = unwrap_model(runner.model)
@@ -47,7 +46,6 @@ class FuseConvBNHook(Hook):
             setattr(owner, name, fused_model(segmentor, data_batch))
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
-        """Puts the model back."""
         if self._restore is not None:
             self._restore()
         self._restore = None

@@ -23,7 +23,6 @@ class IterationSeedHook(Hook):
     priority = 'VERY_HIGH'
 
     def before_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
-        """Seeds `random`, NumPy and torch."""
         sequence = np.random.SeedSequence([runner.seed, runner.iter, get_rank()])
         seed = int(sequence.generate_state(1)[0])
         random.seed(seed)

@@ -43,7 +43,6 @@ class MainProcessLoggerHook(LoggerHook):
 
     @master_only
     def after_test_epoch(self, *args: Any, **kwargs: Any) -> None:
-        """Logs and writes the metrics."""
         super().after_test_epoch(*args, **kwargs)
 
 

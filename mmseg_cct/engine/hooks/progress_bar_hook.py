@@ -25,7 +25,6 @@ class ProgressBarHook(Hook):
         self.open = ExitStack()
 
     def before_train(self, runner: Runner) -> None:
-        """Shows the bar, and lets the log write above it."""
         if not is_main_process():
             return
         self.open.enter_context(logging_redirect_tqdm([runner.logger]))
@@ -34,7 +33,6 @@ class ProgressBarHook(Hook):
         )
 
     def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
-        """Advances the bar."""
         if self.bar is None:
             return
         hub = runner.message_hub
@@ -44,5 +42,4 @@ class ProgressBarHook(Hook):
         self.bar.update()
 
     def after_train(self, runner: Runner) -> None:
-        """Closes the bar."""
         self.open.close()

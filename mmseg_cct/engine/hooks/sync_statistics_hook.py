@@ -28,6 +28,5 @@ class SyncStatisticsHook(Hook):
         self._layers = [norm for norm in norms if not isinstance(norm, nn.SyncBatchNorm)]
 
     def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
-        """Averages their statistics."""
         pairs = ((layer.running_mean, layer.running_var) for layer in self._layers)
         all_reduce_params([part for pair in pairs for part in pair if part is not None], op='mean')

@@ -13,10 +13,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from mmseg_cct.engine.optimizers import optim_wrappers
-from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.ranges import one_of, open_unit, ranges
-from mmseg_cct.utils.text import one_line
+from mmseg_cct.utils.ranges import in_unit, one_of, ranges
 
 
 @HOOKS.register_module()
@@ -41,7 +39,7 @@ class TeacherHook(EMAHook):
             equal weights, and the student learns that difference.
     """
 
-    @ranges(decay=open_unit, evaluate=one_of(('student', 'teacher')))
+    @ranges(decay=in_unit, evaluate=one_of(('student', 'teacher')))
     def __init__(
         self, decay: float = 0.999, evaluate: str = 'student', batch_statistics: bool = False
     ) -> None:
@@ -54,9 +52,6 @@ class TeacherHook(EMAHook):
     def before_train(self, runner: Runner) -> None:
         """Gives the model, which must take one, its teacher: at first a copy of the student."""
         super().before_train(runner)
-        if not hasattr(self.src_model, 'set_teacher'):
-            problem = f'TeacherHook with a {type(self.src_model).__name__}'
-            raise UserError('custom_hooks', problem, 'a segmentor with one, such as CCTSegmentor')
         # The targets come from it in eval mode, whatever the student's mode.
         teacher = self.ema_model.module
         if self.ema_model.steps == 0:
@@ -89,16 +84,12 @@ class TeacherHook(EMAHook):
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Restores the teacher of a resumed training; if missing, it starts as the student."""
-        try:
-            if self.evaluate == 'teacher':
-                super().after_load_checkpoint(runner, checkpoint)
-            elif runner._resume and 'teacher_state_dict' in checkpoint:
-                self.ema_model.load_state_dict(checkpoint['teacher_state_dict'])
-            elif runner._resume:
-                warn('--resume: no teacher_state_dict in it; the teacher starts as the student')
-        except RuntimeError as error:
-            problem = f'its teacher does not fit ({one_line(error, 200)})'
-            raise UserError(runner._load_from, problem, 'one of the same model') from error
+        if self.evaluate == 'teacher':
+            super().after_load_checkpoint(runner, checkpoint)
+        elif runner._resume and 'teacher_state_dict' in checkpoint:
+            self.ema_model.load_state_dict(checkpoint['teacher_state_dict'])
+        elif runner._resume:
+            warn('--resume: no teacher_state_dict in it; the teacher starts as the student')
 
     def _swap_ema_parameters(self) -> None:
         """Lets the teacher replace the student during evaluation, if it is to be evaluated."""

@@ -3,7 +3,4 @@
 from .class_iou import ClassIoUMetric
 from .multi_domain_iou import MultiDomainIoUMetric
 
-__all__ = [
-    'ClassIoUMetric',
-    'MultiDomainIoUMetric',
-]
+__all__ = ['ClassIoUMetric', 'MultiDomainIoUMetric']

@@ -1,7 +1,4 @@
 from .multi_channel import MultiChannelBackbone
 from .timm_vit import TimmViT
 
-__all__ = [
-    'MultiChannelBackbone',
-    'TimmViT',
-]
+__all__ = ['MultiChannelBackbone', 'TimmViT']

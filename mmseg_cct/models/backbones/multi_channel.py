@@ -8,7 +8,6 @@ from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.ranges import at_least, ranges
 
 
 @MODELS.register_module()
@@ -28,7 +27,6 @@ class MultiChannelBackbone(BaseModule):
         UserError: If the first convolution of the backbone does not take three channels.
     """
 
-    @ranges(in_channels=at_least(1))
     def __init__(self, in_channels: int, backbone: dict[str, Any]) -> None:
         super().__init__()
         self.in_channels = in_channels

@@ -3,7 +3,4 @@
 from .branch_preprocessor import BranchPreprocessor
 from .multi_domain_preprocessor import MultiDomainPreprocessor, domain_of
 
-__all__ = [
-    'BranchPreprocessor',
-    'MultiDomainPreprocessor',
-]
+__all__ = ['BranchPreprocessor', 'MultiDomainPreprocessor']

@@ -83,7 +83,6 @@ class BranchPreprocessor(SegDataPreProcessor):
         return {key: {name: part[key] for name, part in branches.items()} for key in keys}
 
     def _prepare(self, data: dict, training: bool) -> dict[str, Any]:
-        """Prepares a plain batch or one branch as MMSeg does."""
         # MMSeg pads to one of the two
         is_padded = (self.size is None) != (self.size_divisor is None)
         if training and is_padded and not self.batch_augments and (parts := _parts(data)):
@@ -141,7 +140,6 @@ class BranchPreprocessor(SegDataPreProcessor):
         return dict(inputs=images, data_samples=prepared)
 
     def _stack(self, name: str, values: list[Tensor], size: Sequence[int]) -> Tensor:
-        """Stacks maps of a batch, each padded to this size."""
         return torch.stack([self._pad(name, v, _padding(v.shape[-2:], size)) for v in values])
 
     def _pad(self, name: str, values: Tensor, padding: tuple[int, int, int, int]) -> Tensor:

@@ -43,7 +43,7 @@ class DomainDiscriminator(BaseModule):
         init_cfg: Initialisation of the weights; by default PyTorch's.
     """
 
-    @ranges(scale=number(0, expected='a number from 0: the reversal layer brings the sign'))
+    @ranges(scale=number(0))  # the reversal layer brings the sign
     def __init__(
         self,
         in_channels: int,

@@ -34,7 +34,7 @@ from mmseg_cct.models.losses import PixelTargets, PixelTerm
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
 from mmseg_cct.models.perturbations import DetectedObjects, GuidedCutout, PerturbationContext
 from mmseg_cct.utils.log import say
-from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges, require_value
+from mmseg_cct.utils.ranges import in_unit, ranges
 from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.text import nearest
 
@@ -113,7 +113,7 @@ class PerturbedDecoderBank(BaseModule):
         feature_noise=dict(type='FeatureNoise'),
     )
 
-    @ranges(position_fraction=positive_unit, memory_budget=optional(at_least(1)))
+    @ranges(position_fraction=in_unit)
     def __init__(
         self,
         in_channels: int,
@@ -307,8 +307,6 @@ class PerturbedDecoderBank(BaseModule):
         """Collects what the perturbations see: z, main prediction at decoder size, positions."""
         z = features[self.in_index]
         size = (z.shape[-2] * self.stride, z.shape[-1] * self.stride)
-        key, in_channels = 'model.auxiliary_head.in_channels', self.proj.shape[-1]
-        require_value(key, in_channels, z.shape[1], 'the channels of the features')
         self._check_num_classes(seg_logits.shape[1])
         if data_samples and 'valid_mask' in data_samples[0]:
             images = data_samples[0].valid_mask.shape
@@ -373,8 +371,10 @@ class PerturbedDecoderBank(BaseModule):
         return details
 
     def _check_num_classes(self, expected: int) -> None:
-        key = 'model.auxiliary_head.num_classes'
-        require_value(key, self.num_classes, expected, "the main decoder's")
+        # the kernels would read beyond the logits
+        if self.num_classes != expected:
+            key = f'model.auxiliary_head.num_classes={self.num_classes}'
+            raise UserError(key, '', f"{expected}, the main decoder's")
 
     def _context_ids_of(self, data_samples: Sequence[SegDataSample]) -> list[int]:
         classes = data_samples[0].metainfo.get('classes') if len(data_samples) else None
@@ -414,7 +414,7 @@ def _built_in_order(configs: dict[str, dict]) -> nn.ModuleDict:
     """Builds perturbations, sorted by type in the paper's order, new types last, then by name.
 
     Raises:
-        UserError: If one has no type, or a name that would count as a loss.
+        UserError: If one has a name that would count as a loss.
     """
     built = []
     for name, config in configs.items():
@@ -422,8 +422,6 @@ def _built_in_order(configs: dict[str, dict]) -> nn.ModuleDict:
         # its L_u is logged under the name, and mmengine sums whatever has "loss" in its own
         if 'loss' in name:
             raise UserError(key, 'a name with "loss" in it', 'another name')
-        if 'type' not in config:  # perhaps a misspelt name, merged as a new entry
-            raise UserError(key, 'no type', nearest(name, [n for n in configs if n != name]))
         built.append((name, MODELS.build(config)))
     # The rows of a bank's parameters in a checkpoint are in this order. It cannot be that of the
     # config: mmengine sorts the keys of the configs that it dumps.

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from mmseg_cct.models.layers.subpixel import icnr_, level_channels, require_stride
 from mmseg_cct.models.losses import BootstrappedCrossEntropy
-from mmseg_cct.utils.ranges import require_value
 
 
 @torch.no_grad()
@@ -50,7 +49,7 @@ class PixelShuffleHead(BaseDecodeHead):
         **kwargs: Arguments of `BaseDecodeHead`, such as `loss_decode` and `ignore_index`.
 
     Raises:
-        UserError: If the stride is no power of two, or z does not have D channels or that stride.
+        UserError: If the stride is no power of two, or z does not have that stride.
 
     Examples:
         >>> head = PixelShuffleHead(in_channels=16, num_classes=5, stride=8)
@@ -91,8 +90,6 @@ class PixelShuffleHead(BaseDecodeHead):
     def forward(self, inputs: tuple[Tensor, ...]) -> Tensor:
         """Predicts seg_logits `(N, C, s·h, s·w)` from the neck's output z `(N, D, h, w)`."""
         z = self._transform_inputs(inputs)
-        key, reason = 'model.decode_head.in_channels', 'the channels of the features before it'
-        require_value(key, self.in_channels, z.shape[1], reason)
         return self.upsample(self.cls_seg(z))
 
     def loss_by_feat(self, seg_logits: Tensor, batch_data_samples: SampleList) -> dict[str, Tensor]:

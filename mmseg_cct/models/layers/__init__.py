@@ -3,7 +3,4 @@
 from .channel_dropout import ComplementaryDropout
 from .cutmix import CutMix
 
-__all__ = [
-    'ComplementaryDropout',
-    'CutMix',
-]
+__all__ = ['ComplementaryDropout', 'CutMix']

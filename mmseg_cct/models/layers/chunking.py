@@ -106,7 +106,6 @@ class Chunking:
         return max(self._num_values(features) // features.numel(), 1) if features.is_cuda else 1
 
     def _num_values(self, projected: Tensor) -> int:
-        """Number of float32 values that fill the budget."""
         default = GPU_MEMORY_BUDGET if projected.is_cuda else CPU_MEMORY_BUDGET
         return (default if self.memory_budget is None else self.memory_budget) // 4
 

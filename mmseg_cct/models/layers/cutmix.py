@@ -6,7 +6,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.utils.ranges import in_unit, pair, positive, positive_unit, ranges
+from mmseg_cct.utils.ranges import in_unit, pair, ranges
 
 from .transfer import to_device
 
@@ -86,7 +86,7 @@ class CutMix(nn.Module):
         aspect: Range of the box's height over its width.
     """
 
-    @ranges(prob=in_unit, area=pair(positive_unit), aspect=pair(positive))
+    @ranges(prob=in_unit, area=pair(in_unit))
     def __init__(
         self,
         prob: float = 0.5,

@@ -90,14 +90,11 @@ def level_channels(stride: int, num_classes: int, channels: int | None) -> list[
     hundreds of classes need not.
 
     Raises:
-        UserError: If B is below 1, or differs from C at s = 1, where no level leads from one to the
-            other.
+        UserError: If B differs from C at s = 1, where no level leads from one to the other.
     """
     levels = num_levels(stride)
     default = min(num_classes, 64) if levels else num_classes
     width = default if channels is None else channels
-    if width < 1:
-        raise UserError(f'channels={channels}', '', '1 or more, or None for num_classes')
     if not levels and width != num_classes:
         expected = 'None at stride=1, where a decoder is its projection alone'
         raise UserError(f'channels={channels}', '', expected)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.stacked_decoders import softmax
-from mmseg_cct.utils.ranges import at_least, finite, in_unit, optional, ranges
+from mmseg_cct.utils.ranges import at_least, in_unit, optional, ranges
 
 from .pixel_term import Distance, PixelTargets, PixelTerm
 
@@ -76,7 +76,7 @@ class ConsistencyLoss(nn.Module):
 
     distance: Distance  # at each pixel
 
-    @ranges(confidence_threshold=optional(in_unit), reference_classes=optional(at_least(1)))
+    @ranges(confidence_threshold=optional(in_unit))
     def __init__(
         self,
         loss_weight: float = 30.0,
@@ -194,7 +194,7 @@ class PairwiseVariance(nn.Module):
         num_decoders: Size of the subset, at least 2; a smaller bank takes part as a whole.
     """
 
-    @ranges(loss_weight=finite, num_decoders=at_least(2))  # one prediction has no variance
+    @ranges(num_decoders=at_least(2))  # one prediction has no variance
     def __init__(self, loss_weight: float = 1.0, num_decoders: int = 8) -> None:
         super().__init__()
         self.loss_weight = loss_weight

@@ -8,8 +8,6 @@ from mmengine.model import BaseModule
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.utils.ranges import require_value
-
 
 @MODELS.register_module()
 class ConcatNeck(BaseModule):
@@ -26,9 +24,6 @@ class ConcatNeck(BaseModule):
         channels: D, the channels of z.
         norm_cfg: Normalisation layer; None is BN.
         init_cfg: Initialisation of the weights; by default the layers' own.
-
-    Raises:
-        UserError: If the backbone's maps do not have these channels.
     """
 
     def __init__(
@@ -39,8 +34,7 @@ class ConcatNeck(BaseModule):
         init_cfg: dict | list | None = None,
     ) -> None:
         super().__init__(init_cfg)
-        self.in_channels = tuple(in_channels)
-        total = sum(self.in_channels)
+        total = sum(in_channels)
         norm_cfg = norm_cfg or dict(type='BN', requires_grad=True)
         # layers differ in scale: their norm comes before they are mixed
         self.norm = build_norm_layer(norm_cfg, total)[1]
@@ -48,7 +42,4 @@ class ConcatNeck(BaseModule):
 
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
         """Maps the backbone's outputs `(N, ·, h, w)` to one z `(N, D, h, w)`."""
-        channels = tuple(feature_map.shape[1] for feature_map in features)
-        reason = 'the channels of the outputs of model.backbone'
-        require_value('model.neck.in_channels', self.in_channels, channels, reason)
         return (self.project(self.norm(torch.cat(tuple(features), dim=1))),)

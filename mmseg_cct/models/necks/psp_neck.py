@@ -14,7 +14,6 @@ from torch import Tensor
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.stacked_decoders import is_compiling
-from mmseg_cct.utils.ranges import require_value
 
 
 @MODELS.register_module()
@@ -33,7 +32,7 @@ class PSPNeck(BaseModule):
         init_cfg: Initialisation of the weights; by default the layers' own.
 
     Raises:
-        UserError: If the backbone gives a tensor instead of a tuple, or not B channels.
+        UserError: If the backbone gives a tensor instead of a tuple.
 
     Examples:
         >>> neck = PSPNeck(in_channels=64, channels=16)
@@ -54,7 +53,6 @@ class PSPNeck(BaseModule):
     ) -> None:
         super().__init__(init_cfg)
         norm_cfg = norm_cfg or dict(type='BN', requires_grad=True)
-        self.in_channels = in_channels
         self.in_index = in_index
         self.pool_scales = tuple(pool_scales)
         layers: dict[str, Any] = dict(norm_cfg=norm_cfg, act_cfg=dict(type='ReLU'), conv_cfg=None)
@@ -70,8 +68,6 @@ class PSPNeck(BaseModule):
             expected = f'a tuple of feature maps ({several})'
             raise UserError('model.backbone', 'gives one tensor', expected)
         x = features[self.in_index]
-        reason = f'the channels of output {self.in_index} of model.backbone'
-        require_value('model.neck.in_channels', self.in_channels, x.shape[1], reason)
         return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)),)
 
 

@@ -14,7 +14,6 @@ from mmengine.model import BaseModule
 from torch import Tensor
 
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
-from mmseg_cct.utils.ranges import at_least, ranges
 
 from .detected_objects import DetectedObjects
 
@@ -82,7 +81,6 @@ class Perturbation(BaseModule):
 
     projects_z = False
 
-    @ranges(num_decoders=at_least(0))
     def __init__(self, num_decoders: int = 2) -> None:
         super().__init__()
         self.num_decoders = num_decoders

@@ -16,7 +16,7 @@ from mmseg_cct.models.layers.stacked_decoders import (
     decode_levels,
     softmax,
 )
-from mmseg_cct.utils.ranges import number, positive, ranges
+from mmseg_cct.utils.ranges import number, ranges
 
 from .base import Perturbation, PerturbationContext
 
@@ -75,7 +75,7 @@ class IntermediateVAT(Perturbation):
 
     projects_z = True
 
-    @ranges(epsilon=number(0), xi=positive, norm_floor=number(0))
+    @ranges(epsilon=number(0))
     def __init__(
         self, num_decoders: int = 2, epsilon: float = 2.0, xi: float = 1e-6, norm_floor: float = 0.0
     ) -> None:

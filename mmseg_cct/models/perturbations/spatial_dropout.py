@@ -5,7 +5,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
-from mmseg_cct.utils.ranges import ranges, unit_below_one
+from mmseg_cct.utils.ranges import in_unit, ranges
 
 from .base import Perturbation, PerturbationContext
 
@@ -26,7 +26,7 @@ class SpatialDropout(Perturbation):
         (3, 2, 16, 54)
     """
 
-    @ranges(drop_ratio=unit_below_one)
+    @ranges(drop_ratio=in_unit)
     def __init__(self, num_decoders: int = 6, drop_ratio: float = 0.5) -> None:
         super().__init__(num_decoders)
         self.drop_ratio = drop_ratio

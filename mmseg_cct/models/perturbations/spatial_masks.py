@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
 from mmseg_cct.models.layers.transfer import to_device
-from mmseg_cct.utils.ranges import in_unit, number, pair, ranges
+from mmseg_cct.utils.ranges import in_unit, pair, ranges
 
 from .base import Perturbation, PerturbationContext
 
@@ -76,7 +76,7 @@ class GuidedCutout(SpatialMask):
             of an uncertain prediction.
     """
 
-    @ranges(side_ratio=in_unit, min_box_side=number(0))
+    @ranges(side_ratio=in_unit)
     def __init__(
         self, num_decoders: int = 6, side_ratio: float = 0.4, min_box_side: float = 1.0
     ) -> None:

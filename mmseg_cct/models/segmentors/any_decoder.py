@@ -44,7 +44,6 @@ class AnyDecoderSegmentor(EncoderDecoder):
         return main_logits(self.decode_head, features, self.test_cfg)
 
     def _forward(self, inputs: Tensor, data_samples: Any = None) -> Tensor:
-        """Predicts seg_logits `(N, C, ·, ·)` of images."""
         return self.main_logits(self.extract_feat(inputs))
 
     def _init_decode_head(self, decode_head: dict | list) -> None:

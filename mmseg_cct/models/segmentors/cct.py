@@ -19,7 +19,6 @@ from mmseg_cct.models.layers.modes import (
     recorded_input,
 )
 from mmseg_cct.models.perturbations import DetectedObjects
-from mmseg_cct.utils.text import nearest
 
 from .any_decoder import AnyDecoderSegmentor, TakesTeacher, require_pairs
 
@@ -194,15 +193,8 @@ class CCTSegmentor(TakesTeacher, AnyDecoderSegmentor):
         banks = [head for head in heads if not isinstance(head, BaseDecodeHead)]
         if len(banks) not in self.num_banks:
             self._reject_heads(', '.join(type(head).__name__ for head in heads) or 'none')
-        if not banks:
-            return
-        (self.auxiliary_head,) = banks
-        name = self.auxiliary_head.in_layer
-        if name is not None and name not in dict(self.decode_head.named_modules()):
-            problem = f'no layer of {type(self.decode_head).__name__}'
-            children = [child for child, _ in self.decode_head.named_children()]
-            key = f'model.auxiliary_head.in_layer={name!r}'
-            raise UserError(key, problem, nearest(name, children))
+        if banks:
+            (self.auxiliary_head,) = banks
 
     def _reject_heads(self, names: str) -> NoReturn:
         number = 'one' if 1 in self.num_banks else 'no'

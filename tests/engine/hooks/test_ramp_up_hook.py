@@ -6,7 +6,6 @@ import torch
 from mmengine.registry import HOOKS
 
 from mmseg_cct.engine.hooks.ramp_up_hook import SCHEDULES
-from mmseg_cct.errors import UserError
 from mmseg_cct.models import MSEConsistency
 
 WEIGHT = 'auxiliary_head.loss_consistency.loss_weight'
@@ -106,18 +105,3 @@ def test_each_child_of_a_star_has_its_own_end():
     share = math.exp(-2.5)
     assert weights == pytest.approx([share, 7 * share])
     assert runner.logged == {f'train/{attribute}': weights[0]}
-
-
-@pytest.mark.parametrize(
-    'attribute',
-    [
-        'auxilary_head.x',  # a typo
-        'auxiliary_head.loss_consistency.*.x',  # no children
-        'auxiliary_head.flag',
-        'auxiliary_head.loss_consistency',
-    ],
-)
-def test_what_is_no_number_in_the_model_ends_the_run_at_its_start(attribute):
-    with pytest.raises(UserError) as error:
-        make_hook(attribute).before_train(make_runner())
-    assert error.value.problems[0].key == f'RampUpHook.attribute={attribute!r}'

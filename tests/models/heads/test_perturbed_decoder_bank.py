@@ -129,13 +129,13 @@ def test_an_unknown_context_class_is_an_error_and_so_is_a_name_where_no_names_ar
         assert error.value.problems[0].key == 'model.auxiliary_head.context_classes'
 
 
-def test_another_stride_or_width_than_the_features_is_an_error():
-    bank = make_bank(OBJECT_MASKING, stride=4)
+def test_another_stride_than_the_features_or_number_of_classes_is_an_error():
     z, seg_logits, samples = make_batch()  # of images at stride 8
     masks = torch.ones(N, 1, 8 * H, 8 * W, dtype=torch.bool)
+    bank = make_bank(OBJECT_MASKING, stride=4)
     for key, wrong, batch in (
         ('stride=4', bank, (z, seg_logits, with_masks(samples, masks))),
-        (f'in_channels={D}', make_bank(), (torch.cat([z, z[:, :1]], 1), seg_logits, samples)),
+        (f'num_classes={C}', make_bank(), (z, seg_logits[:, 1:], samples)),
     ):
         with pytest.raises(UserError) as error:
             run_loss(wrong, batch)

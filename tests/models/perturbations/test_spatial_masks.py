@@ -7,11 +7,7 @@ import tiny
 import torch
 import torch.nn.functional as F
 
-from mmseg_cct.models.perturbations import (
-    FeatureDrop,
-    GuidedCutout,
-    PerturbationContext,
-)
+from mmseg_cct.models.perturbations import FeatureDrop, GuidedCutout, PerturbationContext
 from mmseg_cct.models.perturbations.spatial_masks import random_crops
 
 
