@@ -24,7 +24,7 @@ from .frozen_features import WhitenedFeatures, read_picture
 
 FEWEST = 5  # masks to say of one that the others contradict it
 # At these, fewer than one set of right masks in twenty has one that counts as doubtful, and half
-# fifth of the masks of another image do (docs/experiments.md).
+# of the masks of another image do (docs/experiments.md).
 _SCORE, _RATIO = 2.0, 1.6
 
 
