@@ -1,18 +1,22 @@
 import json
+import shlex
 
 import cv2
 import numpy as np
 import pytest
+import world
 from PIL import Image
 
-from mmseg_cct.annotations.class_table import read_table
+from mmseg_cct.annotations.class_table import ClassTable, read_table, write_table
 from mmseg_cct.errors import UserError
 from mmseg_cct.labelling import preview as module
 from mmseg_cct.labelling.next_batch import BatchRequest
 from mmseg_cct.labelling.preview import FolderFit, PreviewRequest, preview
 from mmseg_cct.labelling.preview_batch import preview_batch
+from mmseg_cct.writer import base_model
 
 CLASSES = 'red', 'blue', 'green'
+PALETTE = (200, 0, 0), (0, 0, 200), (0, 200, 0)
 MODEL = dict(backbone=dict(type='any'))
 
 
@@ -147,3 +151,24 @@ def test_labelled_and_left_out_images_are_no_candidates(data, tmp_path):
     save(tmp_path / 'seen/x.png', np.asarray(Image.open(data / 'images/6.png')))
     result = batch(data, tmp_path / 'b', number=9, without=[str(tmp_path / 'seen')])
     assert {image.name.stem for image in result.images} == {'5', '7', '8'}
+
+
+def test_the_loop_needs_no_training(data, tmp_path, monkeypatch, capsys, refused):
+    monkeypatch.setattr(base_model, 'frozen_model', lambda *_: MODEL)
+    write_table(data, ClassTable(dict(zip(CLASSES, PALETTE)), None))
+    preview_data = 'preview', data, '--out', tmp_path / 'p', '--format', 'coco'
+    assert world.run_tool(*preview_data) == 0
+    assert '5 masks' in capsys.readouterr().out and (tmp_path / 'p/coco.json').is_file()
+    assert world.run_tool('next_batch', data, '-n', 2, '--out', tmp_path / 'b') == 0
+    import_masks = capsys.readouterr().out.rpartition('Next:\n')[2].splitlines()[0]
+    for path in (tmp_path / 'b/masks').iterdir():  # corrected by a person
+        with Image.open(path) as mask:
+            mask.putpixel((0, 0), 2)
+            mask.save(path)
+    assert not world.run_tool('import_masks', *shlex.split(import_masks)[2:])
+    assert world.run_tool(*preview_data) == 0
+    assert '7 masks' in capsys.readouterr().out
+    (data / 'images/9.png').write_bytes(b'no image')
+    assert world.run_tool(*preview_data) == 1
+    for option in (['--cfg-options', 'a=1'], ['--domain', 'x'], ['--launcher', 'slurm']):
+        assert option[0] in refused('next_batch', data, '--out', tmp_path / 'c', *option)
