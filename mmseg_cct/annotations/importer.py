@@ -218,14 +218,16 @@ def read_export(source: str | Path, out: Path, options: ImportOptions) -> ReadEx
         annotations = plain_masks.read_colors(
             export, options.colors, options.mask_suffix, is_strict=undrawn is None
         )
+    elif options.class_masks is not None:
+        annotations = plain_masks.read_classes(export, options.class_masks)
+    elif plain_masks.are_ids(export, [*earlier_table.colors.values()], options.mask_suffix):
+        classes = dict(enumerate(earlier_table.colors))
+        annotations = plain_masks.read_ids(export, classes, options.mask_suffix)
     else:
-        if options.class_masks is not None:
-            annotations = plain_masks.read_classes(export, options.class_masks)
-        else:
-            annotations = require_reader(export).read(export)
-        if undrawn is None:
-            expected = 'background if every object is drawn, ignore if only some are'
-            raise UserError('--rest', 'missing', expected)
+        annotations = require_reader(export).read(export)
+    if undrawn is None and not annotations.is_undrawn_known:
+        expected = 'background if every object is drawn, ignore if only some are'
+        raise UserError('--rest', 'missing', expected)
     if options.empty and undrawn != BACKGROUND:
         raise UserError(f'--empty-is-background goes with --rest background, not {undrawn}')
     table = _with_classes(earlier_table, annotations.classes, undrawn, options.rename)

@@ -98,6 +98,7 @@ class Annotations(NamedTuple):
     classes: Mapping[str, Color | None]
     # an error stands in place of an unreadable image: a damaged file does not hide the rest
     images: Iterable[AnnotatedImage | UserError]
+    is_undrawn_known: bool = False  # whether each pixel has a class, or an image is an error
 
 
 def points_of(numbers: Any) -> np.ndarray:

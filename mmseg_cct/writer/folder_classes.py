@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, extended, read_table, write_table
-from mmseg_cct.annotations.readers import find_reader, plain_masks
+from mmseg_cct.annotations.readers import find_reader, plain_masks, reject_other_format
 from mmseg_cct.annotations.source import Source
-from mmseg_cct.datasets.files.image_files import training_dirs
+from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES, find_files, training_dirs
 from mmseg_cct.datasets.files.labels import check_classes, is_background, means_ignored
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import command_line, nearest
@@ -79,9 +79,13 @@ def reject_void_names(data: str, classes: Sequence[str], context: Sequence[str] 
 
 
 def _require_masks(data: str) -> None:
-    reader, (images, masks) = find_reader(Source(data)), training_dirs(data)
+    source, (images, masks) = Source(data), training_dirs(data)
+    reader = find_reader(source)
     has_images = images.is_dir()
     if reader is None or (reader is plain_masks and has_images):
+        pictures = find_files(masks) if masks.is_dir() else []
+        if not any(path.lower().endswith(IMAGE_SUFFIXES) for path in pictures):
+            reject_other_format(source)
         if masks.is_dir():
             return
         images = images if has_images else Path(data)  # nothing but images

@@ -1,12 +1,13 @@
 """Readers of the formats that labelling tools export, one module each."""
 
+import re
 from typing import Protocol
 
 from mmseg_cct.errors import UserError
 
 from ..shapes import Annotations
 from ..source import Source
-from . import coco, cvat, label_studio, labelme, plain_masks, segmentation_mask
+from . import coco, cvat, label_studio, labelme, plain_masks, roboflow, segmentation_mask
 
 
 class Reader(Protocol):
@@ -27,7 +28,26 @@ class Reader(Protocol):
         ...
 
 
-_READERS: tuple[Reader, ...] = (coco, cvat, segmentation_mask, label_studio, labelme)
+_READERS: tuple[Reader, ...] = (coco, cvat, segmentation_mask, label_studio, labelme, roboflow)
+
+# Formats that are not read: what their files begin with, their names, and the way to one that is
+_COCO = 'COCO JSON, by'
+_OTHERS = (
+    (r'^\d+( -?\d[\d.e-]*){4,}\s*$', "YOLO's labels", f'{_COCO} from_yolo, as_coco of supervision'),
+    (r'_via_settings|(file|shape)_attributes', 'VIA', f'{_COCO} Annotation, Export Annotations'),
+    (r'"(classTitle|geometryType|projectType)"', 'Supervisely', f'{_COCO} its app Export to COCO'),
+    (
+        r'"type"\s*:\s*"Feature',
+        'GeoJSON',
+        "masks, by gdal_rasterize or QuPath's LabeledImageServer",
+    ),
+    (
+        r'EncodedPixels|^\w+(,\w+)*,(rle|segmentation)\b',
+        "Kaggle's run lengths",
+        'masks: of each two numbers the first is a start, from 1 and down the columns',
+    ),
+)
+_HEAD, _LOOKED_AT = 4096, 100  # bytes of a file, and files
 
 
 def find_reader(source: Source) -> Reader | None:
@@ -46,10 +66,20 @@ def find_reader(source: Source) -> Reader | None:
     return plain_masks if plain_masks.files(source) else None
 
 
+def reject_other_format(source: Source) -> None:
+    """Raises an error that names a format that is not read, and the way to one that is."""
+    for name in source.ending('.txt', '.csv', 'json')[:_LOOKED_AT]:
+        head = source.read(name)[:_HEAD].decode(errors='replace')
+        for pattern, title, way in _OTHERS:
+            if re.search(pattern, head, re.MULTILINE):
+                raise UserError(source.location(name), f'{title}, which is not read', way)
+
+
 def require_reader(source: Source) -> Reader:
     """Finds the reader of an export, or raises an error that says what can be read."""
     if reader := find_reader(source):
         return reader
+    reject_other_format(source)
     if source.damaged:
         raise source.damaged[0]
     titles = ', '.join(reader.TITLE for reader in _READERS)

@@ -3,13 +3,14 @@
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
 from PIL import Image
 
 from mmseg_cct.datasets.files.image_files import IMAGE_SUFFIXES
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.errors import UserError
 
 from ..pictures import TRANSPARENT, bitmap, color_code, color_text, open_picture, packed_colors
@@ -48,14 +49,18 @@ def read(source: Source) -> NoReturn:
     if source.path.name in OF_AN_EXPORT and (source.path.parent / COLOR_TABLE).is_file():
         problem = f'a part of an export, without {COLOR_TABLE} beside it, which names the colours'
         raise UserError(str(source.path), problem, f'the whole export: {source.path.parent}')
-    counts = _count(source, _pictures(source)[:_LOOKED_AT])
+    _ask_for_names(source, _pictures(source))
+
+
+def _ask_for_names(source: Source, names: list[str]) -> NoReturn:
+    counts = _count(source, names[:_LOOKED_AT])
     shares = {color_text(code): n / counts.total() for code, n in counts.most_common(_SHOWN)}
     listed = ', '.join(f'{color} ({share:.1%})' for color, share in shares.items())
     more = ', ...' if len(counts) > _SHOWN else ''
-    names = ' '.join(f'NAME={color}' for color in shares)
+    named = ' '.join(f'NAME={color}' for color in shares)
     problem = f'masks of the colours {listed}{more}'
     merged = "; if each shows one class: --mask-of NAME='*END'" if len(counts) == 2 else ''
-    raise UserError(str(source.path), f'{problem}; name them: --colors {names}{merged}')
+    raise UserError(str(source.path), f'{problem}; name them: --colors {named}{merged}')
 
 
 def _count(source: Source, names: list[str]) -> Counter[int]:
@@ -78,17 +83,65 @@ def read_colors(
     """
     require_distinct(colors)
     names = _pictures(source, suffix)
-    source.masks |= set(names)
+    named = {color_code(color): name for name, color in colors.items()}
+    counts = (attempt(source.location(name), _count, source, [name]) for name in names)
+    if not any(isinstance(count, UserError) or named.keys() & count for count in counts):
+        _ask_for_names(source, names)
     # VOC's border between objects, unless it is named
-    labels = {color_code(VOID): None, **{color_code(color): name for name, color in colors.items()}}
+    labels = {color_code(VOID): None, **named}
+    remedy = 'name each in --colors, or pass --rest' if is_strict else ''
+    images = _images(source, names, suffix, labels, remedy, _open_mask)
+    return Annotations(colors, images, True)
+
+
+def are_ids(source: Source, colors: Sequence[Color], suffix: str = '') -> bool:
+    """Whether masks hold the ids of classes of these colours, and 255 where ignored.
+
+    They are grey, or have these colours as palette. What holds 0 and 255 alone may mean both.
+    """
+    present = set[int]()
+    names = [name for name in files(source) if name.lower().endswith(suffix.lower())]
+    for name in names[:_LOOKED_AT]:
+        with reading(source.location(name)):
+            picture = open_picture(source.read(name))
+        ids = np.unique(np.asarray(picture)).tolist()
+        if len(picture.getbands()) > 1 or not {*ids} <= {*range(len(colors)), IGNORE_INDEX}:
+            return False
+        palette = np.reshape(picture.getpalette() or [], (-1, 3)).tolist()
+        known = [i for i in ids if i != IGNORE_INDEX]
+        if palette and any(palette[i : i + 1] != [list(colors[i])] for i in known):
+            return False
+        present.update(ids)
+    return not present <= {0, IGNORE_INDEX}
+
+
+def read_ids(source: Source, classes: Mapping[int, str], suffix: str = '') -> Annotations:
+    """Reads masks of class ids, 255 where ignored; their names end in `suffix`."""
+    labels = {color_code((index,) * 3): name for index, name in classes.items()}
+    labels.setdefault(color_code((IGNORE_INDEX,) * 3), None)
+    names, remedy = _pictures(source, suffix), 'expected the ids of the classes'
+    images = _images(source, names, suffix, labels, remedy, _open_ids)
+    return Annotations(dict.fromkeys(classes.values()), images, True)
+
+
+def _images(
+    source: Source,
+    names: list[str],
+    suffix: str,
+    labels: Mapping[int, str | None],
+    remedy: str,
+    open_mask: Callable[[Source, str], Image.Image],
+) -> Iterator[AnnotatedImage | UserError]:
+    """Reads masks by a table of colours; others are not drawn or, with a `remedy`, an error."""
+    source.masks |= set(names)
 
     def make(name: str) -> AnnotatedImage:
-        picture = _open_mask(source, name)
+        picture = open_mask(source, name)
         image = name[: -len(suffix or posixpath.splitext(name)[1])]
-        parts = _parts(picture, labels, is_strict)
+        parts = _parts(picture, labels, remedy)
         return AnnotatedImage(image, picture.size, parts, source.location(name))
 
-    return Annotations(colors, (attempt(source.location(name), make, name) for name in names))
+    return (attempt(source.location(name), make, name) for name in names)
 
 
 def read_classes(source: Source, patterns: Mapping[str, str]) -> Annotations:
@@ -127,17 +180,24 @@ def _open_mask(source: Source, name: str) -> Image.Image:
     return picture
 
 
+def _open_ids(source: Source, name: str) -> Image.Image:
+    """Opens a mask of ids, whatever its palette shows."""
+    picture = _open_mask(source, name)
+    is_grey = picture.mode not in ('1', 'P')
+    return picture if is_grey else Image.fromarray(np.asarray(picture).astype(np.uint8))
+
+
 def _parts(
-    picture: Image.Image, labels: Mapping[int, str | None], is_strict: bool
+    picture: Image.Image, labels: Mapping[int, str | None], remedy: str
 ) -> Iterator[Shape | Note]:
     codes = packed_colors(picture)
     present = np.unique(codes).tolist()
     unnamed = [code for code in present if code not in labels]
-    if unnamed and is_strict:
+    if unnamed and remedy:
         shown = ['transparent' if c == TRANSPARENT else color_text(c) for c in unnamed[:5]]
         more = f' and {len(unnamed) - 5} more' if len(unnamed) > 5 else ''
         problem = f'colours {" and ".join(shown)}{more} have no name'
-        raise UserError(f'{problem}; name each in --colors, or pass --rest')
+        raise UserError(f'{problem}; {remedy}')
     yield _NOTHING
     for code in present:
         if code in labels:

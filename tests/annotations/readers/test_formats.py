@@ -1,7 +1,10 @@
+import numpy as np
 import pytest
+from exports import png, save
 from formats import BOX, of_coco, of_cvat, of_label_studio, of_labelme
 
 from mmseg_cct.annotations.readers import require_reader
+from mmseg_cct.annotations.source import Source
 from mmseg_cct.errors import UserError
 
 OTHER_SIZE = dict(segmentation=dict(size=[5, 6], counts=[20, 10]))
@@ -32,3 +35,36 @@ def test_what_cannot_be_drawn_is_an_error_that_says_where(tmp_path, form, part, 
         list(image.parts)
     (problem,) = raised.value.problems
     assert str(problem.key).startswith(location) and '\n' not in str(problem)
+
+
+@pytest.mark.parametrize(
+    ('name', 'text', 'title'),
+    [
+        ('labels/0.txt', '0 0.1 0.1 0.5 0.1 0.5 0.5\n', 'YOLO'),
+        ('via.json', '{"a.jpg1": {"filename": "a.jpg", "file_attributes": {}}}', 'VIA'),
+        ('via.csv', 'filename,file_size,file_attributes,region_count\n', 'VIA'),
+        ('ann/a.jpg.json', '{"objects": [{"classTitle": "car"}]}', 'Supervisely'),
+        ('a.geojson', '{"type": "FeatureCollection", "features": []}', 'GeoJSON'),
+        ('train.csv', 'ImageId,EncodedPixels\na.jpg,1 3\n', 'Kaggle'),
+    ],
+)
+def test_a_format_that_is_not_read_is_named(tmp_path, name, text, title):
+    save(tmp_path / name, text.encode())
+    with pytest.raises(UserError, match=f'{name}: {title}.* expected '):
+        require_reader(Source(tmp_path))
+
+
+def test_masks_of_roboflow_have_a_table_of_ids(tmp_path):
+    for part in ('train', 'valid'):
+        mask = np.uint8([[0, 2], [1, 1]])
+        save(tmp_path / f'{part}/_classes.csv', b'Pixel Value, Class\n0, rest\n1, car\n2, road\n')
+        save(tmp_path / f'{part}/a.rf.0_mask.png', png(mask))
+        save(tmp_path / f'{part}/a.rf.0.jpg', png(mask))
+    source = Source(tmp_path)
+    read = require_reader(source).read(source)
+    assert list(read.classes) == ['rest', 'car', 'road']
+    assert [image.name for image in read.images] == ['train/a.rf.0', 'valid/a.rf.0']
+    assert list(source.images()) == ['train/a.rf.0', 'valid/a.rf.0']
+    save(tmp_path / 'valid/_classes.csv', b'Pixel Value, Class\n1, rest\n')
+    with pytest.raises(UserError, match=r'valid/_classes\.csv: id 1'):
+        require_reader(source).read(source)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from exports import BOXES, COLORS, HEIGHT, WIDTH, region, scene
 from importing import ids, import_masks, masks_of
+from PIL import Image
 
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.errors import UserError
@@ -62,6 +63,29 @@ def test_colours_are_asked_for_by_name(tmp_path, photos):
     noise = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
     with pytest.raises(UserError, match='no known format; expected COCO, CVAT'):
         import_masks(masks_of(tmp_path, noise, 'photo/1.png'), tmp_path / 'out', images=photos)
+
+
+def test_ids_of_a_data_folder_need_no_colours(tmp_path, photos):
+    out, options = tmp_path / 'out', dict(images=photos)
+    import_masks(masks_of(tmp_path, PIXELS), out, **options, colors=TABLE)
+    right = scene(0, car=1, road=2)
+    right[0, 0] = 255
+    grey, palette = Image.fromarray(right), Image.fromarray(right)
+    palette.putpalette(np.uint8([*TABLE.values(), *[(255,) * 3] * 253]).tobytes())
+    for picture in (grey, palette):
+        folder = tmp_path / picture.mode
+        (folder / 'b').mkdir(parents=True)
+        picture.save(folder / 'b/1.png')
+        done = import_masks(folder, out, **options, overwrite=True)
+        assert not done.failed and np.array_equal(ids(out, 'b/1'), right)
+    with pytest.raises(UserError, match='--colors NAME=0 NAME=255'):
+        import_masks(masks_of(tmp_path, 255 * CAR, 'other/a/1.png'), out, **options)
+
+
+def test_masks_without_any_of_the_colours_are_an_error(tmp_path, photos):
+    options = dict(images=photos, colors={'car': (1, 1, 1)}, undrawn='ignore')
+    with pytest.raises(UserError, match='--colors NAME=0 NAME=255'):
+        import_masks(masks_of(tmp_path, 255 * CAR), tmp_path / 'out', **options)
 
 
 @pytest.mark.parametrize(
