@@ -39,6 +39,12 @@ __all__ = ['Request']
 
 # What hooks write into the work directory besides checkpoints.
 _WRITTEN = ('nonfinite_iter_*', LABELS)
+# Options that a resume takes over, and the settings that they change.
+_KEPT = dict(
+    weak_masks='train_dataloader.dataset.weak_masks',
+    amp='optim_wrapper.type',
+    compile='default_hooks.compile_encoder.type',
+)
 # Metrics that write predictions.
 _PNG_WRITERS = (IoUMetric, CityscapesMetric, MultiDomainIoUMetric)
 
@@ -163,9 +169,10 @@ def resumed_options(config: Config, request: Request) -> None:
     if 'settings' not in meta:  # of an older version, or of MMSeg's tools
         return
     first, now = _options_in(meta['settings']), _options_in(settings_as_text(config))
-    steps = (('weak_masks', weak_masks), ('amp', mixed_precision), ('compile', compiled_encoders))
-    for name, step in steps:
+    for name, step in zip(_KEPT, (weak_masks, mixed_precision, compiled_encoders)):
         was, asked = first[name], now[name]
+        if any(_KEPT[name].startswith(key) for key in request.options):
+            continue  # whoever names the setting itself means it
         if was and not asked:
             step(config, Request(**{name: was}))
             say(f'--resume: with {_as_option(name, was)}, as it was started')
@@ -181,11 +188,8 @@ def _as_option(name: str, value: Any) -> str:
 
 def _options_in(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Finds by settings in dotted keys what options have made of them."""
-    return dict(
-        weak_masks=settings.get('train_dataloader.dataset.weak_masks'),
-        amp=settings.get('optim_wrapper.type') in HALF,
-        compile='default_hooks.compile_encoder.type' in settings,
-    )
+    weak, wrapper, hook = map(settings.get, _KEPT.values())
+    return dict(weak_masks=weak, amp=wrapper in HALF, compile=hook is not None)
 
 
 def unnamed_visualizer(config: Config, request: Request) -> None:

@@ -38,6 +38,8 @@ def test_a_resume_goes_on_with_the_options_of_the_start_and_no_others(cct, messa
     assert prepared.train_dataloader.dataset.weak_masks == weak
     for option in ('--amp', f'--weak-masks {weak}'):
         assert any(option in line for line in messages)
+    single = Request(work_dir='work', resume='auto', options={'optim_wrapper.type': 'OptimWrapper'})
+    assert prepare_training(str(cct.file), single).optim_wrapper.type == 'OptimWrapper'
     shutil.move(weak, cct.folder / 'moved')
     moved = Request(work_dir='work', resume='auto', weak_masks='moved')
     assert prepare_training(str(cct.file), moved).train_dataloader.dataset.weak_masks == 'moved'
