@@ -115,8 +115,7 @@ def main() -> int:
     with user_errors_as_one_line():
         if args.run is None or Path(args.run, 'images').is_dir():
             unused = dict(domain=None, launcher='none', options=[])
-            if args.run:  # a preview draws nothing
-                unused['seed'] = 0
+            unused |= dict(seed=0) if args.run else {}  # a preview draws nothing
         else:
             unused = dict(backbone='mbv2', weights=None)
         for name, default in unused.items():

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -307,10 +306,7 @@ def draw_masks(
 
 
 class ReturnedBatch:
-    """A batch whose corrections are imported: tells which of its masks are no labels.
-
-    Classes that an untouched export does not draw have `undrawn` ids; they may be ignored instead.
-    """
+    """A batch whose corrections are imported: tells which of its masks are no labels."""
 
     def __init__(self, folder: Path, undrawn: Collection[int] = ()) -> None:
         self._predicted, self._undrawn = find_masks(folder / PREDICTED), [*undrawn]
@@ -318,11 +314,8 @@ class ReturnedBatch:
         if (marks := folder / MARKS).exists():
             with reading(str(marks)):
                 content = json.loads(read_utf8(marks, 'what the review page saves'))
-                self._marks = {
-                    unicodedata.normalize('NFC', image_stem(name)): mark
-                    for name, mark in content.items()
-                }
-        self._names = ImageNames({**self._predicted, **self._marks})
+                self._marks = {image_stem(name): mark for name, mark in content.items()}
+        self._names = ImageNames(self._predicted or self._marks)  # a first batch predicts nothing
 
     def objection(self, name: str, mask: np.ndarray) -> str:
         """Says why the mask `(H, W)` of an image is no label; empty if it is one."""
@@ -331,7 +324,7 @@ class ReturnedBatch:
         mark = self._marks.get(batch_name)
         if mark == 'skip':
             return 'images marked skip, unlabelled'
-        if mark == 'done' or batch_name not in self._predicted:  # a first batch has no predictions
+        if mark == 'done' or batch_name not in self._predicted:
             return ''
         predicted = read_mask(self._predicted[batch_name])
         is_undrawn = (mask == IGNORE_INDEX) & np.isin(predicted, self._undrawn)

@@ -137,10 +137,9 @@ def _following(request: BatchRequest, table: ClassTable | None) -> list[str]:
     folder = Path(str(request.images))
     is_data = folder.name == 'images'  # of a data folder, where the masks go
     data = folder.parent if is_data else Path('DATA')
-    by_hand = f'# masks of class ids (255: ignored) go to {data / "masks"} as NAME.png'
-    if not is_data:
-        by_hand += f', and all photos to {data / "images"}'
-    options = ['--batch', request.out] if is_data else ['--batch', request.out, '--images', folder]
+    photos = '' if is_data else f', all photos to {data / "images"}'
+    by_hand = f'# masks of class ids (255: ignored) go to {data / "masks"} as NAME.png{photos}'
+    options = ['--batch', request.out, *([] if is_data else ['--images', folder])]
     if table is None or table.undrawn is None:
         names = table.colors if table else (BACKGROUND,)  # a new table gets it
         options += ['--rest', BACKGROUND if any(map(is_background, names)) else 'ignore']

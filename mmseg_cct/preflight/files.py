@@ -64,8 +64,7 @@ def check_pairs(pairs: SemiSegDataset) -> None:
     def check() -> None:
         raise_problems(_pipeline_problems(labeled, unlabeled))
         _warn_of_fillings(labeled, unlabeled)
-        label_sets: LabelSets = Counter()
-        weak_sets: LabelSets = Counter()
+        label_sets, weak_sets = LabelSets(), LabelSets()
         check_pair = functools.partial(_check_labeled_image, id_of_color={})
         problems = _problems_of_files(check_pair, labeled, label_sets)
         if unlabeled is not None:

@@ -51,11 +51,10 @@ class WeakMasksHook(Hook):
             raise UserError(pairs.weak_masks, 'no mask of an unlabelled image', expected)
         say(f'weak masks: {number} of {counted(len(pairs.unlabeled), "unlabelled image")}')
         if seen := _trained_on(pairs):
-            number = counted(len(seen), 'labelled image')
-            say(f'weak masks: not compared on {number} that their network was trained on')
+            images = counted(len(seen), 'labelled image')
+            say(f'weak masks: not compared on {images} that their network was trained on')
         if not (areas := [*_areas(pairs, seen)]):
-            other = 'another' if seen else 'a'
-            say(f'weak masks: none of {other} labelled image, which would tell how right they are')
+            say('weak masks: no labelled image tells how right they are')
             return
         area, right = np.stack(areas, 1)
         precision, upper = mask_precision(area, right)
@@ -95,10 +94,7 @@ def _trained_on(pairs: SemiSegDataset) -> set[str]:
 
 
 def _areas(pairs: SemiSegDataset, seen: Container[str]) -> Iterator[list[np.ndarray]]:
-    """Yields the pixels by class of each labelled image's mask, `(C,)`, and how many are right.
-
-    Images that the masks' author has `seen` are left out.
-    """
+    """Yields the pixels by class of each unseen image's mask, `(C,)`, and how many are right."""
     num_classes = len(pairs.classes)
     for leaf, info, loader in _images_with_masks(pairs, pairs.labeled):
         if info['img_path'] in seen:
