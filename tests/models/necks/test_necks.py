@@ -4,8 +4,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from mmseg.registry import MODELS
+from torch import nn
 
 from mmseg_cct.apis.export import AveragePool
+from mmseg_cct.models import ConcatNeck
 from mmseg_cct.models.necks.psp_neck import _interpolate
 
 B, D, H, W = 8, 4, 7, 9
@@ -71,3 +73,18 @@ def test_it_is_exported_by_the_tracer_at_a_size_that_the_pooling_does_not_divide
     torch.onnx.export(neck, ((x,),), file, input_names=['x'], dynamo=False)
     (exported,) = session(file.getvalue()).run(None, {'x': x.numpy()})
     torch.testing.assert_close(torch.from_numpy(exported), expected)
+
+
+def test_a_linear_head_in_two_factors():
+    torch.manual_seed(0)
+    neck, classifier = ConcatNeck((3, 5), channels=8), nn.Conv2d(8, 4, 1)
+    maps = [torch.randn(2, channels, 6, 4) for channels in (3, 5)]
+    (z,) = neck(maps)
+    joined = torch.cat(maps, 1)
+    mean = joined.mean((0, 2, 3), keepdim=True)
+    variance = joined.var((0, 2, 3), keepdim=True, unbiased=False)
+    normalised = (joined - mean) / (variance + 1e-5) ** 0.5
+    weight = classifier.weight[:, :, 0, 0] @ neck.project.weight[:, :, 0, 0]
+    bias = classifier.weight[:, :, 0, 0] @ neck.project.bias + classifier.bias
+    expected = torch.einsum('cd,ndhw->nchw', weight, normalised) + bias[:, None, None]
+    assert torch.allclose(classifier(z), expected, atol=1e-5)

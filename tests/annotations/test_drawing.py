@@ -46,3 +46,11 @@ def test_higher_ones_cover_and_else_small_ones():
     ignored = Shape(None, mask=np.ones((1, 1), bool), z=2)
     assert rasterize([top, ignored], (4, 4), ids, 7).mask[0, 0] == 255
     assert (rasterize([], (4, 4), ids, 7).mask == 7).all()
+
+
+def test_a_mask_keeps_the_part_around_its_pixels():
+    mask = np.zeros((9, 8), bool)
+    mask[2:5, 3:7] = True
+    shape = Shape.of_mask('road', mask)
+    assert (shape.offset, shape.mask.shape) == ((3, 2), (3, 4))
+    assert shape.extent.tolist() == [[3, 2], [7, 5]]
