@@ -5,10 +5,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 
-from mmseg_cct.datasets.files.image_format import ORIENTATION, open_image
+from mmseg_cct.datasets.files.image_format import ORIENTATION, is_inverted_tiff, open_image
 from mmseg_cct.datasets.files.images import decode_channels, named_if_unreadable
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import one_line
@@ -26,11 +26,11 @@ def open_picture(data: bytes) -> Image.Image:
         if (num_pixels := image.width * image.height) > MAX_PIXELS:
             raise UserError('picture', f'{num_pixels} pixels', f'at most {MAX_PIXELS}')
         image.load()
+        return ImageOps.invert(image) if is_inverted_tiff(image) else image
     except (MemoryError, UserError):
         raise
     except Exception as error:  # Pillow raises nearly anything on a corrupt file
         raise UserError('picture', f'cannot be read ({one_line(error, 100)})') from None
-    return image
 
 
 def opacity(image: Image.Image) -> np.ndarray | None:

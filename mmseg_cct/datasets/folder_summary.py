@@ -41,6 +41,7 @@ class FolderSummary(NamedTuple):
     pixels: np.ndarray  # (C,) number of pixels of each class in the masks
     ignored: int  # number of ignored pixels
     widths: Mapping[str, float]  # of the objects of each class, see `ObjectWidths`
+    rims: Sequence[str] = ()  # classes that interpolation may have made, see `ObjectWidths`
     partly_labeled: Sequence[str] = ()  # names of images most of whose mask is ignored
     values: ImageValues | None = None  # if MMSegmentation's loader would change the images
 
@@ -103,6 +104,7 @@ def summarize_folder(
         pixels=counts[:-1],
         ignored=int(counts[-1]),
         widths=widths.typical(),
+        rims=widths.rims(),
         partly_labeled=partly,
         values=values,
     )

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from PIL import Image
 from PIL.ExifTags import Base
+from PIL.TiffImagePlugin import PHOTOMETRIC_INTERPRETATION
 from tifffile import EXTRASAMPLE, FILETYPE, PHOTOMETRIC, PLANARCONFIG, TiffFile
 
 from mmseg_cct.utils.text import counted
@@ -23,7 +24,7 @@ _TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')  # the last two are BigTIFF
 _PNG = b'\x89PNG\r\n\x1a\n'
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; a palette gives three
 # Channels of a TIFF whose channels are colors.
-_COLORS = dict.fromkeys((PHOTOMETRIC.MINISWHITE, PHOTOMETRIC.MINISBLACK, PHOTOMETRIC.PALETTE), 1)
+_COLORS = dict.fromkeys((PHOTOMETRIC.MINISBLACK, PHOTOMETRIC.PALETTE), 1)
 _COLORS |= dict.fromkeys((PHOTOMETRIC.RGB, PHOTOMETRIC.YCBCR, PHOTOMETRIC.CIELAB), 3)
 _COLORS[PHOTOMETRIC.SEPARATED] = 4  # CMYK
 # A smaller copy, as in a Cloud Optimized GeoTIFF, and its mask.
@@ -68,6 +69,14 @@ class UnsuitableImage(ValueError):
 def open_image(data: bytes | BinaryIO) -> Image.Image:
     """Opens an image with Pillow, which reads only the header."""
     return Image.open(io.BytesIO(data) if isinstance(data, bytes) else data, formats=_FORMATS)
+
+
+def is_inverted_tiff(image: Image.Image) -> bool:
+    """Whether Pillow inverts the values of an image: of 8 bits at most, where 0 means white."""
+    tags = getattr(image, 'tag_v2', {})
+    return (
+        image.mode in ('1', 'L') and tags.get(PHOTOMETRIC_INTERPRETATION) == PHOTOMETRIC.MINISWHITE
+    )
 
 
 def read_header(file: BinaryIO) -> Header | None:
@@ -130,6 +139,7 @@ def _tiff_format(file: BinaryIO) -> ImageFormat:
     # OpenCV multiplies by opacity, and mixes up separate planes and channels that are not colors
     in_order = (channels == 1 or page.photometric == PHOTOMETRIC.RGB) and channels in (1, 3, 4)
     in_order &= EXTRASAMPLE.UNASSALPHA not in extra and bits in (8, 16, 32)
+    in_order &= page.photometric != PHOTOMETRIC.MINISWHITE  # OpenCV inverts these
     in_order &= not (page.planarconfig == PLANARCONFIG.SEPARATE and channels > 1)
     return ImageFormat(
         channels,

@@ -21,6 +21,7 @@ from .image_format import (
     ORIENTATION,
     UnsuitableImage,
     image_format,
+    is_inverted_tiff,
     open_image,
     read_header,
     require_plain,
@@ -169,6 +170,9 @@ def read_mask(
             file_format, mode, loaded = image.format, image.mode, np.array(image)
             palette = image.getpalette() if mode == 'P' else None
             orientation = image.getexif().get(ORIENTATION, 1)
+            is_inverted = is_inverted_tiff(image)
+        if is_inverted:  # MMSegmentation's loader would do so, too
+            raise UserError(path, 'a TIFF whose 0 is white', 'a PNG, or a TIFF whose 0 is black')
         ids = loaded
         if backend in ('cv2', None):  # these scale low bit depths and turn palettes into colours
             import mmcv

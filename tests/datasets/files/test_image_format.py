@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 from tiff import pixels_of, tiff_bytes
 
+from mmseg_cct.annotations.pictures import open_picture
 from mmseg_cct.datasets.files.image_format import (
     ORIENTATION,
     UnsuitableImage,
@@ -104,3 +105,14 @@ def test_overviews_are_no_pages_and_pages_are_refused(tmp_path, subfile_type, is
     for read in (decode_image, decode_channels):
         with pytest.raises(UnsuitableImage, match='2 pages; expected one page'):
             read(path.read_bytes())
+
+
+def test_values_are_read_as_stored_where_0_is_white(tmp_path):
+    content = tiff_bytes(byte(1), 0)
+    assert np.array_equal(decode_channels(content), byte(1))
+    assert np.array_equal(open_picture(content), byte(1)[..., 0])
+    with pytest.raises(UnsuitableImage):  # which OpenCV inverts
+        decode_image(content)
+    (tmp_path / 'a.tif').write_bytes(content)
+    with pytest.raises(UserError, match=r'a\.tif: '):
+        read_mask(tmp_path / 'a.tif')
