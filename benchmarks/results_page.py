@@ -379,25 +379,25 @@ def headlines(runs: Runs) -> str:
 def preview_table(runs: Runs) -> str:
     """A row per data set and number of labels: the closed form beside trainings with its labels.
 
-    The gain is that of `cct-strong` over it, by the cell's own spread, corrected over the rows.
+    The gain is that of `cct-strong` over it, by the spread that the rows have in common.
     """
-    rows, family = [], []
+    rows, cells = [], []
     for data_set in ('idd_lite', 'camvid'):
         closed = [run._replace(iterations=1200) for run in runs if run.method == CLOSED_FORM]
         for labels in sorted({run.labels for run in closed if run.data_set == data_set}):
             selected = runs_of([*runs, *closed], data_set, labels, 1200)
-            gains = [*gains_of(selected, 'cct-strong', CLOSED_FORM).values()]
+            cells.append([*gains_of(selected, 'cct-strong', CLOSED_FORM).values()])
             means = [
                 mean(run.miou for run in selected if run.method == name)
                 for name in (CLOSED_FORM, BASELINE, 'cct-strong')
             ]
-            family.append(measured(gains, common([gains])))
             rows.append([f'{DATA[data_set]}, {labels}', *map(_one_digit, means)])
-    for row, gain in zip(rows, bold(family)):
+    spread = pooled(cells)
+    for row, gain in zip(rows, bold([measured(gains, spread) for gains in cells])):
         row.append(gain)
     columns = NAMES[CLOSED_FORM], 'supervised', '`cct-strong`', '`cct-strong` over the preview'
     table = markdown_table(['labels', *columns], rows)
-    return f'{table}\n\n{_under(len(family), "row")}'
+    return f'{table}\n\n{_under(len(rows), "row", spread)}'
 
 
 def configs_table(runs: Runs) -> str:
