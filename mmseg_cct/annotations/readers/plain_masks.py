@@ -117,8 +117,8 @@ def are_ids(source: Source, colors: Sequence[Color], suffix: str = '') -> bool:
 
 def read_ids(source: Source, classes: Mapping[int, str], suffix: str = '') -> Annotations:
     """Reads masks of class ids, 255 where ignored; their names end in `suffix`."""
-    labels = {color_code((index,) * 3): name for index, name in classes.items()}
-    labels.setdefault(color_code((IGNORE_INDEX,) * 3), None)
+    labels: dict[int, str | None] = {color_code((IGNORE_INDEX, IGNORE_INDEX, IGNORE_INDEX)): None}
+    labels |= {color_code((index, index, index)): name for index, name in classes.items()}
     names, remedy = _pictures(source, suffix), 'expected the ids of the classes'
     images = _images(source, names, suffix, labels, remedy, _open_ids)
     return Annotations(dict.fromkeys(classes.values()), images, True)
