@@ -113,16 +113,7 @@ def main() -> int:
     """Writes a batch; returns 1 if an image could not be read."""
     args = parse_args()
     with user_errors_as_one_line():
-        if args.run is None or Path(args.run, 'images').is_dir():
-            unused = dict(domain=None, launcher='none', options=[])
-            unused |= dict(seed=0) if args.run else {}  # a preview draws nothing
-        else:
-            unused = dict(backbone='mbv2', weights=None)
-        for name, default in unused.items():
-            if getattr(args, name) != default:
-                option = '--cfg-options' if name == 'options' else f'--{name}'
-                with_run = 'without' if name in ('backbone', 'weights') else 'with'
-                raise UserError(option, 'has no effect here', f'it {with_run} WORK_DIR')
+        _refuse_unused(args)
     if args.run is None:
         return _first_batch(args)
     if Path(args.run, 'images').is_dir():
@@ -139,6 +130,21 @@ def main() -> int:
     if rank:  # the first process speaks for all
         return 0
     return _report(batch, f'Look at {args.out}/review.html and correct the predictions. Next:')
+
+
+def _refuse_unused(args: argparse.Namespace) -> None:
+    """Refuses options that mean nothing without a training, or with one."""
+    is_run = args.run is not None and not Path(args.run, 'images').is_dir()
+    unused: dict[str, object] = dict(domain=None, launcher='none', options=[])
+    if is_run:
+        unused = dict(backbone='mbv2', weights=None)
+    elif args.run is not None:
+        unused['seed'] = 0  # a preview draws nothing
+    for name, default in unused.items():
+        if getattr(args, name) != default:
+            option = '--cfg-options' if name == 'options' else f'--{name}'
+            expected = 'it without WORK_DIR' if is_run else 'it with WORK_DIR'
+            raise UserError(option, 'has no effect here', expected)
 
 
 def _preview_batch(args: argparse.Namespace) -> int:

@@ -75,9 +75,9 @@ def fit_masks(
     """
     grids, points, labels = [], [], []
     for name, path in tqdm(masks.items(), 'masks', disable=None, unit='image'):
-        grid = features(images[name], read_picture(images[name]))
-        grids.append(grid.shape[:2])
-        points.append(grid.reshape(-1, grid.shape[-1]))
+        maps = features(images[name], read_picture(images[name]))
+        grids.append(maps.shape[:2])
+        points.append(maps.reshape(-1, maps.shape[-1]))
         labels.append(_at_cells(read_mask(path), grids[-1]))
     moments = [Moments.of(*image, num_classes) for image in zip(points, labels)]
     choice = choose(points, labels, moments)

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
@@ -20,5 +21,5 @@ def outer_legend(figure: Figure, handles: Sequence[Artist]) -> None:
     """Adds a legend below the axes of a figure in constrained layout, which grows by its height."""
     columns = max(1, int(figure.get_figwidth() / _WIDTH))
     figure.set_figheight(figure.get_figheight() + _LINE * -(-len(handles) // columns))
-    look = dict(loc='outside lower center', fontsize=8, frameon=False)
+    look: Any = dict(loc='outside lower center', fontsize=8, frameon=False)
     figure.legend(handles=list(handles), ncols=columns, **look)

@@ -98,7 +98,7 @@ class FolderFit:
             raise UserError(mask_dir, 'no masks yet', f'those of some images; to choose: {first}')
         # checks each mask
         summarize_folder(data, classes, self.images, mask_suffix, image_suffix=image_suffix)
-        self.meta = dict(classes=tuple(classes), palette=class_colors(classes))
+        self.meta: dict[str, Any] = dict(classes=tuple(classes), palette=class_colors(classes))
         pool = sorted({*self.images.values(), *(photos or {}).values()})
         encoder = load_encoder(model, device, FINE)
         self.features = WhitenedFeatures(encoder, model, pool, data)
@@ -115,31 +115,29 @@ class FolderFit:
     def __call__(self, paths: Iterable[str | os.PathLike]) -> Iterator[Segmented]:
         """Yields each image, in order, with its class ids or the error of reading it."""
         left_out = {self.images[name]: fitted for name, fitted in self.fitted.of_others.items()}
-        for path, picture, features in self._look_at(map(str, paths)):
+        for path, picture in read_ahead(map(str, paths)):
             if isinstance(picture, UserError):
                 yield Segmented(Path(path), error=picture)
                 continue
-            logits = left_out.get(path, self.fitted.discriminant)(features.astype(np.float32))
+            features = self.features(path, picture).astype(np.float32)
+            logits = left_out.get(path, self.fitted.discriminant)(features)
             maps = torch.from_numpy(logits).permute(2, 0, 1).float()
-            labels, confidence = compare(maps, picture.shape[:2], False, with_confidence=True)
-            levels = (confidence * 255).round().to(torch.uint8).numpy()
-            yield Segmented(Path(path), picture[..., ::-1], labels.numpy(), levels)
+            predicted = compare(maps, picture.shape[:2], False, with_confidence=True)
+            labels, confidence = (part.numpy() for part in predicted)
+            levels = (confidence * 255).round().astype(np.uint8)
+            yield Segmented(Path(path), picture[..., ::-1], labels, levels)
 
-    def features_of(self, paths: Iterable[str]) -> Iterator[np.ndarray | UserError]:
-        """Yields the whitened features `(h, w, K)` of each image, or why it cannot be read."""
-        for _, picture, features in self._look_at(paths):
-            yield picture if isinstance(picture, UserError) else features
 
-    def _look_at(self, paths: Iterable[str]) -> Iterator[tuple[str, Any, Any]]:
-        def read(path: str) -> tuple[str, np.ndarray | UserError]:
-            try:
-                return path, read_picture(path)
-            except UserError as error:
-                return path, error
+def read_ahead(paths: Iterable[str]) -> Iterator[tuple[str, np.ndarray | UserError]]:
+    """Yields each path with its picture, or why it cannot be read."""
 
-        for path, picture in ahead(read, paths):
-            is_wrong = isinstance(picture, UserError)
-            yield path, picture, None if is_wrong else self.features(path, picture)
+    def read(path: str) -> tuple[str, np.ndarray | UserError]:
+        try:
+            return path, read_picture(path)
+        except UserError as error:
+            return path, error
+
+    return ahead(read, paths)
 
 
 def preview(request: PreviewRequest, model: Mapping[str, Any]) -> Preview:
@@ -152,13 +150,17 @@ def preview(request: PreviewRequest, model: Mapping[str, Any]) -> Preview:
         request: What to predict, and where to.
         model: A model's config, whose backbone gives the features.
 
+    Returns:
+        The fit, equal images with different masks, and counts of the photos.
+
     Raises:
         UserError: See `FolderFit`; or the folder holds something else.
     """
     image_dir, mask_dir = training_dirs(request.data)
     photos = find_images(image_dir, request.image_suffix)
     photos = find_images(request.images) if request.images else photos
-    inputs = {image_dir, mask_dir, *([request.images] if request.images else [])}
+    inputs: set[str | Path] = {image_dir, mask_dir}
+    inputs |= {request.images} if request.images else set()
     made_with = dict(preview=str(Path(request.data).resolve()), opacity=request.opacity)
     with OutputFolder(request.out, RECORD, inputs, made_with) as folder:
         fit = FolderFit(
@@ -196,7 +198,8 @@ def _page(fit: FolderFit, photos: Mapping[str, str], request: PreviewRequest) ->
 
 def _mask_image(fit: FolderFit, mask: JudgedMask) -> PageImage:
     """Makes the pictures of a mask, and of what the others expect."""
-    picture, (classes, palette) = read_picture(fit.images[mask.name]), fit.meta.values()
+    picture = read_picture(fit.images[mask.name])
+    classes, palette = fit.meta['classes'], fit.meta['palette']
     labels = shrink(read_mask(fit.masks[mask.name]).astype(np.uint8), LARGEST, cv2.INTER_NEAREST)
     expected = cv2.resize(mask.expected, labels.shape[::-1], interpolation=cv2.INTER_NEAREST)
     return PageImage(
@@ -215,7 +218,7 @@ def _mask_image(fit: FolderFit, mask: JudgedMask) -> PageImage:
 
 def _photo_image(fit: FolderFit, out: str, name: str, path: str, level: float) -> PageImage:
     """Makes the pictures of a predicted photo, from the files that were written for it."""
-    picture, (classes, palette) = read_picture(path), fit.meta.values()
+    picture, classes, palette = read_picture(path), fit.meta['classes'], fit.meta['palette']
     labels, confidence = (
         shrink(read_mask(Path(out, part, f'{name}.png')), LARGEST, cv2.INTER_NEAREST)
         for part in (MASKS, CONFIDENCE)

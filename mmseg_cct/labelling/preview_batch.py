@@ -13,6 +13,7 @@ import numpy as np
 from mmseg_cct.annotations.importer import PREDICTED
 from mmseg_cct.datasets.files.image_files import training_dirs, validation_dirs
 from mmseg_cct.datasets.files.leaks import common_images
+from mmseg_cct.engine.frozen_features import read_picture
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
@@ -31,7 +32,7 @@ from .next_batch import (
     ranking_text,
     write_annotations,
 )
-from .preview import FolderFit
+from .preview import FolderFit, read_ahead
 from .ranking import ScoredImage
 from .review import review_page
 
@@ -64,7 +65,7 @@ def preview_batch(request: BatchRequest, fit: FolderFit) -> Batch:
         for image in chosen:
             info, rank = candidates[image.name], ranked.index(image) + 1
             detail = f'rank {rank}: mean confidence {1 - image.score:.2f}'
-            (features,) = fit.features_of([image.name])
+            features = fit.features(image.name, read_picture(image.name))
             doubt = 1 - fit.fitted.discriminant.confidence(features)
             batch.append(predicted_image(request, info, fit, doubt, detail))
         write_text(out / 'ranking.csv', ranking_text(ranked, chosen))
@@ -86,11 +87,12 @@ def _score(fit: FolderFit, paths: list[str]) -> tuple[list[ScoredImage], list[st
     """Scores images by 1 minus their mean confidence, with a line for each unreadable one."""
     scored, failed = list[ScoredImage](), list[str]()
     with progress_bar(len(paths), 0) as bar:
-        for path, features in zip(paths, fit.features_of(paths)):
+        for path, picture in read_ahead(paths):
             bar.update()
-            if isinstance(features, UserError):
-                failed.append(str(features))
+            if isinstance(picture, UserError):
+                failed.append(str(picture))
                 continue
+            features = fit.features(path, picture)
             confidence = fit.fitted.discriminant.confidence(features)
             z = features.reshape(-1, features.shape[-1]).mean(0, dtype=np.float32)
             z /= max(float(np.linalg.norm(z)), 1e-9)
