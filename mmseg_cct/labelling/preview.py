@@ -123,9 +123,8 @@ class FolderFit:
             logits = left_out.get(path, self.fitted.discriminant)(features)
             maps = torch.from_numpy(logits).permute(2, 0, 1).float()
             predicted = compare(maps, picture.shape[:2], False, with_confidence=True)
-            labels, confidence = (part.numpy() for part in predicted)
-            levels = (confidence * 255).round().astype(np.uint8)
-            yield Segmented(Path(path), picture[..., ::-1], labels, levels)
+            levels = (np.asarray(predicted.confidence) * 255).round().astype(np.uint8)
+            yield Segmented(Path(path), picture[..., ::-1], predicted.class_ids.numpy(), levels)
 
 
 def read_ahead(paths: Iterable[str]) -> Iterator[tuple[str, np.ndarray | UserError]]:

@@ -19,8 +19,10 @@ VAL_LIST = 'val.txt'  # in a data folder: the images that an import found to be 
 Dirs = tuple[Path, Path]  # of images and of masks
 # Our names first, then those of MMSegmentation, ADE20K, VOC, Cityscapes, nnU-Net and others
 _IMAGES = 'images', 'img_dir', 'imgs', 'image', 'JPEGImages', 'leftImg8bit', 'imagesTr'
-_MASKS = 'masks', 'ann_dir', 'annotations', 'labels', 'mask', 'label', 'gt', 'SegmentationClass'
-_MASKS += 'gtFine', 'labelsTr'
+_MASKS = (
+    *('masks', 'ann_dir', 'annotations', 'labels', 'mask', 'label', 'gt', 'SegmentationClass'),
+    *('gtFine', 'labelsTr'),
+)
 _TRIED = 10  # images whose names may be those of a mask
 _OF_TOOLS = ('.', '@', '#', '__MACOSX')  # how folders begin that hold no photo and no mask
 
