@@ -139,8 +139,8 @@ def _following(request: BatchRequest, table: ClassTable | None) -> list[str]:
     data = folder.parent if is_data else Path('DATA')
     photos = '' if is_data else f', all photos to {data / "images"}'
     by_hand = f'# masks of class ids (255: ignored) go to {data / "masks"} as NAME.png{photos}'
-    options = ['--batch', request.out]
-    options += [] if is_data else ['--images', folder]
+    options = ['--batch', str(request.out)]
+    options += [] if is_data else ['--images', str(folder)]
     if table is None or table.undrawn is None:
         names = table.colors if table else (BACKGROUND,)  # a new table gets it
         options += ['--rest', BACKGROUND if any(map(is_background, names)) else 'ignore']
