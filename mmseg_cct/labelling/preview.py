@@ -96,8 +96,11 @@ class FolderFit:
         if not self.masks:
             first = command_line('next_batch', '--images', image_dir, '-n', '10', '--out', 'batch0')
             raise UserError(mask_dir, 'no masks yet', f'those of some images; to choose: {first}')
-        # checks each mask
-        summarize_folder(data, classes, self.images, mask_suffix, image_suffix=image_suffix)
+        # checks each mask; photos that cannot be read are told when they are predicted
+        labeled = {name: path for name, path in self.images.items() if name in self.masks}
+        summarize_folder(
+            data, classes, labeled or self.images, mask_suffix, image_suffix=image_suffix
+        )
         self.meta: dict[str, Any] = dict(classes=tuple(classes), palette=class_colors(classes))
         pool = sorted({*self.images.values(), *(photos or {}).values()})
         encoder = load_encoder(model, device, FINE)
