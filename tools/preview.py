@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Shows what the masks so far give for all photos, in seconds and before any training.
+"""Shows what the masks so far give for all photos, before any training.
 
 A linear classifier on frozen features of the pretrained backbone is fitted to DATA/masks and
 predicts DATA/images. DIR gets masks/, overlays/, confidence/ and predict.csv as predict writes

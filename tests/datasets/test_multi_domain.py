@@ -69,7 +69,7 @@ def test_domains_of_a_test_set_may_differ_in_their_classes(tree):
 @pytest.mark.parametrize(
     ('parts', 'key'),
     [
-        (dict(b=dict(pairs(), unlabeled=scenes((9, 9), 0, 0))), 'b.unlabeled: '),
+        (dict(b=dict(pairs(), unlabeled=scenes((9, 9), 0, 0))), 'b.unlabeled'),
         (dict(b=pairs(labeled_per_unlabeled=2)), 'b.labeled_per_unlabeled=2'),
     ],
 )

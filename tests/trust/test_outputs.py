@@ -26,6 +26,7 @@ COMMANDS = {
     ('new_config', 'out'): f'data {CLASSES} --from-scratch --force --out',
     ('next_batch', 'out'): 'x.pth --out',
     ('predict', 'out'): 'tiny.py x.pth data/images --out',
+    ('preview', 'out'): f'data {CLASSES} --out',
     ('publish_model', 'target'): 'tiny.py x.pth --overwrite',
     ('report', 'out'): 'run=run --out',
     ('test', 'out'): 'tiny.py x.pth --work-dir t --out',
