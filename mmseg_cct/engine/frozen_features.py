@@ -168,32 +168,39 @@ class WhitenedFeatures:
             kept = dict(np.load(file))
             self._mean, self._matrix = kept['mean'], kept['matrix']
         except (OSError, ValueError, KeyError, BadZipFile):  # none, or a damaged one
-            points = [features[::2] for features in points_of(encoder, evenly(pool, _SAMPLE))]
-            if not points:
+            paths = evenly(pool, _SAMPLE)
+            encoded = zip(paths, encode_all(encoder, paths, 'first look'))
+            sample = {path: f for path, f in encoded if not isinstance(f, UserError)}
+            if not sample:
                 raise UserError(source, 'no image that can be read') from None
+            points = [f.reshape(-1, f.shape[-1])[::2] for f in sample.values()]
             self._mean, self._matrix = whitening(np.concatenate(points), max(NUM_FEATURES))
-            content = io.BytesIO()
-            np.savez(content, mean=self._mean, matrix=self._matrix)
-            self._keep(file, content)
+            self._keep(file, np.savez, mean=self._mean, matrix=self._matrix)
+            for path, features in sample.items():  # they need not be looked at again
+                self._whiten(path, features)
 
     def __call__(self, path: str, picture: np.ndarray) -> np.ndarray:
         """Looks at the picture of an image file `(H, W, 3)`, RGB, unless its features are kept."""
-        stamp = f'{Path(path).resolve()} {file_stamp(path)}'
-        name = hashlib.sha256(stamp.encode(errors='replace')).hexdigest()[:32]
-        file = self._folder / f'{name}.npy'
         try:
-            kept: np.ndarray = np.load(file)
+            kept: np.ndarray = np.load(self._file(path))
             return kept
         except (OSError, ValueError, EOFError):
-            whitened = ((self._encoder(picture) - self._mean) @ self._matrix).astype(np.float16)
-            if self._room > 0:
-                self._room -= 1
-                content = io.BytesIO()
-                np.save(content, whitened)
-                self._keep(file, content)
-            return whitened
+            return self._whiten(path, self._encoder(picture))
 
-    def _keep(self, file: Path, content: io.BytesIO) -> None:
+    def _whiten(self, path: str, features: np.ndarray) -> np.ndarray:
+        whitened: np.ndarray = ((features - self._mean) @ self._matrix).astype(np.float16)
+        if self._room > 0:
+            self._room -= 1
+            self._keep(self._file(path), np.save, whitened)
+        return whitened
+
+    def _file(self, path: str) -> Path:
+        stamp = f'{Path(path).resolve()} {file_stamp(path)}'
+        name = hashlib.sha256(stamp.encode(errors='replace')).hexdigest()[:32]
+        return self._folder / f'{name}.npy'
+
+    def _keep(self, file: Path, save: Callable[..., None], *arrays: Any, **named: Any) -> None:
+        save(content := io.BytesIO(), *arrays, **named)
         with suppress(OSError):  # a home that cannot be written
             write_atomic(file, content.getvalue())
 
