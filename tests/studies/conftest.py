@@ -28,7 +28,8 @@ for iteration in range(first + 1, settings['train_cfg']['max_iters'] + 1):
         file.write(f'{iteration} ')
     (work_dir / f'iter_{iteration}.pth').touch()
     latest.write_text(f'{work_dir}/iter_{iteration}.pth')
-time.sleep(settings.get('seconds', 0))
+while 'beside' in settings and len([*Path(settings['beside']).rglob('pid')]) < 2:
+    time.sleep(0.01)  # until another one has started, too
 where = os.environ.get('CUDA_VISIBLE_DEVICES', '')
 (work_dir / 'where').write_text(f'{where} {start} {time.time()}')
 """

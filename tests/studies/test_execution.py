@@ -109,8 +109,8 @@ def test_a_failed_run_is_named_and_the_others_go_on(fake_tools, make_run, capsys
     assert 'Traceback' in bad.log.read_text()
 
 
-def test_runs_share_the_slots_one_at_a_time(fake_tools, make_run):
-    four = [make_run(name, seconds=0.3) for name in 'abcd']
+def test_runs_share_the_slots_one_at_a_time(fake_tools, make_run, tmp_path):
+    four = [make_run(name, beside=str(tmp_path)) for name in 'abcd']
     slots = [dict(CUDA_VISIBLE_DEVICES='0'), dict(CUDA_VISIBLE_DEVICES='3')]
     assert execute(four, fake_tools, slots) == []
     spans = {'0': [], '3': []}
