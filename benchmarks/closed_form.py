@@ -26,9 +26,10 @@ from mmseg_cct.datasets.files.image_files import find_images, find_masks
 from mmseg_cct.datasets.files.images import read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.splits import draw_split
-from mmseg_cct.engine.closed_form import confusion_of, ious_of
+from mmseg_cct.engine.closed_form import ious_of
 from mmseg_cct.engine.doubtful_masks import fit_masks
 from mmseg_cct.engine.frozen_features import FINE, WhitenedFeatures, load_encoder, read_picture
+from mmseg_cct.engine.metrics.scores import confusion_of
 from mmseg_cct.engine.prediction import compare
 from mmseg_cct.writer.base_model import frozen_model
 

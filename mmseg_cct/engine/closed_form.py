@@ -12,6 +12,8 @@ import numpy as np
 
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 
+from .metrics.scores import confusion_of, iou_of
+
 # Directions, of which more labels carry more, and the ridge.
 NUM_FEATURES, RIDGES = (32, 48, 64, 96), (0.01, 0.03, 0.1)
 _TEMPERATURES = 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0
@@ -101,18 +103,9 @@ def without(moments: Sequence[Moments]) -> list[Moments]:
     return [Moments(*(total - part for total, part in zip(totals, image))) for image in moments]
 
 
-def confusion_of(ids: np.ndarray, predicted: np.ndarray, num_classes: int) -> np.ndarray:
-    """Counts positions `(C, C)` by label and prediction, without those that are 255."""
-    is_known = ids != IGNORE_INDEX
-    pairs = ids[is_known] * num_classes + predicted[is_known]
-    return np.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)
-
-
 def ious_of(confusion: np.ndarray) -> np.ndarray:
     """Computes IoU by class `(C,)`; NaN without a label."""
-    hits, labeled = np.diag(confusion), confusion.sum(1)
-    union = labeled + confusion.sum(0) - hits
-    return np.where(labeled > 0, hits / np.maximum(union, 1), np.nan)
+    return np.where(confusion.sum(1) > 0, iou_of(confusion), np.nan)
 
 
 def choose(

@@ -15,12 +15,12 @@ from .closed_form import (
     Discriminant,
     Moments,
     choose,
-    confusion_of,
     fit,
     ious_of,
     leave_one_out,
 )
 from .frozen_features import WhitenedFeatures, read_picture
+from .metrics.scores import confusion_of
 
 FEWEST = 5  # masks to say of one that the others contradict it
 # At these, fewer than one set of right masks in twenty has one that counts as doubtful, and half

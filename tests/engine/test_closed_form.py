@@ -7,11 +7,11 @@ from mmseg_cct.engine.closed_form import (
     Moments,
     Setting,
     choose,
-    confusion_of,
     fit,
     ious_of,
     leave_one_out,
 )
+from mmseg_cct.engine.metrics.scores import confusion_of
 
 RIDGE, TEMPERATURE = 0.3, 2.0
 

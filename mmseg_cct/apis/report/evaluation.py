@@ -8,8 +8,7 @@ import numpy as np
 from torch.utils.data import Subset
 
 from mmseg_cct.datasets.files.images import as_rgb
-from mmseg_cct.datasets.files.labels import IGNORE_INDEX
-from mmseg_cct.engine.metrics.scores import scores_of
+from mmseg_cct.engine.metrics.scores import confusion_of, iou_of
 from mmseg_cct.errors import UserError
 
 from ..run import Run
@@ -55,12 +54,6 @@ class Picture:
     prediction: np.ndarray  # (H, W) class ids
 
 
-def iou_of(confusion: np.ndarray) -> np.ndarray:
-    """IoU `(…, C)` in [0, 1] from pixels by true and predicted class `(…, C, C)`."""
-    right = np.diagonal(confusion, axis1=-2, axis2=-1)
-    return scores_of(right, predicted=confusion.sum(-2), truth=confusion.sum(-1))['IoU']
-
-
 def evaluate(run: Run) -> Evaluation:
     """Evaluates a run on its whole test set.
 
@@ -72,12 +65,9 @@ def evaluate(run: Run) -> Evaluation:
     for batch in run.test_loader:
         for sample, (ids, _) in zip(batch['data_samples'], run.predictor.predict(batch)):
             truth = sample.gt_sem_seg.data.squeeze(0).cpu().numpy()  # (H, W)
-            predicted = ids.cpu().numpy()
-            known = truth != IGNORE_INDEX
-            pairs = truth[known].astype(np.int64) * num_classes + predicted[known]
+            counts = confusion_of(truth, ids.cpu().numpy(), num_classes)
             # by image, not summed: the verdict asks what a single one changes
-            counts = np.bincount(pairs, minlength=num_classes**2)
-            confusions.append(counts.reshape(num_classes, num_classes).astype(np.int32))
+            confusions.append(counts.astype(np.int32))
     evaluation = Evaluation(np.stack(confusions))
     if not evaluation.shown.any():
         key = f'{run.name}: test_dataloader.dataset'

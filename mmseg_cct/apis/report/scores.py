@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmseg_cct.engine.metrics.scores import iou_of
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import signed
 
-from .evaluation import Evaluation, iou_of
+from .evaluation import Evaluation
 
 LEVEL = 0.5  # points of mIoU: another seed alone moves a run by as much
 ONE_RUN_EACH = 'Single runs: expect other numbers with another seed.'

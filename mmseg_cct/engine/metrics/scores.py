@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mmseg_cct.datasets.files.labels import is_background
+from mmseg_cct.datasets.files.labels import IGNORE_INDEX, is_background
 
 
 def scores_of(intersection: Any, predicted: Any, truth: Any) -> dict[str, Any]:
@@ -26,6 +26,21 @@ def scores_of(intersection: Any, predicted: Any, truth: Any) -> dict[str, Any]:
         'precision': _share(intersection, predicted, 0.0),
         'recall': _share(intersection, truth, 0.0),
     }
+
+
+def confusion_of(truth: np.ndarray, predicted: np.ndarray, num_classes: int) -> np.ndarray:
+    """Counts positions by true and predicted class `(C, C)`, without those that are 255."""
+    known = truth != IGNORE_INDEX
+    pairs = truth[known].astype(np.int64) * num_classes + predicted[known]
+    counts = np.bincount(pairs, minlength=num_classes**2)
+    return counts.reshape(num_classes, num_classes)
+
+
+def iou_of(confusion: np.ndarray) -> np.ndarray:
+    """Computes IoU `(…, C)` in [0, 1] from a confusion `(…, C, C)`, as `scores_of`."""
+    right = np.diagonal(confusion, axis1=-2, axis2=-1)
+    iou: np.ndarray = scores_of(right, confusion.sum(-2), confusion.sum(-1))['IoU']
+    return iou
 
 
 def foreground_of(classes: Sequence[str]) -> int | None:
