@@ -75,7 +75,7 @@ def main() -> None:
                 confusion = np.zeros((args.num_classes, args.num_classes), np.int64)
                 for name, path in tested.items():
                     picture = read_picture(path)
-                    logits = fitted.discriminant(features(path, picture).astype(np.float32))
+                    logits = fitted.discriminant(features(path, picture))
                     maps = torch.from_numpy(logits).permute(2, 0, 1)
                     ids = compare(maps, picture.shape[:2], False, False).class_ids.numpy()
                     confusion += confusion_of(labels_of(truth[name]), ids, args.num_classes)

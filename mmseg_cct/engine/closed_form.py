@@ -70,7 +70,7 @@ class Discriminant(NamedTuple):
 
     def confidence(self, points: np.ndarray) -> np.ndarray:
         """Computes the probability of the predicted class, `(...)`."""
-        logits = self(points.astype(np.float32))
+        logits = self(points)
         highest = logits.max(-1, keepdims=True)
         probability: np.ndarray = 1 / np.exp(logits - highest).sum(-1)
         return probability

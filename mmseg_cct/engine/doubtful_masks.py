@@ -8,6 +8,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mmseg_cct.datasets.files.images import read_mask
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import counted
 
 from .closed_form import (
@@ -74,8 +75,10 @@ def fit_masks(
         UserError: If one of them cannot be read.
     """
     grids, points, labels = [], [], []
-    for name, path in tqdm(masks.items(), 'masks', disable=None, unit='image'):
-        maps = features(images[name], read_picture(images[name]))
+    labeled = features.of_files([images[name] for name in masks])
+    for maps, path in zip(tqdm(labeled, 'masks', len(masks), disable=None), masks.values()):
+        if isinstance(maps, UserError):
+            raise maps
         grids.append(maps.shape[:2])
         points.append(maps.reshape(-1, maps.shape[-1]))
         labels.append(_at_cells(read_mask(path), grids[-1]))

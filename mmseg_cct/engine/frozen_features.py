@@ -3,7 +3,7 @@
 import copy
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -69,19 +69,25 @@ def read_picture(path: str) -> np.ndarray:
         return as_rgb(pixels[..., [2, 1, 0]] if is_colored else pixels[..., :1])
 
 
+def read_ahead(paths: Iterable[str]) -> Iterator[tuple[str, np.ndarray | UserError]]:
+    """Yields each path with its picture, or why it cannot be read."""
+
+    def read(path: str) -> tuple[str, np.ndarray | UserError]:
+        try:
+            return path, read_picture(path)
+        except UserError as error:
+            return path, error
+
+    return ahead(read, paths)
+
+
 def encode_all(
     encoder: Encoder, paths: Sequence[str], description: str
 ) -> Iterator[np.ndarray | UserError]:
     """Yields the features of each image, or why it cannot be read, with a bar on a terminal."""
 
-    def read(path: str) -> np.ndarray | UserError:
-        try:
-            return read_picture(path)
-        except UserError as error:
-            return error
-
-    pictures = tqdm(ahead(read, paths), description, len(paths), disable=None, unit='image')
-    for picture in pictures:
+    pictures = tqdm(read_ahead(paths), description, len(paths), disable=None, unit='image')
+    for _, picture in pictures:
         yield picture if isinstance(picture, UserError) else encoder(picture)
 
 
@@ -160,8 +166,9 @@ class WhitenedFeatures:
         checkpoint = (model['backbone'].get('init_cfg') or {}).get('checkpoint')
         weights = file_stamp(checkpoint) if checkpoint else None
         key = f'{Path(source).resolve()} {model["backbone"]} {weights}'
-        digest = hashlib.sha256(key.encode(errors='replace')).hexdigest()[:16]
-        self._folder = cache_folder() / 'whitened' / digest
+        # of the encoder and the folder of the pool
+        self.digest = hashlib.sha256(key.encode(errors='replace')).hexdigest()[:16]
+        self._folder = cache_folder() / 'whitened' / self.digest
         self._room = _MOST_KEPT - sum(1 for _ in self._folder.glob('*.npy'))
         file = self._folder / 'whitening.npz'
         try:
@@ -181,11 +188,35 @@ class WhitenedFeatures:
 
     def __call__(self, path: str, picture: np.ndarray) -> np.ndarray:
         """Looks at the picture of an image file `(H, W, 3)`, RGB, unless its features are kept."""
+        kept = self._kept(path)
+        return self._whiten(path, self._encoder(picture)) if kept is None else kept
+
+    def of_files(self, paths: Sequence[str]) -> Iterator[np.ndarray | UserError]:
+        """Yields the features of each image file, or why it cannot be read.
+
+        Files whose features are kept are not decoded.
+        """
+
+        def look(path: str) -> tuple[bool, np.ndarray | UserError]:
+            if (kept := self._kept(path)) is not None:
+                return True, kept
+            try:
+                return False, read_picture(path)
+            except UserError as error:
+                return True, error
+
+        for path, (is_done, content) in zip(paths, ahead(look, paths)):
+            if is_done or isinstance(content, UserError):
+                yield content
+            else:
+                yield self._whiten(path, self._encoder(content))
+
+    def _kept(self, path: str) -> np.ndarray | None:
         try:
-            kept: np.ndarray = np.load(self._file(path))
-            return kept
+            features: np.ndarray = np.load(self._file(path))
+            return features
         except (OSError, ValueError, EOFError):
-            return self._whiten(path, self._encoder(picture))
+            return None
 
     def _whiten(self, path: str, features: np.ndarray) -> np.ndarray:
         whitened: np.ndarray = ((features - self._mean) @ self._matrix).astype(np.float16)

@@ -24,12 +24,18 @@ from mmseg_cct.datasets.files.palette import class_colors
 from mmseg_cct.datasets.folder_summary import summarize_folder
 from mmseg_cct.engine.closed_form import FEWEST_TO_CHOOSE
 from mmseg_cct.engine.doubtful_masks import JudgedMask, contradictions, fit_masks
-from mmseg_cct.engine.frozen_features import FINE, WhitenedFeatures, load_encoder, read_picture
+from mmseg_cct.engine.frozen_features import (
+    FINE,
+    WhitenedFeatures,
+    load_encoder,
+    read_ahead,
+    read_picture,
+)
 from mmseg_cct.engine.prediction import compare
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.processes import ImageCounts, ahead
+from mmseg_cct.utils.processes import ImageCounts
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import command_line, counted
 
@@ -122,24 +128,12 @@ class FolderFit:
             if isinstance(picture, UserError):
                 yield Segmented(Path(path), error=picture)
                 continue
-            features = self.features(path, picture).astype(np.float32)
-            logits = left_out.get(path, self.fitted.discriminant)(features)
+            discriminant = left_out.get(path, self.fitted.discriminant)
+            logits = discriminant(self.features(path, picture))
             maps = torch.from_numpy(logits).permute(2, 0, 1).float()
             predicted = compare(maps, picture.shape[:2], False, with_confidence=True)
             levels = (np.asarray(predicted.confidence) * 255).round().astype(np.uint8)
             yield Segmented(Path(path), picture[..., ::-1], predicted.class_ids.numpy(), levels)
-
-
-def read_ahead(paths: Iterable[str]) -> Iterator[tuple[str, np.ndarray | UserError]]:
-    """Yields each path with its picture, or why it cannot be read."""
-
-    def read(path: str) -> tuple[str, np.ndarray | UserError]:
-        try:
-            return path, read_picture(path)
-        except UserError as error:
-            return path, error
-
-    return ahead(read, paths)
 
 
 def preview(request: PreviewRequest, model: Mapping[str, Any]) -> Preview:

@@ -13,7 +13,6 @@ import numpy as np
 from mmseg_cct.annotations.importer import PREDICTED
 from mmseg_cct.datasets.files.image_files import training_dirs, validation_dirs
 from mmseg_cct.datasets.files.leaks import common_images
-from mmseg_cct.engine.frozen_features import read_picture
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder
@@ -32,7 +31,7 @@ from .next_batch import (
     ranking_text,
     write_annotations,
 )
-from .preview import FolderFit, read_ahead
+from .preview import FolderFit
 from .ranking import ScoredImage
 from .review import review_page
 
@@ -65,7 +64,9 @@ def preview_batch(request: BatchRequest, fit: FolderFit) -> Batch:
         for image in chosen:
             info, rank = candidates[image.name], ranked.index(image) + 1
             detail = f'rank {rank}: mean confidence {1 - image.score:.2f}'
-            features = fit.features(image.name, read_picture(image.name))
+            (features,) = fit.features.of_files([image.name])
+            if isinstance(features, UserError):  # it was replaced since
+                raise features
             doubt = 1 - fit.fitted.discriminant.confidence(features)
             batch.append(predicted_image(request, info, fit, doubt, detail))
         write_text(out / 'ranking.csv', ranking_text(ranked, chosen))
@@ -87,12 +88,11 @@ def _score(fit: FolderFit, paths: list[str]) -> tuple[list[ScoredImage], list[st
     """Scores images by 1 minus their mean confidence, with a line for each unreadable one."""
     scored, failed = list[ScoredImage](), list[str]()
     with progress_bar(len(paths), 0) as bar:
-        for path, picture in read_ahead(paths):
+        for path, features in zip(paths, fit.features.of_files(paths)):
             bar.update()
-            if isinstance(picture, UserError):
-                failed.append(str(picture))
+            if isinstance(features, UserError):
+                failed.append(str(features))
                 continue
-            features = fit.features(path, picture)
             confidence = fit.fitted.discriminant.confidence(features)
             z = features.reshape(-1, features.shape[-1]).mean(0, dtype=np.float32)
             z /= max(float(np.linalg.norm(z)), 1e-9)
