@@ -6,6 +6,7 @@ says what the masks are worth.
 """
 
 import csv
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -121,6 +122,13 @@ class FolderFit:
         # classes that no mask has: none of their pixels is predicted
         self.absent = [name for name in classes if name not in present]
 
+    @property
+    def digest(self) -> str:
+        """Of what its predictions depend on: encoder, masks and classes."""
+        masks = [(name, file_stamp(path)) for name, path in self.masks.items()]
+        content = repr((self.features.digest, masks, self.meta))
+        return hashlib.sha256(content.encode(errors='replace')).hexdigest()[:16]
+
     def __call__(self, paths: Iterable[str | os.PathLike]) -> Iterator[Segmented]:
         """Yields each image, in order, with its class ids or the error of reading it."""
         left_out = {self.images[name]: fitted for name, fitted in self.fitted.of_others.items()}
@@ -164,8 +172,7 @@ def preview(request: PreviewRequest, model: Mapping[str, Any]) -> Preview:
             image_suffix=request.image_suffix, mask_suffix=request.mask_suffix,
             device=request.device,
         )  # fmt: skip
-        masks = [[name, file_stamp(path)] for name, path in fit.masks.items()]
-        stamps = {name: [file_stamp(path), masks] for name, path in photos.items()}
+        stamps = {name: [file_stamp(path), fit.digest] for name, path in photos.items()}
         counts = write_predictions(lambda: fit, photos, folder, stamps, request.opacity)
         twins = contradictions(fit.images, fit.masks)
         write_text(Path(request.out, PAGE), _page(fit, photos, request))

@@ -94,6 +94,9 @@ def test_a_second_call_looks_at_new_photos_alone(data, tmp_path, looked_at):
     save(data / 'masks/5.png', (np.arange(50) >= 30).astype(np.uint8)[None].repeat(40, 0))
     save(data / 'images/new.png', np.full((40, 50, 3), (210, 20, 20), np.uint8))
     assert run(data, out).counts.written == 10 and len(looked_at) == 1
+    # another encoder predicts otherwise
+    request = PreviewRequest(str(data), CLASSES, str(out))
+    assert preview(request, dict(backbone=dict(type='other'))).counts.written == 10
 
 
 def test_other_photos_are_predicted(data, tmp_path):
