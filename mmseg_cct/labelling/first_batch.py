@@ -29,11 +29,10 @@ from mmseg_cct.engine.frozen_features import (
 from mmseg_cct.engine.probe import representative, whitening
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
-from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.text import command_line, counted, natural_order, one_line
 
 from .listed_images import images_in
-from .next_batch import RECORD, REVIEW, Batch, BatchRequest
+from .next_batch import REVIEW, Batch, BatchRequest, batch_folder
 from .review import LARGEST, PageImage, image_page, shrink
 
 _MOST = 6000  # images that are looked at, five minutes of a core
@@ -60,9 +59,7 @@ def first_batch(request: BatchRequest, model: Mapping[str, Any]) -> Batch:
     if not names:
         raise UserError(folder, 'no candidates left')
     table = read_table(Path(folder).parent) if Path(folder).name == 'images' else None
-    with OutputFolder(out, RECORD, [folder], dict(images=folder, seed=request.seed)):
-        if Path(out, REVIEW).exists():
-            raise UserError('--out', f'{out} holds a batch already', 'another folder')
+    with batch_folder(out, [folder], dict(images=folder, seed=request.seed)):
         chosen, note, failed = _choose(names, request, model)
         shutil.rmtree(out / 'images', ignore_errors=True)  # of a run that was stopped
         batch: list[PageImage] = []

@@ -9,7 +9,8 @@ import csv
 import io
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -72,6 +73,20 @@ class Batch:
     following: list[str]  # commands that bring the corrected batch into the training
 
 
+@contextmanager
+def batch_folder(
+    out: Path, inputs: Iterable[str | Path], made_with: Mapping[str, Any]
+) -> Iterator[None]:
+    """Enters the folder of a batch, as an `OutputFolder`.
+
+    A finished batch is an error: its masks may hold a person's corrections.
+    """
+    with OutputFolder(out, RECORD, inputs, made_with):
+        if Path(out, REVIEW).exists():
+            raise UserError('--out', f'{out} holds a batch already', 'another folder')
+        yield
+
+
 def next_batch(run: Run, request: BatchRequest) -> Batch:
     """Scores images, chooses a batch and writes it.
 
@@ -88,10 +103,7 @@ def next_batch(run: Run, request: BatchRequest) -> Batch:
     labeled = images_of(run, 'train_dataloader.dataset.labeled')
     candidates, left_out = _candidates(run, request, labeled)
     inputs = {*data_folders(run.config), *([Path(request.images)] if request.images else [])}
-    with OutputFolder(out, RECORD, inputs, {**run.digest, 'seed': request.seed}):
-        # its masks may hold a person's corrections
-        if Path(out, REVIEW).exists():
-            raise UserError('--out', f'{out} holds a batch already', 'another folder')
+    with batch_folder(out, inputs, {**run.digest, 'seed': request.seed}):
         note = counted(len(candidates), 'candidate')
         if get_rank() == 0 and labeled:  # to choose images that are unlike them
             print(f'scoring {note} and {counted(len(labeled), "labelled image")}', flush=True)

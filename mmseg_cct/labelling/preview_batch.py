@@ -15,16 +15,15 @@ from mmseg_cct.datasets.files.image_files import training_dirs, validation_dirs
 from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
-from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.processes import progress_bar
 from mmseg_cct.utils.text import command_line, counted
 
 from .listed_images import images_in
 from .next_batch import (
-    RECORD,
     REVIEW,
     Batch,
     BatchRequest,
+    batch_folder,
     choose,
     import_commands,
     predicted_image,
@@ -52,9 +51,7 @@ def preview_batch(request: BatchRequest, fit: FolderFit) -> Batch:
     candidates = {path: info for path, info in listed.items() if path not in left_out}
     if not candidates:
         raise UserError(source, 'no candidates left')
-    with OutputFolder(out, RECORD, [source, *training_dirs(fit.data)], dict(preview=fit.data)):
-        if Path(out, REVIEW).exists():
-            raise UserError('--out', f'{out} holds a batch already', 'another folder')
+    with batch_folder(out, [source, *training_dirs(fit.data)], dict(preview=fit.data)):
         scored, failed = _score(fit, [*labeled, *candidates])
         ranked = sorted((image for image in scored if image.name in candidates), reverse=True)
         chosen = choose(ranked, [i for i in scored if i.name in labeled], request.number)
