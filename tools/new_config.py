@@ -15,6 +15,7 @@ import argparse
 from mmseg_cct.cli.arguments import (
     METHODS_HELP,
     add_backbone,
+    add_suffixes,
     integer_from,
     options_as,
     tool_parser,
@@ -110,18 +111,7 @@ def parse_args() -> argparse.Namespace:
         metavar='N',
         help='pairs of a labelled and an unlabelled image (default: 8; quick: 4)',
     )
-    parser.add_argument(
-        '--image-suffix',
-        metavar='END',
-        help="end of an image's name that its mask does not have, such as _leftImg8bit or _0000; "
-        'other images are left out',
-    )
-    parser.add_argument(
-        '--mask-suffix',
-        default='.png',
-        metavar='END',
-        help="end of a mask's name, after that of its image, such as _mask.png (default: .png)",
-    )
+    add_suffixes(parser)
     parser.add_argument(
         '--channels',
         type=_channels,

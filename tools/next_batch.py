@@ -36,6 +36,7 @@ from mmseg_cct.cli.arguments import (
     add_device,
     add_domain,
     add_launcher,
+    add_weights,
     integer_from,
     options_as,
     tool_parser,
@@ -96,12 +97,7 @@ def parse_args() -> argparse.Namespace:
         BACKBONES,
         'without WORK_DIR, the one that will be trained, as in new-config (default: mbv2)',
     )
-    parser.add_argument(
-        '--weights',
-        type=InputPath,
-        metavar='FILE',
-        help="without WORK_DIR, the backbone's weights (default: from the model zoo)",
-    )
+    add_weights(parser, 'without WORK_DIR, ')
     add_domain(parser)
     add_device(parser)
     add_launcher(parser)

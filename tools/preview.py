@@ -22,6 +22,8 @@ from mmseg_cct.cli.arguments import (
     InputPath,
     add_backbone,
     add_device,
+    add_suffixes,
+    add_weights,
     integer_from,
     options_as,
     tool_parser,
@@ -49,24 +51,9 @@ def parse_args() -> argparse.Namespace:
         metavar='NAME',
         help='in the order of their ids (default: those of DATA/classes.json)',
     )
-    parser.add_argument(
-        '--image-suffix',
-        metavar='END',
-        help="end of an image's name that its mask does not have, such as _leftImg8bit",
-    )
-    parser.add_argument(
-        '--mask-suffix',
-        default='.png',
-        metavar='END',
-        help="end of a mask's name, after that of its image, such as _mask.png (default: .png)",
-    )
+    add_suffixes(parser)
     add_backbone(parser, BACKBONES, 'whose features are used, as in new-config (default: mbv2)')
-    parser.add_argument(
-        '--weights',
-        type=InputPath,
-        metavar='FILE',
-        help="the backbone's weights (default: from the model zoo)",
-    )
+    add_weights(parser)
     parser.add_argument(
         '-n',
         '--number',

@@ -106,6 +106,32 @@ def add_backbone(parser: argparse.ArgumentParser, names: Collection[str], meanin
     )
 
 
+def add_weights(parser: argparse.ArgumentParser, condition: str = '') -> None:
+    """Adds the option for a file of the encoder's weights."""
+    parser.add_argument(
+        '--weights',
+        type=InputPath,
+        metavar='FILE',
+        help=f"{condition}the backbone's weights (default: from the model zoo)",
+    )
+
+
+def add_suffixes(parser: argparse.ArgumentParser) -> None:
+    """Adds the options for the ends of names by which images and masks are pairs."""
+    parser.add_argument(
+        '--image-suffix',
+        metavar='END',
+        help="end of an image's name that its mask does not have, such as _leftImg8bit or _0000; "
+        'other images are left out',
+    )
+    parser.add_argument(
+        '--mask-suffix',
+        default='.png',
+        metavar='END',
+        help="end of a mask's name, after that of its image, such as _mask.png (default: .png)",
+    )
+
+
 def add_domain(parser: argparse.ArgumentParser) -> None:
     """Adds the option that `Run.of_domain` takes."""
     parser.add_argument('--domain', metavar='NAME', help='which domain, of a network of several')
