@@ -22,7 +22,7 @@ import platform
 import re
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,9 @@ from mmengine.registry import init_default_scope
 from mmseg_cct.utils.templates import markdown_table
 
 Step = Callable[[], object]
-Times = dict[str, Any]
-Cell = tuple[str, str]
+Figures = dict[str, dict[str, Any]]  # by step
 
 PROJECT = Path(__file__).resolve().parents[1]
-MIB = 2**20
 
 
 def benchmark_parser(doc: str | None) -> argparse.ArgumentParser:
@@ -69,9 +67,17 @@ def begin(options: argparse.Namespace) -> dict[str, Any]:
     torch.backends.cudnn.benchmark = options.device == 'cuda'  # as in trainings (env_cfg)
     init_default_scope('mmseg')
     torch.manual_seed(0)
-    about = machine(options.device)
-    say(markdown_table(['machine', ''], [[key, value] for key, value in about.items()]))
-    return dict(machine=about, dtype=options.dtype, device=options.device)
+    cpu = re.search(r'^model name\s*: *(.+)', Path('/proc/cpuinfo').read_text(), re.M)
+    machine = dict(
+        date=datetime.date.today().isoformat(),
+        cpu=f'{cpu[1] if cpu else platform.machine()}, {os.cpu_count()} cores',
+        threads=str(torch.get_num_threads()),
+        torch=torch.__version__,
+    )
+    if options.device == 'cuda':
+        machine['gpu'] = torch.cuda.get_device_name()
+    print(markdown_table(['machine', ''], [[*item] for item in machine.items()]), flush=True)
+    return dict(machine=machine, dtype=options.dtype, device=options.device)
 
 
 def save(options: argparse.Namespace, results: dict[str, Any]) -> None:
@@ -87,104 +93,62 @@ def autocast(options: argparse.Namespace) -> AbstractContextManager:
     return torch.autocast(options.device, getattr(torch, options.dtype))
 
 
-def machine(device: str) -> dict[str, str]:
-    """Describes what the figures were measured on."""
-    cpu = platform.processor() or platform.machine()
-    info = Path('/proc/cpuinfo')
-    if info.exists() and (name := re.search(r'^model name\s*: *(.+)', info.read_text(), re.M)):
-        cpu = name[1].strip()
-    description = dict(
-        date=datetime.date.today().isoformat(),
-        cpu=f'{cpu}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}',
-        threads=str(torch.get_num_threads()),
-        torch=torch.__version__,
-        python=platform.python_version(),
-    )
-    if device == 'cuda':
-        description['gpu'] = torch.cuda.get_device_name()
-    return description
+def measure(steps: dict[str, Step], options: argparse.Namespace) -> Figures:
+    """Times steps that take turns, after a first call and a warm one; then takes their memory.
+
+    Returns for each step, in seconds, `times` and `cpu_times` of each turn and `first` (the first
+    call, which compiles), `memory` in bytes, and on a GPU the numbers of `kernels` and `copies`.
+    """
+    print('\nmeasuring: ' + ', '.join(steps), flush=True)
+    turns = [
+        {name: _reading(step, options.device) for name, step in steps.items()}
+        for _ in range(options.repeats + 2)
+    ]
+    figures = {}
+    for name, step in steps.items():
+        times, cpu_times = map(list, zip(*(turn[name] for turn in turns[2:])))
+        figures[name] = dict(first=turns[0][name][0], times=times, cpu_times=cpu_times)
+        figures[name]['memory'] = _step_peak(step, options.device)
+        if options.device == 'cuda':
+            figures[name] |= _count_kernels(step)
+    return figures
 
 
-def say(message: str) -> None:
-    """Prints a line of progress at once."""
-    print(message, flush=True)
+def say_figures(heading: str, figures: Figures, bases: dict[str, Callable[[str], str]]) -> None:
+    """Prints a row for each step, with its ratios to others.
+
+    `bases` gives for the title of a ratio the name of the step that a step is compared with.
+    """
+    rows = []
+    for name, row in figures.items():
+        times, memory = row['times'], row['memory']
+        cells = {
+            'a step': name,
+            'time': _seconds(statistics.median(times)),
+            'range': f'{_seconds(min(times))}–{_seconds(max(times))}',
+            'first call': _seconds(row['first']),
+            'memory': '–' if memory is None else f'{memory / 2**20:.0f} MiB',
+        }
+        for title, base_of in bases.items():
+            base = figures[base_of(name)]
+            cells[title] = _paired_ratio(times, base['times'])
+            cells[f'CPU time {title}'] = _paired_ratio(row['cpu_times'], base['cpu_times'])
+            cells[f'memory {title}'] = f'{memory / base["memory"]:.3g}×' if base['memory'] else '–'
+        cells |= {key: str(row[key]) for key in ('kernels', 'copies') if key in row}
+        rows.append(cells)
+    print(f'\n### {heading}\n\n{markdown_table([*rows[0]], [[*row.values()] for row in rows])}')
 
 
-def say_table(heading: str, rows: Sequence[Sequence[Cell]]) -> None:
-    """Prints a table of cells, each with the title of its column."""
-    titles = [title for title, _ in rows[0]] if rows else []
-    table = markdown_table(titles, [[cell for _, cell in row] for row in rows])
-    say(f'\n### {heading}\n\n{table}')
-
-
-def seconds(value: float | None) -> str:
-    """Formats a time as '123 ms' or '1.23 s'; None as –."""
-    if value is None:
-        return '–'
+def _seconds(value: float) -> str:
     return f'{value:.2f} s' if value >= 1 else f'{value * 1e3:.3g} ms'
 
 
-def mebibytes(value: float | None) -> str:
-    """Formats an amount of memory as '123 MiB'; None as –."""
-    return '–' if value is None else f'{value / MIB:.0f} MiB'
-
-
-def ratio(numerator: float | None, denominator: float | None) -> str:
-    """Formats a ratio as '1.23×'; – if either is missing."""
-    return '–' if numerator is None or not denominator else f'{numerator / denominator:.3g}×'
-
-
-def paired_ratio(above: Times, below: Times, key: str = 'times') -> str:
-    """Formats the quartiles of two steps' ratios, turn by turn, as '1.23× (1.20–1.27)'.
-
-    Both are from one call of `alternate`; `key` is 'times' or 'cpu_times'.
-    """
+def _paired_ratio(above: list[float], below: list[float]) -> str:
+    """Formats the quartiles of two steps' ratios, turn by turn, as '1.23× (1.20–1.27)'."""
     if above is below:
         return '1×'
-    first, median, third = np.quantile(np.divide(above[key], below[key]), (0.25, 0.5, 0.75))
+    first, median, third = np.quantile(np.divide(above, below), (0.25, 0.5, 0.75))
     return f'{median:.3g}× ({first:.3g}–{third:.3g})'
-
-
-def time_cells(title: str, times: Times, base: Times, over: str) -> list[Cell]:
-    """Makes the cells shared by tables of steps: median, range, and both ratios to another step."""
-    return [
-        (title, seconds(times['median'])),
-        ('range', f'{seconds(times["min"])}–{seconds(times["max"])}'),
-        (over, paired_ratio(times, base)),
-        (f'CPU time {over}', paired_ratio(times, base, 'cpu_times')),
-    ]
-
-
-def measure(steps: dict[str, Step], options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Times steps in turns, then takes the peak memory of each: `time` and `memory`."""
-    times = alternate(steps, options.repeats, options.device)
-    return {
-        name: dict(time=times[name], memory=step_peak(step, options.device))
-        for name, step in steps.items()
-    }
-
-
-def alternate(steps: dict[str, Step], repeats: int, device: str) -> dict[str, Times]:
-    """Times steps that take turns, `repeats` each, after a first call and a warm one.
-
-    Returns, in seconds, for each step: `times` and `cpu_times` of each turn, `median`, `min` and
-    `max` of the former, and `first` (the first call, which compiles).
-    """
-    turns = [
-        {name: _reading(step, device) for name, step in steps.items()} for _ in range(repeats + 2)
-    ]
-    figures = {}
-    for name in steps:
-        times, cpu_times = map(list, zip(*(turn[name] for turn in turns[2:])))
-        figures[name] = dict(
-            first=turns[0][name][0],
-            times=times,
-            cpu_times=cpu_times,
-            median=statistics.median(times),
-            min=min(times),
-            max=max(times),
-        )
-    return figures
 
 
 def _reading(step: Step, device: str) -> tuple[float, float]:
@@ -205,7 +169,7 @@ def _reading(step: Step, device: str) -> tuple[float, float]:
     return wall, time.process_time() - cpu_begin
 
 
-def step_peak(step: Step, device: str) -> float | None:
+def _step_peak(step: Step, device: str) -> float | None:
     """Bytes of a warm step's peak on top of what exists when it begins; None if nothing tells."""
     gc.collect()
     if device == 'cuda':
@@ -220,12 +184,12 @@ def step_peak(step: Step, device: str) -> float | None:
         Path('/proc/self/clear_refs').write_text('5')
     except OSError:
         return None
-    before = resident()
+    before = _resident()
     step()
-    return max(resident('VmHWM') - before, 0)
+    return max(_resident('VmHWM') - before, 0)
 
 
-def resident(key: str = 'VmRSS') -> int:
+def _resident(key: str = 'VmRSS') -> int:
     """Resident memory of this process in bytes: now, or its peak ('VmHWM')."""
     for line in Path('/proc/self/status').read_text().splitlines():
         if line.startswith(key + ':'):
@@ -233,7 +197,7 @@ def resident(key: str = 'VmRSS') -> int:
     raise OSError(f'/proc/self/status has no {key}')
 
 
-def count_kernels(step: Step) -> dict[str, int]:
+def _count_kernels(step: Step) -> dict[str, int]:
     """Counts the kernels, and the copies and fills, that a warm step launches on a GPU."""
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     torch.cuda.synchronize()

@@ -13,8 +13,8 @@ import logging
 import tempfile
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Mapping
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,6 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import as_list, forget_initial_weights, leaf_sets
 from mmseg_cct.engine.weights import is_training_only
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.templates import markdown_table
 from mmseg_cct.writer.add_cct import add_cct
 
 CONFIGS = Path(mmseg.__file__).parent / '.mim' / 'configs'
@@ -47,7 +46,6 @@ SMALLEST = (
 SIDE, STEPS, BATCH = 64, 3, 2
 # Least sides of models that do not run on fewer pixels.
 SIDES = {'mobilenet_v3': 448, 'pidnet': 128, 'resnest': 128}
-_NOISE = 4  # images
 
 
 def folders() -> list[str]:
@@ -67,7 +65,7 @@ def noise(root: Path, side: int, num_classes: int) -> None:
     rng = np.random.default_rng(0)
     for part in ('images', 'masks'):
         (root / part).mkdir(parents=True, exist_ok=True)
-    for index in range(_NOISE):
+    for index in range(4):
         pixels = rng.integers(0, 256, (side, side, 3), np.uint8)
         labels = rng.integers(0, num_classes + 1, (8, 8))
         labels[labels == num_classes] = 255
@@ -132,8 +130,8 @@ def resized(step: Any, side: int) -> Any:
     return changed
 
 
-def train(folder: str, method: str, root: Path) -> dict[str, Any]:
-    """Writes, trains and predicts by one model of a folder; returns what was seen."""
+def train(folder: str, method: str, root: Path) -> None:
+    """Writes, trains and predicts by one model of a folder."""
     name, side = smallest_config(folder), SIDES.get(folder, SIDE)
     images = root / str(side)
     noise(images, side, 2)  # two classes, which all data sets have
@@ -173,23 +171,10 @@ def train(folder: str, method: str, root: Path) -> dict[str, Any]:
             seg_logits.append(network.encode_decode(batch['inputs'], [dict(meta)]))
     if not torch.equal(*seg_logits) or not seg_logits[0].isfinite().all():
         raise RuntimeError('the published model predicts something else')
-    bank = config.model.get('auxiliary_head')
-    bank = as_list(bank)[-1] if bank else {}
-    z = bank.get('in_layer') or f'output {bank.get("in_index")}'
-    return dict(config=name, z=z, D=bank.get('in_channels'), stride=bank.get('stride'))
-
-
-def versions() -> str:
-    """Names the packages that decide what runs."""
-    shown = ('torch', 'mmcv', 'mmengine', 'mmsegmentation', 'mmdetection')
-    found = {
-        str(each.metadata['Name']).removeprefix('onedl-'): each.version for each in distributions()
-    }
-    return ', '.join(f'{name} {found[name]}' for name in shown if name in found)
 
 
 def main() -> None:
-    """Trains each model and prints the table of docs/models.md."""
+    """Trains each model and prints what comes of it, for the table of docs/models.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('folders', nargs='*', metavar='FOLDER', help='by default all of them')
     parser.add_argument('--method', default='cct-strong', help='(default: %(default)s)')
@@ -198,26 +183,22 @@ def main() -> None:
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     init_default_scope('mmseg')
-    columns = ('config', 'z', 'D', 'stride', 'outcome')
-    rows = []
+    outcomes: Counter[str] = Counter()
     for folder in options.folders or folders():
         torch.manual_seed(0)
         with tempfile.TemporaryDirectory() as root:
             try:
                 with contextlib.redirect_stdout(io.StringIO()):  # what a training says
-                    seen = train(folder, options.method, Path(root))
-                seen['outcome'] = 'trains'
+                    train(folder, options.method, Path(root))
+                outcome = 'trains'
             except UserError as error:
-                seen = dict(config=smallest_config(folder), outcome=f'refused: {error}')
+                outcome = f'refused: {error}'
             except Exception as error:
-                seen = dict(config=smallest_config(folder), outcome=f'fails: {error!r}'[:300])
+                outcome = f'fails: {error!r}'[:300]
                 traceback.print_exc()
-        rows.append([str(seen.get(key, '')) for key in columns])
-        print(f'{folder}: {seen}', flush=True)
-    print(markdown_table(columns, rows))
-    outcomes = [row[-1].partition(':')[0] for row in rows]
-    print(', '.join(f'{outcomes.count(outcome)} {outcome}' for outcome in sorted({*outcomes})))
-    print(f'{versions()}; {options.method}, {STEPS} steps, {BATCH}+{BATCH} images')
+        outcomes[outcome.partition(':')[0]] += 1
+        print(f'{folder}: {smallest_config(folder)} {outcome}', flush=True)
+    print(', '.join(f'{number} {outcome}' for outcome, number in outcomes.items()))
 
 
 if __name__ == '__main__':

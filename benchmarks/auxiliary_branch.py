@@ -28,20 +28,14 @@ import torch
 import torch.nn.functional as F
 from _measure import (
     PROJECT,
-    Cell,
+    Figures,
     Step,
     autocast,
     begin,
     benchmark_parser,
-    count_kernels,
     measure,
-    mebibytes,
-    ratio,
     save,
-    say,
-    say_table,
-    seconds,
-    time_cells,
+    say_figures,
 )
 from _public_code import load_public_code
 from mmengine.config import Config
@@ -51,7 +45,6 @@ from torch import Tensor, nn
 from mmseg_cct.models import PerturbedDecoderBank
 
 SETTING = Config.fromfile(PROJECT / 'configs/_base_/models/cct.py').model.auxiliary_head
-Figures = dict[str, Any]
 # How the bank grows.
 GROWTH: dict[str, tuple[float, ...]] = dict(
     decoders=(30, 60, 120),
@@ -177,41 +170,23 @@ def main_table(case: Case, options: argparse.Namespace) -> Figures:
     names = ['bank', 'plain'] + ['public'] * bool(options.reference)
     if not options.no_compile:
         names[1:1] = ['bank torch.compile', 'bank eager']
-    steps = {name: branch.make(name) for name in names}
-    figures = measure(steps, options)
-    if options.device == 'cuda':
-        for name, step in steps.items():
-            figures[name] |= count_kernels(step)
-    rows = [_cells(name, row, figures['bank'], 'over bank') for name, row in figures.items()]
-    say_table(f'The auxiliary branch: {case}, {options.dtype}', rows)
+    figures = measure({name: branch.make(name) for name in names}, options)
+    heading = f'The auxiliary branch: {case}, {options.dtype}'
+    say_figures(heading, figures, {'over bank': lambda _: 'bank'})
     return figures
 
 
 def scaling_table(base: Case, options: argparse.Namespace) -> Figures:
     """Measures the bank as one property of the case changes at a time."""
     figures: Figures = {}
-    rows = []
     for key, values in GROWTH.items():
         cases = {f'{key} {value}': replace(base, **{key: value}) for value in values}
-        say('  ' + ', '.join(cases))
         steps = {label: Branch(case, options).make('bank') for label, case in cases.items()}
-        measured = measure(steps, options)
-        first = next(iter(measured.values()))
-        rows += [_cells(*item, first, 'over the first') for item in measured.items()]
-        figures |= measured
-    say_table(f'How the bank grows: else {base}, {options.dtype}', rows)
+        figures |= measure(steps, options)
+    first = {key: f'{key} {values[0]}' for key, values in GROWTH.items()}
+    heading = f'How the bank grows: else {base}, {options.dtype}'
+    say_figures(heading, figures, {'over the first': lambda label: first[label.split()[0]]})
     return figures
-
-
-def _cells(name: str, row: Figures, base: Figures, over: str) -> list[Cell]:
-    cells = [
-        ('', name),
-        *time_cells('forward + backward', row['time'], base['time'], over),
-        ('memory of a step', mebibytes(row['memory'])),
-        (over, ratio(row['memory'], base['memory'])),
-        ('first call', seconds(row['time']['first'])),
-    ]
-    return cells + [(key, str(row[key])) for key in ('kernels', 'copies') if key in row]
 
 
 TABLES = dict(main=main_table, scaling=scaling_table)
@@ -238,7 +213,6 @@ def main() -> None:
     sizes = options.channels, *options.size, options.classes, options.stride
     case = Case(options.decoders, options.images, *sizes)
     for name in options.tables:
-        say(f'\nmeasuring: {name}')
         results[name] = TABLES[name](case, options)
         save(options, results)
 

@@ -18,7 +18,7 @@ import csv
 import datetime
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import mean, variance
 from typing import NamedTuple, get_type_hints
@@ -80,20 +80,15 @@ CONFIGS = {
     'cct_mbv2-jpu_camvid-180x240_20': ('camvid', 20),
     'cct_mbv2-jpu_camvid-180x240_100': ('camvid', 100),
 }
-# Data set, method, iterations and number of labels.
+# Data set, method, iterations and numbers of labels.
 HEADLINES = (
-    ('idd_lite', 'cct-strong', 1200, 5),
-    ('idd_lite', 'cct-strong', 1200, 20),
-    ('idd_lite', 'cct-strong', 2400, 100),
-    ('idd_lite', 'cct-strong', 12000, 5),
-    ('idd_lite', 'cct-strong', 12000, 20),
-    ('idd_lite', 'cct-strong', 12000, 100),
-    ('idd_lite_r50', 'cct-strong', 1200, 20),
-    ('camvid', 'cct-strong', 1200, 5),
-    ('camvid', 'cct-strong', 1200, 20),
-    ('camvid', 'cct-strong', 1200, 50),
-    ('camvid', 'cct-strong', 2400, 50),
-    ('shapes', 'cct', 1400, 12),
+    ('idd_lite', 'cct-strong', 1200, (5, 20)),
+    ('idd_lite', 'cct-strong', 2400, (100,)),
+    ('idd_lite', 'cct-strong', 12000, (5, 20, 100)),
+    ('idd_lite_r50', 'cct-strong', 1200, (20,)),
+    ('camvid', 'cct-strong', 1200, (5, 20, 50)),
+    ('camvid', 'cct-strong', 2400, (50,)),
+    ('shapes', 'cct', 1400, (12,)),
 )
 # README's rows: data set and number of labels
 SHOWN = {('idd_lite', 5), ('idd_lite', 20), ('camvid', 5)}
@@ -148,6 +143,11 @@ def runs_of(runs: Runs, data_set: str, labels: int, iterations: int) -> list[Mea
     """Selects the runs of one number of labels and one length."""
     setting = data_set, SPLITS[data_set], labels, iterations
     return [run for run in runs if run[:4] == setting]
+
+
+def mean_of(runs: Runs, method: str) -> str:
+    """Formats the mean mIoU of a method's runs."""
+    return f'{mean(run.miou for run in runs if run.method == method):.1f}'
 
 
 def gains_of(runs: Runs, method: str, reference: str) -> Gains:
@@ -207,6 +207,18 @@ class Gain(NamedTuple):
     def __str__(self) -> str:
         return f'{signed(self.mean)} ±{self.half:.1f}'
 
+    @property
+    def verdict(self) -> str:
+        """Says whether a method is ahead or behind, by a corrected p."""
+        if self.p >= LEVEL:
+            return 'no difference shown'
+        return '**ahead**' if self.mean > 0 else '**behind**'
+
+    @property
+    def bold(self) -> str:
+        """Writes a gain, in bold if it is ahead or behind."""
+        return str(self) if self.p >= LEVEL else f'**{self}**'
+
 
 def measured(gains: Sequence[float], spread: Spread) -> Gain:
     """Measures a cell of several pairs."""
@@ -218,20 +230,10 @@ def measured(gains: Sequence[float], spread: Spread) -> Gain:
     return Gain(mean(gains), half, max(p, p_value(gains)), len(gains))
 
 
-def verdicts(family: Sequence[Gain]) -> list[str]:
-    """Says whether each gain is ahead or behind after Holm's correction over all of them."""
-    return [
-        'no difference shown' if p >= LEVEL else '**ahead**' if gain.mean > 0 else '**behind**'
-        for gain, p in zip(family, holm([gain.p for gain in family]))
-    ]
-
-
-def bold(family: Sequence[Gain]) -> list[str]:
-    """Writes the gains of a table; those that are ahead or behind are bold."""
-    return [
-        str(gain) if verdict.startswith('no') else f'**{gain}**'
-        for gain, verdict in zip(family, verdicts(family))
-    ]
+def corrected(family: Iterable[Gain]) -> list[Gain]:
+    """Corrects p by Holm's method over the gains of a table."""
+    family = [*family]
+    return [gain._replace(p=p) for gain, p in zip(family, holm([gain.p for gain in family]))]
 
 
 def cells_of(runs: Runs) -> dict[tuple[str, int], list[float]]:
@@ -261,34 +263,36 @@ def balanced(gains: Gains) -> tuple[list[int], list[int]]:
     return [n for n in numbers if by_number[n] >= most], sorted(most)
 
 
-def paired_table(runs: Runs, labels: int, title: str, spread: Spread) -> str:
+def runs_table(runs: Runs, data_set: str, labels: str, iterations: str = '') -> str:
     """A row per method: verdict, gain, corrected p, mean and mIoU by seed.
 
     A single comparison has no verdict: others are made with the same runs elsewhere.
     """
-    selected = [run for run in runs if run.labels == labels]
+    selected = [run for run in main_runs(runs, data_set) if run.labels == int(labels)]
+    title = f'n = {labels}'
+    if iterations:
+        selected = runs_of(runs, data_set, int(labels), int(iterations))
+        title += f', {iterations} iterations'
+    spread = spread_of(runs, data_set, int(iterations or 0))
     seeds = sorted({run.seed for run in selected})
     cells = cells_of(selected)
-    family = [measured(gains, spread) for gains in cells.values()]
-    corrected = holm([gain.p for gain in family])
+    family = corrected(measured(gains, spread) for gains in cells.values())
     judged = {
-        method: [verdict, str(gain), _p(p)]
-        for (method, _), verdict, gain, p in zip(cells, verdicts(family), family, corrected)
+        method: [gain.verdict, str(gain), _p(gain.p)] for (method, _), gain in zip(cells, family)
     }
     rows = []
-    for name in NAMES:
+    for name, method in NAMES.items():
         miou = {run.seed: run.miou for run in selected if run.method == name}
         if miou:
-            by_seed = [_one_digit(miou.get(seed)) for seed in seeds]
+            by_seed = [f'{miou[seed]:.1f}' if seed in miou else '' for seed in seeds]
             verdict = judged.get(name, ['', '', ''])
-            rows.append([name, *verdict, _one_digit(mean(miou.values())), *by_seed])
-    shown = [f'seed {seeds[0]}', *map(str, seeds[1:])]
-    header = [title, 'verdict', 'gain', 'p', 'mean', *shown]
+            rows.append([method, *verdict, f'{mean(miou.values()):.1f}', *by_seed])
+    header = [title, 'verdict', 'gain', 'p', 'mean', f'seed {seeds[0]}', *map(str, seeds[1:])]
     if len(family) == 1:
         header, *rows = ([row[0], row[2], *row[4:]] for row in (header, *rows))
-    align = None if len(family) == 1 else 'll' + 'r' * (len(header) - 2)
-    table = markdown_table(header, [[NAMES[name], *values] for name, *values in rows], align)
-    return f'{table}\n\n{_under(len(family), "row", spread)}' if len(family) > 1 else table
+        return markdown_table(header, rows)
+    table = markdown_table(header, rows, 'll' + 'r' * (len(header) - 2))
+    return f'{table}\n\n{_under(len(family), "row", spread)}'
 
 
 def head_to_head(runs: Runs, data_set: str) -> str:
@@ -308,10 +312,9 @@ def head_to_head(runs: Runs, data_set: str) -> str:
         measured(means, pooled([others for other, others in samples if other == grid]))
         for grid, means in samples
     ]
-    corrected = holm([gain.p for gain in family])
-    for row, verdict, gain, p in zip(rows, verdicts(family), family, corrected):
-        row[1:1] = [verdict, str(gain)]
-        row += [_p(gain.p), _p(p)]
+    for row, alone, gain in zip(rows, family, corrected(family)):
+        row[1:1] = [gain.verdict, str(gain)]
+        row += [_p(alone.p), _p(gain.p)]
     header = [DATA[data_set], 'verdict', 'gain', 'higher in', 'labels', 'seeds', 'p', 'by Holm']
     return markdown_table(header, rows, 'llrrlrrr')
 
@@ -325,11 +328,11 @@ def gains_overview(runs: Runs, data_set: str) -> str:
     studied, spread = main_runs(runs, data_set), spread_of(runs, data_set)
     numbers = sorted({run.labels for run in studied})
     cells = cells_of(studied)
-    family = [measured(gains, spread) for gains in cells.values()]
-    shown = {key: f'{text} ({gain.pairs})' for key, gain, text in zip(cells, family, bold(family))}
+    family = corrected(measured(gains, spread) for gains in cells.values())
+    shown = {key: f'{gain.bold} ({gain.pairs})' for key, gain in zip(cells, family)}
     for n in numbers:
-        base = [run.miou for run in studied if (run.method, run.labels) == (BASELINE, n)]
-        shown[BASELINE, n] = f'mIoU {mean(base):.1f} ({len(base)})'
+        base = [run for run in studied if (run.method, run.labels) == (BASELINE, n)]
+        shown[BASELINE, n] = f'mIoU {mean_of(base, BASELINE)} ({len(base)})'
     names = [name for name, title in NAMES.items() if not title.endswith('†')]
     rows = [[NAMES[name], *(shown.get((name, n), '') for n in numbers)] for name in names]
     titles = [f'n = {n}' for n in numbers]
@@ -349,29 +352,28 @@ def readme_table(runs: Runs) -> str:
             if method == 'cct-strong':
                 cells[data_set, labels] = measured(gains, spread)
     rows = []
-    for (data_set, labels), gain in zip(cells, bold([*cells.values()])):
+    for (data_set, labels), gain in zip(cells, corrected(cells.values())):
         if (data_set, labels) in SHOWN:
             selected = [run for run in main_runs(runs, data_set) if run.labels == labels]
             pairs = gains_of(selected, 'cct-strong', BASELINE)
-            means = [
-                mean(r.miou for r in selected if r.method == name and (labels, r.seed) in pairs)
-                for name in (BASELINE, 'cct-strong')
-            ]
+            paired = [run for run in selected if (labels, run.seed) in pairs]
+            means = [mean_of(paired, name) for name in (BASELINE, 'cct-strong')]
             name = DATA[data_set].partition(',')[0]
-            rows.append([f'{name}, {labels}', *map(_one_digit, means), gain])
+            rows.append([f'{name}, {labels}', *means, gain.bold])
     return markdown_table(['labels', 'supervised', '`cct-strong`', 'gain'], rows)
 
 
 def headlines(runs: Runs) -> str:
     """A row per setting and number of labels: the gain of the default method, or the demo's."""
     rows, family = [], []
-    for data_set, method, iterations, labels in HEADLINES:
-        gains = cells_of(runs_of(runs, data_set, labels, iterations))[method, labels]
-        family.append(measured(gains, spread_of(runs, data_set, iterations)))
+    for data_set, method, iterations, numbers in HEADLINES:
         name = DATA[data_set] + f' ({NAMES[method]})' * (method != 'cct-strong')
-        rows.append([name, f'{iterations:,}', str(labels), str(len(gains))])
-    for row, gain in zip(rows, bold(family)):
-        row.append(gain)
+        for labels in numbers:
+            gains = cells_of(runs_of(runs, data_set, labels, iterations))[method, labels]
+            family.append(measured(gains, spread_of(runs, data_set, iterations)))
+            rows.append([name, f'{iterations:,}', str(labels), str(len(gains))])
+    for row, gain in zip(rows, corrected(family)):
+        row.append(gain.bold)
     table = markdown_table(['setting', 'iterations', 'labels', 'pairs', 'gain'], rows)
     return f'{table}\n\n{_under(len(family), "row")}'
 
@@ -387,14 +389,11 @@ def preview_table(runs: Runs) -> str:
         for labels in sorted({run.labels for run in closed if run.data_set == data_set}):
             selected = runs_of([*runs, *closed], data_set, labels, 1200)
             cells.append([*gains_of(selected, 'cct-strong', CLOSED_FORM).values()])
-            means = [
-                mean(run.miou for run in selected if run.method == name)
-                for name in (CLOSED_FORM, BASELINE, 'cct-strong')
-            ]
-            rows.append([f'{DATA[data_set]}, {labels}', *map(_one_digit, means)])
+            means = [mean_of(selected, name) for name in (CLOSED_FORM, BASELINE, 'cct-strong')]
+            rows.append([f'{DATA[data_set]}, {labels}', *means])
     spread = pooled(cells)
-    for row, gain in zip(rows, bold([measured(gains, spread) for gains in cells])):
-        row.append(gain)
+    for row, gain in zip(rows, corrected(measured(gains, spread) for gains in cells)):
+        row.append(gain.bold)
     columns = NAMES[CLOSED_FORM], 'supervised', '`cct-strong`', '`cct-strong` over the preview'
     table = markdown_table(['labels', *columns], rows)
     return f'{table}\n\n{_under(len(rows), "row", spread)}'
@@ -402,42 +401,34 @@ def preview_table(runs: Runs) -> str:
 
 def configs_table(runs: Runs) -> str:
     """A row per config: the mean mIoU of each method that was run with its number of labels."""
-    rows = []
+    rows, methods = [], (BASELINE, 'cct', 'cct-strong')
     for config, (data_set, labels) in CONFIGS.items():
         selected = [run for run in main_runs(runs, data_set) if run.labels == labels]
-        cells = []
-        for method in (BASELINE, 'cct', 'cct-strong'):
-            miou = [run.miou for run in selected if run.method == method]
-            cells.append(f'{mean(miou):.1f} ({len(miou)})')
+        cells = [
+            f'{mean_of(selected, method)} ({sum(run.method == method for run in selected)})'
+            for method in methods
+        ]
         rows.append([f'[{config}]({config}.py)', *cells])
-    header = ['config', *(f'{NAMES[method]} (seeds)' for method in (BASELINE, 'cct', 'cct-strong'))]
-    return markdown_table(header, rows)
+    return markdown_table(['config', *(f'{NAMES[method]} (seeds)' for method in methods)], rows)
 
 
-def table_of(words: Sequence[str], runs: Runs) -> str:
-    """Makes the table that a marker asks for."""
-    table, *options = words
-    whole = dict(
-        readme=readme_table, configs=configs_table, headlines=headlines, preview=preview_table
-    )
-    if table in whole:
-        return whole[table](runs)
-    if table in (of_data_set := {'gains': gains_overview, 'head-to-head': head_to_head}):
-        return of_data_set[table](runs, *options)
-    data_set, labels, *iterations = options
-    length, title = [int(number) for number in iterations], f'n = {labels}'
-    selected = main_runs(runs, data_set)
-    if length:
-        selected = runs_of(runs, data_set, int(labels), length[0])
-        title += f', {length[0]} iterations'
-    return paired_table(selected, int(labels), title, spread_of(runs, data_set, *length))
+TABLES: dict[str, Callable[..., str]] = {
+    'readme': readme_table,
+    'configs': configs_table,
+    'headlines': headlines,
+    'preview': preview_table,
+    'gains': gains_overview,
+    'head-to-head': head_to_head,
+    'runs': runs_table,
+}
 
 
 def write_tables(text: str, runs: Runs) -> str:
     """Replaces each table of a page."""
 
     def written(match: re.Match[str]) -> str:
-        table, *under = table_of(match[1].split(), runs).split('\n\n')
+        name, *options = match[1].split()
+        table, *under = TABLES[name](runs, *options).split('\n\n')
         return '\n\n'.join([f'<!-- table {match[1]} -->\n{table}\n<!-- end -->', *under])
 
     return TABLE.sub(written, text)
@@ -497,10 +488,6 @@ def _under(number: int, unit: str, spread: Spread | None = None) -> str:
             f'±{half / 3**0.5:.1f} for three pairs, ±{half / 5**0.5:.1f} for five.'
         )
     return line
-
-
-def _one_digit(value: float | None) -> str:
-    return '' if value is None else f'{value:.1f}'
 
 
 def _p(value: float) -> str:

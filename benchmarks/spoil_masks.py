@@ -30,6 +30,7 @@ import numpy as np
 from PIL import Image
 
 from mmseg_cct.engine.hooks.weak_masks_hook import LEAST, mask_precision
+from mmseg_cct.engine.metrics.scores import confusion_of, iou_of
 
 IGNORED = 255
 SMALLEST_PART = 16  # pixels
@@ -90,39 +91,17 @@ def spoil(mask: np.ndarray, num_classes: int, strength: float, seed: int) -> np.
             spoiled[window][part & (disc == 1)] = around
     height, width = mask.shape
     dy, dx = (2 * random.random_sample(2) - 1) * LARGEST_SHIFT * strength * (height, width)
+    ignored = spoiled == IGNORED
+    if ignored.any() and not ignored.all():
+        _, nearest = cv2.distanceTransformWithLabels(
+            ignored.astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
+        )
+        class_ids = np.zeros(nearest.max() + 1, np.uint8)
+        class_ids[nearest[~ignored]] = spoiled[~ignored]
+        spoiled[ignored] = class_ids[nearest[ignored]]
     matrix = np.float32([[1, 0, round(dx)], [0, 1, round(dy)]])
     how = dict(flags=cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE)
-    return cv2.warpAffine(filled(spoiled), matrix, (width, height), **how)
-
-
-def filled(mask: np.ndarray) -> np.ndarray:
-    """Gives pixels of 255 the class of the nearest pixel that has one."""
-    ignored = mask == IGNORED
-    if not ignored.any() or ignored.all():
-        return mask
-    _, nearest = cv2.distanceTransformWithLabels(
-        ignored.astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
-    )
-    by_label = np.zeros(nearest.max() + 1, np.uint8)
-    by_label[nearest[~ignored]] = mask[~ignored]
-    return np.where(ignored, by_label[nearest], mask).astype(np.uint8)
-
-
-def confusion(true: np.ndarray, spoiled: np.ndarray, num_classes: int) -> np.ndarray:
-    """Counts pixels by true class and class of the spoiled mask, `(C, C)`."""
-    valid = true != IGNORED
-    index = true[valid].astype(np.int64) * num_classes + spoiled[valid]
-    return np.bincount(index, minlength=num_classes**2).reshape(num_classes, num_classes)
-
-
-def scores(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """IoU and precision of each class in percent, from a confusion matrix."""
-    right, predicted, true = np.diag(counts), counts.sum(0), counts.sum(1)
-    iou, precision = (
-        right / np.maximum(predicted + true - right, 1),
-        right / np.maximum(predicted, 1),
-    )
-    return 100 * iou, 100 * precision
+    return cv2.warpAffine(spoiled, matrix, (width, height), **how)
 
 
 def calibration(counts: np.ndarray, num_labels: int) -> tuple[np.ndarray, np.ndarray]:
@@ -160,14 +139,14 @@ def main() -> None:
         for name, mask in masks.items():
             seed = zlib.crc32(f'0 {name}'.encode())  # whatever other masks there are
             results[name] = spoil(mask, args.num_classes, strength, seed)
-            counts.append(confusion(mask, results[name], args.num_classes))
+            counts.append(confusion_of(mask, results[name], args.num_classes))
         return results, np.stack(counts)
 
     for goal in args.miou:
         low, high = 0.0, 1.0
         for _ in range(7):
             strength = (low + high) / 2
-            miou = scores(spoiled_at(strength)[1].sum(0))[0].mean()
+            miou = 100 * np.nanmean(iou_of(spoiled_at(strength)[1].sum(0)))
             low, high = (strength, high) if miou > goal else (low, strength)
         strength = (low + high) / 2
         results, counts = spoiled_at(strength)
@@ -175,16 +154,16 @@ def main() -> None:
         out.mkdir(parents=True, exist_ok=True)
         for name, spoiled in results.items():
             Image.fromarray(spoiled).save(out / name)
-        iou, precision = scores(counts.sum(0))
-        print(f'{goal:g}: {len(results)} masks, strength {strength:.3f}, mIoU {iou.mean():.1f}')
-        rows = [('IoU', iou), ('precision', precision)]
+        total = counts.sum(0)
+        miou = 100 * np.nanmean(iou_of(total))
+        print(f'{goal:g}: {len(results)} masks, strength {strength:.3f}, mIoU {miou:.1f}')
+        rows = {'right': total.diagonal() / total.sum(0)}
         for number in NUM_LABELS:
             if number <= len(counts):
                 is_above, is_kept = calibration(counts, number)
-                label = f'kept, n={number} (bound above: {100 * np.nanmean(is_above):.0f} %)'
-                rows.append((label, 100 * is_kept))
-        for label, values in rows:
-            print(f'  {label:32}', ' '.join(f'{value:5.1f}' for value in values), flush=True)
+                rows[f'kept, n={number} (bound above: {np.nanmean(is_above):.0%})'] = is_kept
+        for label, values in rows.items():
+            print(f'  {label:32}', ' '.join(f'{value:6.1%}' for value in values), flush=True)
 
 
 if __name__ == '__main__':

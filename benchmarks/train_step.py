@@ -28,29 +28,13 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from _measure import (
-    PROJECT,
-    Step,
-    begin,
-    benchmark_parser,
-    count_kernels,
-    measure,
-    mebibytes,
-    paired_ratio,
-    ratio,
-    save,
-    say,
-    say_table,
-    seconds,
-    time_cells,
-)
+from _measure import PROJECT, Step, begin, benchmark_parser, measure, save, say_figures
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.optim import build_optim_wrapper
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
-from torch import Tensor
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
 from mmseg_cct.apis.device import use_half_precision
@@ -63,21 +47,15 @@ CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'
 VARIANTS = ('merged', 'channels_last', 'compiled_encoder', 'bfloat16')
 
 
-def labels(options: argparse.Namespace, num_classes: int) -> Tensor:
-    """Draws regions for all 2N images, `(2N, H, W)` int64."""
-    coarse = torch.rand(2 * options.images, num_classes, 5, 5)
-    return F.interpolate(coarse, tuple(options.size), mode='bilinear').argmax(1)
-
-
 def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
     """The plugin's steps: CCT, supervised, baseline, methods and variants."""
     config, supervised = _config(options), _config(options, 'supervised')
     images = list(torch.randint(0, 256, (2 * options.images, 3, *options.size), dtype=torch.uint8))
-    samples = []
-    for label in labels(options, config.model.decode_head.num_classes):
-        sample = SegDataSample(metainfo=dict(ori_shape=tuple(options.size)))
-        sample.gt_sem_seg = PixelData(data=label.unsqueeze(0))
-        samples.append(sample)
+    coarse = torch.rand(len(images), config.model.decode_head.num_classes, 5, 5)  # regions
+    labels = F.interpolate(coarse, tuple(options.size), mode='bilinear').argmax(1, keepdim=True)
+    samples = [SegDataSample(metainfo=dict(ori_shape=tuple(options.size))) for _ in images]
+    for sample, label in zip(samples, labels):
+        sample.gt_sem_seg = PixelData(data=label)
     n = options.images
     plain = dict(inputs=images, data_samples=samples)
     labeled = {key: values[:n] for key, values in plain.items()}
@@ -184,32 +162,17 @@ def main() -> None:
     """Measures, prints the table, writes the figures."""
     options = parse_args()
     results = begin(options)
-    steps = plugin_steps(options)
-    say('\nmeasuring: ' + ', '.join(steps))
-    results['steps'] = figures = measure(steps, options)
-    rows = []
-    for name, row in figures.items():
-        method, _, variant = name.partition(', ')
-        supervised = figures[f'supervised, {variant}' if variant else 'supervised']
-        time = row['time']
-        cells = [
-            ('a step', name),
-            *time_cells('time', time, supervised['time'], 'over supervised'),
-            ('over the baseline', paired_ratio(time, figures['baseline']['time'])),
-            ('over the first of its kind', paired_ratio(time, figures[method]['time'])),
-            ('memory', mebibytes(row['memory'])),
-            ('over supervised', ratio(row['memory'], supervised['memory'])),
-            ('first call', seconds(time['first'])),
-        ]
-        if options.device == 'cuda':
-            row |= count_kernels(steps[name])
-            cells += [(key, str(row[key])) for key in ('kernels', 'copies')]
-        rows.append(cells)
+    results['steps'] = figures = measure(plugin_steps(options), options)
     n, (height, width) = options.images, options.size
-    say_table(
+    say_figures(
         f'A training step: {Path(options.config).stem}, {n}+{n} images of {height}×{width}, '
         f'{options.dtype}',
-        rows,
+        figures,
+        {
+            'over supervised': lambda step: 'supervised' + ''.join(step.partition(', ')[1:]),
+            'over the baseline': lambda _: 'baseline',
+            'over the first of its kind': lambda step: step.partition(', ')[0],
+        },
     )
     save(options, results)
 
