@@ -22,8 +22,6 @@ from .class_table import ClassTable
 from .pictures import size_of
 from .shapes import AnnotatedImage, Note, Shape
 
-_MOST = 2**31  # pixels of the masks of all shapes of an image, each a byte
-
 
 class Drawer(NamedTuple):
     """How an import draws."""
@@ -70,13 +68,14 @@ class Drawer(NamedTuple):
             notes[f'photos turned by EXIF, {read_as}'] += 1
 
         ids, undrawn_id = self._ids(shapes)
-        drawing = rasterize(shapes, size, ids, undrawn_id, [part.extent for part in left_out])
-        if shapes and drawing.is_lost.all():
+        extents = [part.extent for part in left_out]
+        mask, is_lost = rasterize(shapes, size, ids, undrawn_id, extents)
+        if shapes and is_lost.all():
             raise UserError('annotation', 'no shape lies in the image', 'x before y, in pixels')
-        notes['shapes without a pixel in the image, not drawn'] += int(drawing.is_lost.sum())
+        notes['shapes without a pixel in the image, not drawn'] += int(is_lost.sum())
         if size == shown:
-            return drawing.mask
-        turned = Image.fromarray(drawing.mask)
+            return mask
+        turned = Image.fromarray(mask)
         turned.getexif()[ORIENTATION] = orientation
         return np.asarray(ImageOps.exif_transpose(turned))
 
@@ -94,9 +93,8 @@ class Drawer(NamedTuple):
         return ids, ids[background]
 
     def _read(self, annotated: AnnotatedImage, notes: Counter[str]) -> list[Shape]:
-        """Reads what is drawn, within the memory of an image, and decides on boxes and crowds."""
+        """Reads what is drawn, and decides on boxes and crowds."""
         parts, renamed = list[Shape](), self.table.renamed
-        num_pixels = 0
         for part in annotated.parts:
             if isinstance(part, Note):
                 notes[part.text] += part.number
@@ -109,9 +107,6 @@ class Drawer(NamedTuple):
                 notes['regions with iscrowd, ignored; --crowds draw draws them'] += 1
                 part = replace(part, label=None)
             parts.append(part)
-            num_pixels += 0 if part.mask is None else part.mask.size
-            if num_pixels > _MOST:
-                raise UserError('masks', f'{num_pixels} pixels', f'at most {_MOST} an image')
         if self.boxes is None:
             # Files of instances have a box around each region; it must not become one itself.
             drawn = [part for part in parts if part.label and not part.left_out]
@@ -124,21 +119,16 @@ class Drawer(NamedTuple):
         return parts
 
 
-class Drawing(NamedTuple):
-    """A mask, ids `(H, W)` uint8, and what became of each shape `(N,)`."""
-
-    mask: np.ndarray
-    is_lost: np.ndarray  # it has no pixel in the image
-
-
 def rasterize(
     shapes: Sequence[Shape],
     size: tuple[int, int],
     ids: Mapping[str, int],
     undrawn_id: int,
     unknown: Iterable[np.ndarray] = (),
-) -> Drawing:
+) -> tuple[np.ndarray, np.ndarray]:
     """Draws shapes on an image of `size` (width, height).
+
+    Returns the mask, ids `(H, W)` uint8, and whether a shape has no pixel in the image, `(N,)`.
 
     Shapes with a higher z cover the others, at equal z later ones, and without an order small ones
     cover large ones. `undrawn_id` is the id where there is no shape; it is ignored in the extents
@@ -167,7 +157,7 @@ def rasterize(
         ends = np.maximum(np.ceil(extent[1]), first + 1)  # a point is a pixel
         (left, top), (right, bottom) = np.clip([first, ends], 0, size).astype(int)
         mask[top:bottom, left:right][~is_drawn[top:bottom, left:right]] = IGNORE_INDEX
-    return Drawing(mask, is_lost)
+    return mask, is_lost
 
 
 def draw(shape: Shape, size: tuple[int, int]) -> tuple[np.ndarray, tuple[int, int]]:

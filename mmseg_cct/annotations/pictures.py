@@ -11,26 +11,18 @@ from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 from mmseg_cct.datasets.files.image_format import ORIENTATION, is_inverted_tiff, open_image
 from mmseg_cct.datasets.files.images import decode_channels, named_if_unreadable
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.text import one_line
 
-from .shapes import MAX_PIXELS, Color
+from .shapes import Color
 
 TRANSPARENT = -1  # among packed colours: a pixel that is not shown
 
 
 def open_picture(data: bytes) -> Image.Image:
-    """Reads a picture, unless it is too large."""
-    try:
+    """Reads a picture."""
+    with named_if_unreadable('picture', 'picture'):
         image = open_image(data)
-        # Pillow's own limit is a warning, and in a process that has set it another
-        if (num_pixels := image.width * image.height) > MAX_PIXELS:
-            raise UserError('picture', f'{num_pixels} pixels', f'at most {MAX_PIXELS}')
         image.load()
-        return ImageOps.invert(image) if is_inverted_tiff(image) else image
-    except (MemoryError, UserError):
-        raise
-    except Exception as error:  # Pillow raises nearly anything on a corrupt file
-        raise UserError('picture', f'cannot be read ({one_line(error, 100)})') from None
+    return ImageOps.invert(image) if is_inverted_tiff(image) else image
 
 
 def opacity(image: Image.Image) -> np.ndarray | None:

@@ -7,8 +7,6 @@ import numpy as np
 
 from mmseg_cct.errors import UserError
 
-from .shapes import MAX_PIXELS
-
 _LENGTHS = (3, 4, 8, 16)  # bits of a run's length in our brushes; others state theirs
 
 
@@ -30,16 +28,10 @@ def mask_of_runs(
     `size` is width and height; the runs go along rows for the order `C`, along columns for `F`.
     """
     width, height = size
-    runs = np.asarray(counts)
-    if min(width, height) < 1 or width * height > MAX_PIXELS:
-        raise UserError('size', f'{width}×{height}', f'pixels, at most {MAX_PIXELS} in all')
-    if runs.ndim != 1 or runs.dtype.kind not in 'iu' or (runs < 0).any():
-        raise UserError('RLE', 'runs that are no numbers', 'lengths')
-    # Python's integers: a damaged run may pass those of NumPy, and then the sum may be right
-    if (total := sum(runs.tolist())) != width * height:
+    if (total := sum(counts)) != width * height:
         raise UserError('RLE', f'{total} pixels', f'{width}×{height}')
-    values = np.arange(len(runs)) % 2 == 1
-    return np.repeat(values, runs).reshape(height, width, order=order)
+    values = np.arange(len(counts)) % 2 == 1
+    return np.repeat(values, counts).reshape(height, width, order=order)
 
 
 def coco_counts(text: str) -> list[int]:
@@ -51,8 +43,7 @@ def coco_counts(text: str) -> list[int]:
     value = shift = 0
     for code in text.encode():
         bits = code - 48
-        # Without an end, a number would take any length
-        if not 0 <= bits < 64 or shift > 60:
+        if not 0 <= bits < 64:
             raise UserError('RLE', f'character {chr(code)!r}', "COCO's alphabet")
         value |= (bits & 31) << shift
         shift += 5
@@ -100,7 +91,7 @@ def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
         return int(''.join(map(str, bits[position - number : position].tolist())), 2)
 
     total, word = read(32), read(5) + 1
-    if total != 4 * width * height or word != 8 or total > 4 * MAX_PIXELS:
+    if total != 4 * width * height or word != 8:
         problem = f'{total} values of {word} bits'
         raise UserError('brush', problem, f'{width}×{height}, four of 8 bits a pixel')
     lengths = [read(4) + 1 for _ in range(4)]

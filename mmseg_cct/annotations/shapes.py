@@ -17,7 +17,6 @@ from mmseg_cct.errors import UserError
 
 Pair = Sequence[float] | np.ndarray  # x and y
 Color = tuple[int, int, int]  # RGB in [0, 255]
-MAX_PIXELS = 2**28
 _FARTHEST = 1e9  # pixels from the image
 _CORNERS = 128  # of the polygon that stands for an ellipse
 
@@ -39,14 +38,9 @@ class Shape:
     left_out: str = ''
 
     def __post_init__(self) -> None:
-        min_points = 1 if self.left_out else 3
-        for points in self.polygons:
-            if points.ndim != 2 or points.shape[1:] != (2,) or len(points) < min_points:
-                expected = f'{min_points} points or more, of x and y'
-                raise UserError('shape', f'points of shape {points.shape}', expected)
-            # Not `>=`, so that NaN is found, too: NumPy casts both to any integer without a word.
-            if not (np.abs(points) < _FARTHEST).all():
-                raise UserError('shape', 'a point far from any image', 'pixels')
+        # Not `>=`, so that NaN is found, too: NumPy casts both to any integer without a word.
+        if not all((np.abs(points) < _FARTHEST).all() for points in self.polygons):
+            raise UserError('shape', 'a point far from any image', 'pixels')
 
     @classmethod
     def of_mask(cls, label: str | None, mask: np.ndarray, **attributes: object) -> 'Shape':
@@ -102,15 +96,8 @@ class Annotations(NamedTuple):
 
 
 def points_of(numbers: Any) -> np.ndarray:
-    """Makes points `(N, 2)` of alternating x and y, or of pairs.
-
-    Raises:
-        UserError: If a number has no partner.
-    """
-    flat = np.asarray(numbers, float).reshape(-1)
-    if flat.size % 2:
-        raise UserError('polygon', f'{flat.size} numbers', 'x and y of each point')
-    return flat.reshape(-1, 2)
+    """Makes points `(N, 2)` of alternating x and y, or of pairs."""
+    return np.asarray(numbers, float).reshape(-1, 2)
 
 
 def region(label: str | None, ring: np.ndarray, **attributes: Any) -> Shape:

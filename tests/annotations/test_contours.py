@@ -13,7 +13,7 @@ IDS = {name: index for index, name in enumerate(NAMES)}
 
 
 def drawn(shapes, labels):
-    return rasterize(shapes, labels.shape[::-1], IDS, 255).mask
+    return rasterize(shapes, labels.shape[::-1], IDS, 255)[0]
 
 
 @given(

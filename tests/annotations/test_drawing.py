@@ -40,12 +40,12 @@ def test_higher_ones_cover_and_else_small_ones():
     big, small = Shape('a', [square(0, 0, 4)]), Shape('b', [square(1, 1, 2)])
     ids = {'a': 0, 'b': 1}
     for shapes in ([big, small], [small, big]):
-        assert (rasterize(shapes, (4, 4), ids, 255).mask == 1).sum() == 4
+        assert (rasterize(shapes, (4, 4), ids, 255)[0] == 1).sum() == 4
     top = Shape('a', big.polygons, z=1)
-    assert not rasterize([top, small], (4, 4), ids, 255).mask.any()
+    assert not rasterize([top, small], (4, 4), ids, 255)[0].any()
     ignored = Shape(None, mask=np.ones((1, 1), bool), z=2)
-    assert rasterize([top, ignored], (4, 4), ids, 7).mask[0, 0] == 255
-    assert (rasterize([], (4, 4), ids, 7).mask == 7).all()
+    assert rasterize([top, ignored], (4, 4), ids, 7)[0][0, 0] == 255
+    assert (rasterize([], (4, 4), ids, 7)[0] == 7).all()
 
 
 def test_a_mask_keeps_the_part_around_its_pixels():

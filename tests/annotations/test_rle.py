@@ -37,8 +37,6 @@ def test_compressed_runs_are_those_of_pycocotools():
     ('call', 'key'),
     [
         (lambda: rle.mask_of_runs([3, 3], (5, 7), 'C'), 'RLE'),
-        (lambda: rle.mask_of_runs([-1, 36], (5, 7), 'C'), 'RLE'),
-        (lambda: rle.mask_of_runs([35], (10**9, 10**9), 'C'), 'size'),
         (lambda: rle.coco_counts('a€'), 'RLE'),
         (lambda: rle.brush_alpha(brush(MASK), (5, 8)), 'brush'),
         (lambda: rle.brush_alpha(brush(MASK)[:40], (5, 7)), 'truncated brush RLE'),

@@ -53,4 +53,4 @@ def drawn(annotations):
         raise image
     ids = {name: index for index, name in enumerate(annotations.classes)}
     shapes = [part for part in image.parts if isinstance(part, Shape) and not part.left_out]
-    return rasterize(shapes, image.size or SIZE, ids, 9).mask
+    return rasterize(shapes, image.size or SIZE, ids, 9)[0]

@@ -16,7 +16,7 @@ BOX_OF = '<box label="{}" xtl="2" ytl="2" xbr="8" ybr="6"/>'
 @pytest.mark.parametrize(
     ('form', 'part', 'location'),
     [
-        (of_coco, dict(segmentation=[[1, 2, 3]]), 'annotation 5: polygon'),
+        (of_coco, dict(segmentation=[[1, 2, 3]]), 'annotation 5'),
         (of_coco, OTHER_SIZE, 'annotation 5: RLE'),
         (of_coco, dict(segmentation=[BOX], category_id=3), 'annotation 5: category_id=3'),
         (of_cvat, '<box label="car" xtl="x"/>', 'box 0'),
