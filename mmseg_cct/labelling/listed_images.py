@@ -35,24 +35,22 @@ def images_of(run: Run, key: str) -> Listed:
     settings = branch_settings(outer, branch) if isinstance(outer, Mapping) else outer
     if settings is None:
         return {}
-    set_name = f'{run.name}: {key}'
     settings = copy.deepcopy(settings)
     for _, leaf in leaf_sets(settings):
         leaf['pipeline'] = []  # images are listed, not loaded
         if leaf.get('ann_file'):
             leaf['ann_file'] = resolve_list(leaf['ann_file'])
-    try:
-        dataset = DATASETS.build(settings)
-        dataset.full_init()
-    except (AssertionError, OSError, ValueError) as error:
-        raise UserError(set_name, error) from error
+    dataset = DATASETS.build(settings)
+    dataset.full_init()
     listed: Listed = {}
     for leaf in leaf_datasets(dataset):
         root = (getattr(leaf, 'data_prefix', None) or {}).get('img_path') or ''
         for index in range(len(leaf)):
             info = leaf.get_data_info(index)
             if not info.get('img_path'):
-                raise UserError(set_name, 'its images are not files', 'a data set of files')
+                raise UserError(
+                    f'{run.name}: {key}', 'its images are not files', 'a data set of files'
+                )
             info.pop('seg_map_path', None)  # only images are read
             path = info['img_path']
             inside = PurePath(os.path.relpath(path, root)) if root else PurePath(path)

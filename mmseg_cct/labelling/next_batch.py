@@ -9,7 +9,7 @@ import csv
 import io
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +42,7 @@ from mmseg_cct.utils.text import command_line, counted
 
 from .listed_images import Listed, images_in, images_of
 from .ranking import ScoredImage, disagreement, image_pipeline, load_training_model, rank_images
-from .review import LARGEST, BatchImage, PageImage, review_page, shrink
+from .review import LARGEST, PageImage, image_page, label_layer, label_legend, shrink
 
 # The record of how the scores in a folder were made, and the page, which is written last.
 RECORD, REVIEW = 'ranking.json', 'review.html'
@@ -67,10 +67,11 @@ class BatchRequest:
 class Batch:
     """A batch that was written."""
 
-    images: Sequence[BatchImage | PageImage]  # in the order in which to label them
+    images: Sequence[PageImage]  # in the order in which to label them
     note: str  # what they were chosen from
     failed: list[str]  # a line for each unreadable image
     following: list[str]  # commands that bring the corrected batch into the training
+    table: ClassTable | None = None  # of its masks
 
 
 @contextmanager
@@ -112,32 +113,23 @@ def next_batch(run: Run, request: BatchRequest) -> Batch:
             return Batch([], '', [], [])
         ranked = [image for image in ranking.images if image.name in candidates]
         known = [image for image in ranking.images if image.name in labeled]
-        chosen, predictor = choose(ranked, known, request.number), Predictor(model)
-        for part in ('images', 'masks', PREDICTED):  # of a run that was stopped and chose others
-            shutil.rmtree(out / part, ignore_errors=True)
+        names = [f'{number} {reason}' for reason, number in left_out.items() if number]
+        note += f'; left out: {", ".join(names)}' if names else ''
         pipeline = image_pipeline(model.cfg)
 
-        def doubt(image: ScoredImage) -> np.ndarray:
+        def doubt_of(image: ScoredImage) -> tuple[np.ndarray, str]:
             data = pipeline(dict(candidates[image.name]))
-            return disagreement(model, data, request.seed).maps.mean(0).numpy()
+            doubt = disagreement(model, data, request.seed).maps.mean(0).numpy()
+            return doubt, f'the decoders disagree on {image.score:.3g} of the pixels'
 
-        batch = [
-            predicted_image(
-                request, candidates[image.name], predictor, doubt(image),
-                f'rank {ranked.index(image) + 1}: the decoders disagree on {image.score:.3g} of '
-                'the pixels',
-            )
-            for image in tqdm(chosen, desc='batch', unit='image')
-        ]  # fmt: skip
-        write_text(out / 'ranking.csv', ranking_text(ranked, chosen))
-        names = [f'{number} {reason}' for reason, number in left_out.items() if number]
-        note = f'{len(batch)} of {note}' + (f'; left out: {", ".join(names)}' if names else '')
-        if batch:  # the page is what tells a finished batch
-            table = write_annotations(request, batch, model.dataset_meta)
-            page = review_page(batch, note, model.dataset_meta, 'disagreement of the decoders')
-            write_text(out / REVIEW, page)
-            return Batch(batch, note, ranking.failed, _following(request, run, table))
-    return Batch([], note, ranking.failed, [])
+        caption = 'disagreement of the decoders'
+        chosen = choose(ranked, known, request.number)
+        batch = write_batch(
+            request, ranked, chosen, candidates, Predictor(model), doubt_of, caption, note
+        )
+    batch.failed = ranking.failed
+    batch.following = _following(request, run, batch.table) if batch.table else []
+    return batch
 
 
 def _candidates(run: Run, request: BatchRequest, labeled: Listed) -> tuple[Listed, dict[str, int]]:
@@ -193,33 +185,69 @@ def choose(ranked: list[ScoredImage], labeled: list[ScoredImage], number: int) -
     return chosen
 
 
-def predicted_image(
+def write_batch(
+    request: BatchRequest,
+    ranked: Sequence[ScoredImage],
+    chosen: Sequence[ScoredImage],
+    listed: Listed,
+    predictor: SegmentsImages,
+    doubt_of: Callable[[ScoredImage], tuple[np.ndarray, str]],
+    caption: str,
+    note: str,
+) -> Batch:
+    """Writes the chosen images and what is predicted for them, the ranking, and the page.
+
+    `doubt_of` gives the doubt about an image, `(h, w)`, and says in words how large it is.
+    """
+    out = Path(request.out)
+    for part in ('images', 'masks', PREDICTED):  # of a run that was stopped and chose others
+        shutil.rmtree(out / part, ignore_errors=True)
+    batch = []
+    for image in tqdm(chosen, desc='batch', unit='image'):
+        doubt, detail = doubt_of(image)
+        detail = f'rank {ranked.index(image) + 1}: {detail}'
+        batch.append(_predicted_image(request, listed[image.name], predictor, doubt, detail))
+    write_text(out / 'ranking.csv', _ranking_text(ranked, chosen))
+    note = f'{len(batch)} of {note}'
+    if not batch:
+        return Batch([], note, [], [])
+    table = _write_annotations(request, batch, predictor.meta)
+    # the page is what tells a finished batch
+    title = f'Label next: {counted(len(batch), "image")}'
+    write_text(out / REVIEW, image_page(title, note, batch, caption))
+    return Batch(batch, note, [], [], table)
+
+
+def _predicted_image(
     request: BatchRequest,
     info: Mapping[str, Any],
     predictor: SegmentsImages,
     doubt: np.ndarray,
     detail: str,
-) -> BatchImage:
+) -> PageImage:
     """Puts an image and its predicted mask into the batch."""
     photo = Path(request.out, 'images', info['name'])
     photo.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(info['img_path'], photo)
     (segmented,) = predictor([info['img_path']])
     picture, labels = segmented.image, segmented.labels
+    classes, palette = predictor.meta['classes'], predictor.meta['palette']
     mask = Path(request.out, 'masks', info['name']).with_suffix('.png')
-    write_png(mask, Image.fromarray(labels), full_palette(predictor.meta['palette']))
-    return BatchImage(
+    write_png(mask, Image.fromarray(labels), full_palette(palette))
+    labels = shrink(labels, LARGEST, cv2.INTER_NEAREST)
+    return PageImage(
         name=info['name'],
-        detail=detail,
-        photo=shrink(as_rgb(picture), LARGEST),
-        labels=shrink(labels, LARGEST, cv2.INTER_NEAREST),
-        doubt=doubt,
         size=(picture.shape[1], picture.shape[0]),
+        photo=shrink(as_rgb(picture), LARGEST),
+        detail=detail,
+        layers=[label_layer('prediction', labels, classes, palette)],
+        legend=label_legend(labels, classes, palette),
+        doubt=doubt,
     )
 
 
-def write_annotations(
-    request: BatchRequest, batch: Sequence[BatchImage], meta: Mapping[str, Any]
+def _write_annotations(
+    request: BatchRequest, batch: Sequence[PageImage], meta: Mapping[str, Any]
 ) -> ClassTable:
     """Writes the predicted masks for an annotation tool, and the table of their classes."""
     out = Path(request.out)
@@ -279,7 +307,7 @@ def import_commands(request: BatchRequest, data: Path, table: ClassTable) -> lis
     return [*lines, command_line('import_masks', corrected, '--out', data, *options)]
 
 
-def ranking_text(ranked: Sequence[ScoredImage], chosen: Sequence[ScoredImage]) -> str:
+def _ranking_text(ranked: Sequence[ScoredImage], chosen: Sequence[ScoredImage]) -> str:
     """Writes all images by descending score, as CSV."""
     positions = {image.name: number for number, image in enumerate(chosen, 1)}
     text = io.StringIO()

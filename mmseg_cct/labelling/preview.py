@@ -40,7 +40,7 @@ from mmseg_cct.utils.processes import ImageCounts
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import command_line, counted
 
-from .review import LARGEST, PageImage, doubt_layer, image_page, label_layer, label_legend, shrink
+from .review import LARGEST, PageImage, image_page, label_layer, label_legend, shrink
 
 PAGE = 'preview.html'
 
@@ -196,7 +196,8 @@ def _page(fit: FolderFit, photos: Mapping[str, str], request: PreviewRequest) ->
     ]
     title = f'Preview: {counted(len(photos), "photo")} by {counted(len(fit.masks), "mask")}'
     summary = Table(['class', 'IoU'], rows)
-    return image_page(title, fit.fitted.worth, [*labeled, *unlabeled], summary=summary)
+    caption = 'doubt: 1 minus the confidence'
+    return image_page(title, fit.fitted.worth, [*labeled, *unlabeled], caption, summary)
 
 
 def _mask_image(fit: FolderFit, mask: JudgedMask) -> PageImage:
@@ -231,10 +232,8 @@ def _photo_image(fit: FolderFit, out: str, name: str, path: str, level: float) -
         (picture.shape[1], picture.shape[0]),
         shrink(picture, LARGEST),
         f'mean confidence {level:.2f}',
-        (
-            label_layer('preview', labels, classes, palette),
-            doubt_layer('doubt: 1 minus the confidence', 1 - confidence / 255),
-        ),
+        (label_layer('preview', labels, classes, palette),),
         label_legend(labels, classes, palette),
         'your photos',
+        1 - confidence / 255,
     )

@@ -4,35 +4,28 @@ Of the images that the closed form is least certain of, it takes those whose fea
 one another and from those of the labelled images, as after a training.
 """
 
-import shutil
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from mmseg_cct.annotations.importer import PREDICTED
 from mmseg_cct.datasets.files.image_files import training_dirs, validation_dirs
 from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.processes import progress_bar
 from mmseg_cct.utils.text import command_line, counted
 
 from .listed_images import images_in
 from .next_batch import (
-    REVIEW,
     Batch,
     BatchRequest,
     batch_folder,
     choose,
     import_commands,
-    predicted_image,
-    ranking_text,
-    write_annotations,
+    write_batch,
 )
 from .preview import FolderFit
 from .ranking import ScoredImage
-from .review import review_page
 
 
 def preview_batch(request: BatchRequest, fit: FolderFit) -> Batch:
@@ -55,30 +48,25 @@ def preview_batch(request: BatchRequest, fit: FolderFit) -> Batch:
         scored, failed = _score(fit, [*labeled, *candidates])
         ranked = sorted((image for image in scored if image.name in candidates), reverse=True)
         chosen = choose(ranked, [i for i in scored if i.name in labeled], request.number)
-        for part in ('images', 'masks', PREDICTED):  # of a call that was stopped
-            shutil.rmtree(out / part, ignore_errors=True)
-        batch = []
-        for image in chosen:
-            info, rank = candidates[image.name], ranked.index(image) + 1
-            detail = f'rank {rank}: mean confidence {1 - image.score:.2f}'
+
+        def doubt_of(image: ScoredImage) -> tuple[np.ndarray, str]:
             (features,) = fit.features.of_files([image.name])
             if isinstance(features, UserError):  # it was replaced since
                 raise features
             doubt = 1 - fit.fitted.discriminant.confidence(features)
-            batch.append(predicted_image(request, info, fit, doubt, detail))
-        write_text(out / 'ranking.csv', ranking_text(ranked, chosen))
-        note = f'{len(batch)} of {counted(len(candidates), "candidate")}'
-        if not batch:
-            return Batch([], note, failed, [])
-        table = write_annotations(request, batch, fit.meta)
-        page = review_page(batch, note, fit.meta, 'doubt: 1 minus the confidence of the preview')
-        write_text(out / REVIEW, page)
-    following = [
-        *import_commands(request, Path(fit.data), table),
-        command_line('preview', fit.data, '--out', 'preview'),
-        command_line('new_config', fit.data),
-    ]
-    return Batch(batch, note, failed, following)
+            return doubt, f'mean confidence {1 - image.score:.2f}'
+
+        caption = 'doubt: 1 minus the confidence of the preview'
+        note = counted(len(candidates), 'candidate')
+        batch = write_batch(request, ranked, chosen, candidates, fit, doubt_of, caption, note)
+    batch.failed = failed
+    if batch.table:
+        batch.following = [
+            *import_commands(request, Path(fit.data), batch.table),
+            command_line('preview', fit.data, '--out', 'preview'),
+            command_line('new_config', fit.data),
+        ]
+    return batch
 
 
 def _score(fit: FolderFit, paths: list[str]) -> tuple[list[ScoredImage], list[str]]:

@@ -30,6 +30,7 @@ from mmseg_cct.utils.files import append_line, read_lines
 from mmseg_cct.utils.log import only_warnings
 from mmseg_cct.utils.output_folder import file_stamp
 from mmseg_cct.utils.processes import SharedImages, gather
+from mmseg_cct.utils.text import library_errors_as_one_line
 
 # A folder with a file of scores for each process.
 SCORES = 'scores'
@@ -150,12 +151,9 @@ def load_training_model(run: Run, device: str | None = None) -> Any:
         raise UserError(run.name, 'has no auxiliary decoders', 'a run of cct or cct-strong')
     model = run.load_model(device)
     # `load_model` is lenient about the decoders.
-    saved_shapes = {name: tuple(value.shape) for name, value in weights(run.content).items()}
-    for name, value in model.auxiliary_head.state_dict().items():
-        shape = saved_shapes.get(f'auxiliary_head.{name}')
-        if shape is None:
-            raise UserError(run.checkpoint, 'has no auxiliary decoders', "the training's")
-        if shape != value.shape:
-            mistake = f'auxiliary_head.{name} is {shape}'
-            raise UserError(run.checkpoint, mistake, f'{tuple(value.shape)} by its config')
+    saved, prefix = weights(run.content), 'auxiliary_head.'
+    decoders = {n.removeprefix(prefix): saved[n] for n in saved if n.startswith(prefix)}
+    problem, expected = 'has other auxiliary decoders', "those of the training's config"
+    with library_errors_as_one_line(run.checkpoint, problem, expected):
+        model.auxiliary_head.load_state_dict(decoders)
     return model

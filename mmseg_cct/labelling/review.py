@@ -2,10 +2,9 @@
 
 import hashlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
 
 import cv2
 import numpy as np
@@ -13,22 +12,9 @@ from PIL import Image
 
 from mmseg_cct.engine.visualization import full_palette, is_tinted
 from mmseg_cct.utils.templates import Table, data_url, render
-from mmseg_cct.utils.text import counted
 
 LARGEST = 1280  # longer side of a picture in a page, in pixels
 _THUMBNAIL = 160  # longer side of a thumbnail, in pixels
-
-
-@dataclass(frozen=True)
-class BatchImage:
-    """An image of a batch, with pictures at the size that the page shows."""
-
-    name: PurePath  # path in the batch's folder of images
-    detail: str  # why it was chosen
-    photo: np.ndarray = field(repr=False)  # (H, W, 3) uint8, RGB
-    labels: np.ndarray = field(repr=False)  # predicted ids (H, W)
-    doubt: np.ndarray = field(repr=False)  # (h, w), from 0: of the decoders, or of a preview
-    size: tuple[int, int]  # width and height of the original image
 
 
 @dataclass(frozen=True)
@@ -43,49 +29,25 @@ class PageImage:
     layers: Sequence[tuple[str, str, str]] = field(default=(), repr=False)
     legend: Sequence[tuple[str, Sequence[int], str]] = ()  # class, colour, share in percent
     part: str = ''  # of the page, which has a button for each
-
-
-def review_page(
-    batch: Sequence[BatchImage], note: str, meta: Mapping[str, Any], caption: str
-) -> str:
-    """Renders the page: image, prediction and doubt about it of one image of the batch at a time.
-
-    `note` appears below the title; `meta` has the names and colours of the classes; `caption` says
-    whose doubt it is.
-    """
-    # One scale for all maps, without their outliers.
-    quantiles = (float(np.quantile(image.doubt, 0.99)) for image in batch)
-    highest = max(quantiles, default=0) or 1.0
-    classes, palette = meta['classes'], meta['palette']
-    images = [
-        PageImage(
-            image.name,
-            image.size,
-            image.photo,
-            image.detail,
-            (
-                label_layer('prediction', image.labels, classes, palette),
-                doubt_layer(caption, image.doubt / highest),
-            ),
-            label_legend(image.labels, classes, palette),
-        )
-        for image in batch
-    ]
-    return image_page(f'Label next: {counted(len(batch), "image")}', note, images, highest)
+    # (h, w), from 0: of the decoders, or of a preview; the last layer
+    doubt: np.ndarray | None = field(default=None, repr=False)
 
 
 def image_page(
     title: str,
     note: str,
     images: Sequence[PageImage],
-    highest: float = 1.0,
+    caption: str = '',
     summary: Table | None = None,
 ) -> str:
     """Renders a page that shows one image at a time.
 
-    `note` appears below the title and `highest` is the top of the scale of doubt. A `summary` is a
-    table above the images, which then cannot be marked as done or to skip.
+    `note` appears below the title and `caption` says whose doubt is shown. A `summary` is a table
+    above the images, which then cannot be marked as done or to skip, and whose doubts end at 1.
     """
+    # else one scale for all maps, without their outliers
+    quantiles = [float(np.quantile(i.doubt, 0.99)) for i in images if i.doubt is not None]
+    highest = 1.0 if summary else max(quantiles, default=0) or 1.0
     content = '\n'.join(f'{image.name} {image.detail}' for image in images)
     cases = [
         dict(
@@ -95,7 +57,7 @@ def image_page(
             height=image.size[1],
             photo=_jpeg(image.photo[..., ::-1]),
             thumbnail=_jpeg(shrink(image.photo, _THUMBNAIL)[..., ::-1]),
-            layers=image.layers,
+            layers=[*image.layers, *_doubt_layers(caption, image.doubt, highest)],
             legend=image.legend,
         )
         for image in images
@@ -112,12 +74,6 @@ def image_page(
         key=f'mmseg_cct {hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]}',
         cases=cases,
     )
-
-
-def doubt_layer(caption: str, doubt: np.ndarray) -> tuple[str, str, str]:
-    """Makes a layer of doubts `(h, w)`, of which 1 and more are the brightest."""
-    scaled = np.clip(255 * doubt, 0, 255).astype(np.uint8)
-    return 'doubt', caption, _jpeg(cv2.applyColorMap(scaled, cv2.COLORMAP_MAGMA))
 
 
 def label_layer(
@@ -149,6 +105,15 @@ def shrink(image: np.ndarray, longest: int, interpolation: int = cv2.INTER_AREA)
     scale = min(1.0, longest / max(height, width))
     size = max(1, round(width * scale)), max(1, round(height * scale))
     return cv2.resize(image, size, interpolation=interpolation)
+
+
+def _doubt_layers(
+    caption: str, doubt: np.ndarray | None, highest: float
+) -> Iterator[tuple[str, str, str]]:
+    """Makes the layer of doubts `(h, w)`, of which the highest and more are the brightest."""
+    if doubt is not None:
+        scaled = np.clip(255 * doubt / highest, 0, 255).astype(np.uint8)
+        yield 'doubt', caption, _jpeg(cv2.applyColorMap(scaled, cv2.COLORMAP_MAGMA))
 
 
 def _jpeg(bgr: np.ndarray) -> str:

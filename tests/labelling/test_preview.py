@@ -163,12 +163,13 @@ def test_the_loop_needs_no_training(data, tmp_path, monkeypatch, capsys, refused
     assert world.run_tool(*preview_data) == 0
     assert '5 masks' in capsys.readouterr().out and (tmp_path / 'p/coco.json').is_file()
     assert world.run_tool('next_batch', data, '-n', 2, '--out', tmp_path / 'b') == 0
-    import_masks = capsys.readouterr().out.rpartition('Next:\n')[2].splitlines()[0]
+    following = capsys.readouterr().out.rpartition('Next:\n')[2].splitlines()[0]
+    import_masks = shlex.split(following.partition('import-masks ')[2])
     for path in (tmp_path / 'b/masks').iterdir():  # corrected by a person
         with Image.open(path) as mask:
             mask.putpixel((0, 0), 2)
             mask.save(path)
-    assert not world.run_tool('import_masks', *shlex.split(import_masks)[2:])
+    assert not world.run_tool('import_masks', *import_masks)
     assert world.run_tool(*preview_data) == 0
     assert '7 masks' in capsys.readouterr().out
     (data / 'images/9.png').write_bytes(b'no image')

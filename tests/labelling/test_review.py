@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmseg_cct.labelling.review import BatchImage, review_page
+from mmseg_cct.labelling.review import PageImage, image_page, label_layer, label_legend
 
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
 RED, BLUE = (200, 0, 0), (0, 0, 200)
@@ -29,18 +29,20 @@ PRESS = """
 
 
 def page(number=3, names=('sky', 'a <b> & c')):
+    labels = np.repeat(np.uint8([0, 1, 0]), 20)[None].repeat(40, 0)
     batch = [
-        BatchImage(
+        PageImage(
             name=PurePath(f'a/{index} "quoted" <i>.jpg'),
-            detail=f'rank {index + 1}',
-            photo=np.full((40, 60, 3), 128, np.uint8),
-            labels=np.repeat(np.uint8([0, 1, 0]), 20)[None].repeat(40, 0),
-            doubt=np.linspace(0, 0.5, 600, dtype=np.float32).reshape(20, 30),
             size=(120, 80),
+            photo=np.full((40, 60, 3), 128, np.uint8),
+            detail=f'rank {index + 1}',
+            layers=[label_layer('prediction', labels, names, [RED, BLUE])],
+            legend=label_legend(labels, names, [RED, BLUE]),
+            doubt=np.linspace(0, 0.5, 600, dtype=np.float32).reshape(20, 30),
         )
         for index in range(number)
     ]
-    return review_page(batch, '2 of 9', dict(classes=names, palette=[RED, BLUE]), 'doubt')
+    return image_page('Label next', '2 of 9', batch, 'doubt')
 
 
 def pictures(text, kind):
@@ -60,8 +62,8 @@ def test_nothing_is_fetched_and_names_are_text():
 def test_the_photo_keeps_its_colours_and_doubt_is_bright():
     photo = np.full((40, 60, 3), (200, 0, 0), np.uint8)
     values = np.repeat(np.float32([[0, 1]]), 15, 1).repeat(20, 0)
-    image = BatchImage(PurePath('a.jpg'), 'rank 1', photo, photo[..., 1], values, (60, 40))
-    text = review_page([image], '', dict(classes=('sky',), palette=[BLUE]), '')
+    image = PageImage(PurePath('a.jpg'), (60, 40), photo, doubt=values)
+    text = image_page('', '', [image])
     shown = [np.array(picture).astype(int) for picture in pictures(text, 'jpeg')]
     heat = [each for each in shown if each.shape == (20, 30, 3)]
     photos = [each for each in shown if each.shape != (20, 30, 3)]
