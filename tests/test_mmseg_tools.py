@@ -105,17 +105,6 @@ def test_resume_goes_on_from_the_newest_whole_checkpoint(trained, folder, mmseg_
     assert (work / 'iter_8.pth').is_file()
 
 
-def test_a_bad_mask_ends_a_training_before_it_starts(folder, mmseg_tool):
-    bad = folder / 'bad_data'
-    world.write_images(bad)
-    Image.fromarray(np.full((32, 40), 9, np.uint8)).save(bad / 'masks' / 'l1.png')
-    world.cct_config(bad).dump(folder / 'bad.py')
-    with pytest.raises(UserError) as caught:
-        mmseg_tool('train', 'bad.py', '--work-dir', 'bad')
-    assert caught.value.problems[0].key == f'{bad}/masks/l1.png'
-    assert not list(folder.glob('bad/*.pth'))
-
-
 def test_masks_of_unknown_quality_are_learned_by_the_config_of_their_page(
     folder, mmseg_tool, project_root
 ):

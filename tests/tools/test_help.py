@@ -42,7 +42,9 @@ def answers(*lines):
     return [eval(line) for line in done.stdout.splitlines()]
 
 
-def test_help_imports_nothing_heavy():
+def test_help_imports_nothing_heavy(project_root):
+    tools = {path.name for path in (project_root / 'tools').glob('*.py')}
+    assert {path.name for path in commands().values()} == tools
     scripts = list(commands().values())
     for script, (code, said) in zip(
         scripts, answers(*(f'{shlex.quote(str(script))} --help' for script in scripts)), strict=True

@@ -1,8 +1,5 @@
 import os
 import subprocess
-import sys
-import sysconfig
-from pathlib import Path
 
 import pytest
 
@@ -34,24 +31,3 @@ def test_a_node_gives_no_more_gpus_than_are_used(variables, where, project_root,
         command = ['bash', project_root / 'tools' / script, 'gpus', 'cct', 'a.py', 'b.pth']
         environment = {**os.environ, **variables, 'PATH': path}
         assert where in subprocess.check_output(command, text=True, env=environment)
-
-
-def test_an_environment_with_other_builds_of_openmmlab_is_left_as_it_is(project_root, tmp_path):
-    packages = sysconfig.get_path('purelib', 'posix_prefix', {'base': tmp_path})
-    for name in ('mmcv_full-1.7.2', 'mmsegmentation-1.2.2'):
-        folder = Path(packages, f'{name}.dist-info')
-        folder.mkdir(parents=True)
-        project, _, version = name.partition('-')
-        (folder / 'METADATA').write_text(f'Name: {project}\nVersion: {version}\n')
-    (tmp_path / 'pyvenv.cfg').write_text(f'home = {Path(sys.executable).resolve().parent}\n')
-    (tmp_path / 'bin').mkdir()
-    (tmp_path / 'bin' / 'python').symlink_to(sys.executable)
-    before = sorted(tmp_path.rglob('*'))
-    done = subprocess.run(
-        ['bash', '-c', 'source tools/setup_venv.sh; setup_venv'],
-        cwd=project_root, text=True, capture_output=True,
-        env={**os.environ, 'VIRTUAL_ENV': str(tmp_path)},
-    )  # fmt: skip
-    (line,) = done.stderr.splitlines()
-    assert done.returncode == 1 and line.startswith(f'error: {tmp_path} has mmcv-full mmsegm')
-    assert sorted(tmp_path.rglob('*')) == before  # pip did not run

@@ -110,12 +110,6 @@ def test_two_ranks_train_as_one_process_with_the_joined_batch(pair):
     assert scores == [pytest.approx(scores[0], abs=1e-3)] * 2 and scores[0] > 0
 
 
-@pytest.mark.slow
-def test_the_launcher_starts_as_many_ranks_as_it_is_told(cct):
-    done = cct.shell('bash', cct.tools / 'dist_train.sh', cct.file, 2, '--help')
-    assert (done.returncode, done.stdout.count('usage: ')) == (0, 2), done.stderr
-
-
 def test_a_loss_that_is_not_finite_on_one_rank_stops_both(pair):
     """One message, which names the rank and its files, and no rank that waits for ever."""
     pair.config.custom_hooks.append(dict(type='PoisonHook', iteration=1, rank=1))

@@ -1,17 +1,12 @@
 import logging
 from types import SimpleNamespace
 
-import pytest
-import tiny
-from mmengine.config import Config
 from mmengine.hooks import LoggerHook
 from mmengine.logging import MessageHub
 from mmengine.runner import LogProcessor
-from mmseg.registry import MODELS
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.hooks import MainProcessLoggerHook, ProgressBarHook
-from mmseg_cct.engine.hooks.findings_hook import FindingsHook
 
 
 def test_only_the_main_process_writes_the_metrics_of_a_test(monkeypatch):
@@ -70,36 +65,3 @@ def test_the_bar_counts_from_the_resumed_iteration_and_shows_the_loss(monkeypatc
     assert logger.handlers != [handler]  # the log writes above it
     hook.after_train(runner)
     assert logger.handlers == [handler]
-
-
-@pytest.fixture
-def runner():
-    same = dict(type='FolderDataset', image_dir='x')
-    config = Config({f'{split}_dataloader': dict(dataset=dict(same)) for split in ('val', 'test')})
-    object.__setattr__(config, '_filename', 'configs/cct_tiny.py')
-    return SimpleNamespace(
-        model=MODELS.build(tiny.model_config()),
-        cfg=config,
-        val_loop=object(),
-        train_dataloader=SimpleNamespace(dataset=SimpleNamespace(labeled=[0] * 12), batch_size=16),
-        val_dataloader=SimpleNamespace(dataset=[0] * 7),
-        message_hub=MessageHub('findings'),
-        work_dir='work_dirs/x',
-        iter=0,
-        max_iters=100,
-    )
-
-
-def test_model_batch_images_and_test_set_are_described_at_the_start(runner, messages):
-    FindingsHook().before_train(runner)
-    assert [line.startswith('Note: ') for line in messages] == [False, True, True, True]
-
-
-def test_findings_of_the_validations_are_described_at_the_end(runner, messages):
-    FindingsHook().after_train(runner)
-    assert not messages  # no validation
-    for name, value in (('mIoU', 10.0), ('mIoU', 12.0), ('mIoU', 15.0), ('IoU.pole', 0.0)):
-        runner.message_hub.update_scalar(f'val/{name}', value)
-    FindingsHook().after_train(runner)
-    zero, _ = messages  # the other: the curve rises
-    assert 'pole' in zero

@@ -106,14 +106,6 @@ def test_the_other_domain_does_not_move(setting):
                 assert not stays or same, name
 
 
-def test_the_encoder_is_there_once():
-    model = make_model()
-    names = [name for name, _ in model.named_parameters(remove_duplicate=False)]
-    assert len(names) == len(set(map(id, model.parameters())))
-    assert {name.split('.')[0] for name in names} == {'backbone', 'neck', 'domains'}
-    assert not [name for name in model.state_dict() if 'domains' in name and 'backbone' in name]
-
-
 def test_a_copy_encodes_with_its_own_encoder():
     model = make_model().eval()
     twin = copy.deepcopy(model)
