@@ -136,7 +136,7 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     names = read_list(args.list) if args.list else list(find_images(args.images, args.suffix))
     if not args.masks:
         return {number: draw_split(names, number, args.seed) for number in args.num_labeled}
-    masks, _ = masks_of_images(args.masks, mask_suffix, names, ('--suffix ', '--mask-suffix '))
+    masks, _ = masks_of_images(args.masks, mask_suffix, names)
     candidates = [name for name in names if name in masks]
     if not candidates:
         raise UserError(args.masks, f'no mask of {args.images}', f'NAME{mask_suffix}')

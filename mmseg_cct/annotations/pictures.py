@@ -5,10 +5,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 
-from mmseg_cct.datasets.files.image_format import ORIENTATION, is_inverted_tiff, open_image
+from mmseg_cct.datasets.files.image_format import ORIENTATION, open_image
 from mmseg_cct.datasets.files.images import decode_channels, named_if_unreadable
 from mmseg_cct.errors import UserError
 
@@ -22,7 +22,7 @@ def open_picture(data: bytes) -> Image.Image:
     with named_if_unreadable('picture', 'picture'):
         image = open_image(data)
         image.load()
-    return ImageOps.invert(image) if is_inverted_tiff(image) else image
+    return image
 
 
 def opacity(image: Image.Image) -> np.ndarray | None:

@@ -167,8 +167,7 @@ class FolderDataset(BaseSegDataset):
         root = self.data_prefix.get('seg_map_path')
         if root is None or (self.subset == 'unlabeled' and self.ann_file):
             return {}
-        options = 'FolderDataset.image_suffix=', 'FolderDataset.mask_suffix='
-        masks, strays = masks_of_images(root, self.seg_map_suffix, images, options)
+        masks, strays = masks_of_images(root, self.seg_map_suffix, images)
         if strays:
             first = f'{strays[0]}: a mask without an image in {self.data_prefix["img_path"]}'
             warn(f'{first} ({len(strays)} in all); left out')

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 # The labels in masks, ignored ones included, by the name of the image.
 Labels = Mapping[str, frozenset[int]]
 
-_SUFFIXES = '--image-suffix ', '--mask-suffix '
 _SIZES = 200  # number of images whose sizes and values are read, at most
 
 
@@ -41,7 +40,6 @@ class FolderSummary(NamedTuple):
     pixels: np.ndarray  # (C,) number of pixels of each class in the masks
     ignored: int  # number of ignored pixels
     widths: Mapping[str, float]  # of the objects of each class, see `ObjectWidths`
-    rims: Sequence[str] = ()  # classes that interpolation may have made, see `ObjectWidths`
     partly_labeled: Sequence[str] = ()  # names of images most of whose mask is ignored
     values: ImageValues | None = None  # if MMSegmentation's loader would change the images
 
@@ -104,7 +102,6 @@ def summarize_folder(
         pixels=counts[:-1],
         ignored=int(counts[-1]),
         widths=widths.typical(),
-        rims=widths.rims(),
         partly_labeled=partly,
         values=values,
     )
@@ -149,10 +146,11 @@ def _loader(values: ImageValues) -> 'LoadChannels':
 
 def _masks_by_name(images: Mapping[str, str], dirs: Dirs, suffix: str) -> dict[str, str]:
     image_dir, mask_dir = dirs
-    masks, strays = masks_of_images(mask_dir, suffix, images, _SUFFIXES)
+    masks, strays = masks_of_images(mask_dir, suffix, images)
     if strays:
         problem = f'a mask without an image in {image_dir} ({len(strays)} in all)'
-        raise UserError(strays[0], problem, 'an image of the same name')
+        expected = 'an image of the same name, but for --image-suffix and --mask-suffix'
+        raise UserError(strays[0], problem, expected)
     if not masks:
         raise UserError(mask_dir, 'no mask in this folder', f'class ids, NAME{suffix}')
     return masks

@@ -64,17 +64,12 @@ class MultiDomainConcatDataset(ConcatDataset):
         domains: Data set of each domain, or its config, by the domain's name.
         pipeline: Pipelines by domain that replace those of the sets, which are configs then: where
             MMSeg's `test.py --tta` puts the `tta_pipeline`.
-
-    Raises:
-        UserError: If a domain has no pipeline.
     """
 
     def __init__(
         self, domains: Mapping[str, dict | BaseDataset], pipeline: Mapping[str, list] | None = None
     ) -> None:
         if pipeline is not None:
-            if missing := domains.keys() - pipeline.keys():
-                raise UserError('tta_pipeline', f'none for domain {min(missing)}', 'one for each')
             domains = {name: {**part, 'pipeline': pipeline[name]} for name, part in domains.items()}
         sets = [DATASETS.build(c) if isinstance(c, dict) else c for c in domains.values()]
         # Domains differ in their classes and palettes, so no key has to be equal.

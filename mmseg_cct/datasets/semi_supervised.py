@@ -18,7 +18,7 @@ from mmseg_cct.errors import UserError, printable
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.ranges import at_least, ranges
 from mmseg_cct.utils.seed import seeded_random_state
-from mmseg_cct.utils.text import library_errors_as_one_line, one_line
+from mmseg_cct.utils.text import one_line
 
 from .leaves import image_loader, leaf_datasets
 from .samplers.pair_sampler import PairDraw, require_draws
@@ -64,8 +64,7 @@ class SemiSegDataset(Dataset):
             labels by `LoadWeakMasks`.
 
     Raises:
-        UserError: If a set cannot be built or is empty, the labelled set has no class names, or the
-            unlabelled set is built already and would get `strong_views`.
+        UserError: If a set cannot be built or is empty, or the labelled set has no class names.
 
     Examples:
         >>> from mmengine.registry import init_default_scope
@@ -93,16 +92,11 @@ class SemiSegDataset(Dataset):
         weak_masks: str | None = None,
     ) -> None:
         if num_labeled is not None:
-            if split_dir is None:
-                expected = f'of {num_labeled}_labeled.txt and {num_labeled}_unlabeled.txt'
-                raise UserError(f'num_labeled={num_labeled}', 'no split_dir', f'the one {expected}')
             lists = dict(split_dir=split_dir, num_labeled=num_labeled)
             labeled = branch_settings(dict(labeled=labeled, **lists), 'labeled')
             unlabeled = branch_settings(dict(unlabeled=unlabeled, **lists), 'unlabeled')
         # Wrappers have no pipeline: the views go to each set that loads images.
         if strong_views is not None and unlabeled is not None:
-            if isinstance(unlabeled, Dataset):
-                raise UserError('unlabeled', 'built already', 'a config, for strong_views')
             unlabeled = copy.deepcopy(unlabeled)
             for _, leaf in leaf_sets(unlabeled):
                 leaf['pipeline'] = [*leaf.get('pipeline', ()), strong_views]
@@ -195,17 +189,12 @@ class SemiSegDataset(Dataset):
         except UserError:
             raise
         except Exception as error:
-            path = dataset.get_data_info(index).get('img_path')
-            if path:  # a decoder does not say that its file is damaged
+            image = dataset.get_data_info(index).get('img_path')
+            if image:  # a decoder does not say that its file is damaged
                 leaf = leaf_datasets(dataset)[0]
-                image_size(path, getattr(leaf, 'backend_args', None), True, image_loader(leaf))
-            image = path or f'{branch} image {index}'
-            problem = f'{branch}.pipeline does not run on it'
-            # A file that is gone or cut off: decoders do not say which.
-            if isinstance(error, OSError):
-                raise UserError(image, f'{problem} ({one_line(error)})') from error
-            with library_errors_as_one_line(image, problem, 'steps that do'):
-                raise
+                image_size(image, getattr(leaf, 'backend_args', None), True, image_loader(leaf))
+            problem = f'{branch}.pipeline does not run on it ({one_line(error)})'
+            raise UserError(image or f'{branch} image {index}', problem) from error
         if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
             problem = 'gives no inputs and data_samples'
             raise UserError(f'{branch}.pipeline', problem, 'PackSegInputs at its end')

@@ -87,8 +87,7 @@ def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
     sets expect them: ``2007_000032``, ``aachen/aachen_000000_000019``.
 
     Raises:
-        UserError: If there is no partition, a list is missing or bad, an image is in both lists,
-            or two partitions have the same number of labelled images.
+        UserError: If there is no partition, a list is missing or bad, or an image is in both lists.
     """
     root = Path(folder)
     partitions = [root]
@@ -106,8 +105,5 @@ def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
         split = Split(*([city.sub(r'\2/\1', name) for name in part] for part in split))
         if common := set(split.labeled) & set(split.unlabeled):
             raise UserError(path, f'{min(common)} is in both lists', 'it in one')
-        if (number := len(split.labeled)) in splits:
-            problem = f'{number} labelled images, as many as in another folder'
-            raise UserError(path, problem, 'one list of a number: name its folder')
-        splits[number] = split
+        splits[len(split.labeled)] = split
     return dict(sorted(splits.items()))

@@ -165,9 +165,7 @@ def _check_labeled_image(info: Info, dataset: Any, id_of_color: IdOfColor) -> fr
         raise UserError(image, 'no mask for this labelled image', mask)
     if 1 in size:  # `LoadAnnotations` drops a side of one pixel
         raise UserError(image, f'{size[0]}×{size[1]} pixels with a mask', 'two or more a side')
-    steps = (step for step in transforms_of(dataset) if isinstance(step, LoadAnnotations))
-    decoder = next((step.imdecode_backend for step in steps), 'pillow')
-    ids = read_mask(mask, backend_args, decoder, id_of_color)
+    ids = read_mask(mask, backend_args, id_of_color)
     mapping = {key: info[key] for key in ('label_map', 'reduce_zero_label') if key in info}
     num_classes = len(dataset.metainfo['classes'])
     labels = check_mask(mask, ids, num_classes, image=image, size=size, **mapping)

@@ -211,9 +211,6 @@ def folder_warnings(folder: Folder, plan: Plan) -> Iterator[str]:
         yield f'{training_dirs(folder.data)[0]}: {problem}; move them out to test on them'
     labels = Counter(folder.summary.labels.values())
     yield from judge_labels(labels, folder.classes, 'masks', dirs=training_dirs(folder.data))
-    if rims := folder.summary.rims:
-        problem = 'nowhere wider than two pixels and between other classes, like a rim that a'
-        yield f'masks: {", ".join(rims)}: {problem} resize with interpolation leaves'
     sides = folder.summary.sides(plan.held_out)
     unseen, untrained = one_sided(*(side.values() for side in sides))
     for ids, split, effect in (

@@ -1,6 +1,5 @@
 import pytest
 
-from mmseg_cct.datasets import LoadChannels, MultiDomainConcatDataset
 from mmseg_cct.datasets.samplers.multi_domain_sampler import domain_cycle
 from mmseg_cct.datasets.splits import draw_split
 from mmseg_cct.errors import UserError
@@ -9,11 +8,8 @@ from mmseg_cct.errors import UserError
 @pytest.mark.parametrize(
     ('make', 'key'),
     [
-        (lambda: LoadChannels(channels=(0, -1)), 'LoadChannels.channels=(0, -1)'),
-        (lambda: LoadChannels(value_range=(9, 0)), 'LoadChannels.value_range=(9, 0)'),
         (lambda: domain_cycle('ab', dict(d=1)), 'train_dataloader.sampler.weights'),
         (lambda: domain_cycle('ab', dict(a=0.5)), 'train_dataloader.sampler.weights.a=0.5'),
-        (lambda: MultiDomainConcatDataset(dict(a={}), pipeline={}), 'tta_pipeline'),
         (lambda: draw_split('abc', 4, names='abcdef'), 'number of labelled images'),
     ],
 )

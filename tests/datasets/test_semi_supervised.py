@@ -32,8 +32,6 @@ def test_a_number_of_labels_chooses_the_lists(tree):
     baseline = SemiSegDataset(labeled, None, **lists)
     assert (len(baseline.labeled), baseline.unlabeled) == (1, None)
     assert labeled['ann_file'] == 'x'
-    with pytest.raises(UserError, match=r'^num_labeled=7: no split_dir'):
-        SemiSegDataset(labeled, num_labeled=7)
     with pytest.raises(UserError, match=r'^labeled: .*/set/7_labeled\.txt'):
         SemiSegDataset(labeled, **lists | dict(num_labeled=7))
 
@@ -52,8 +50,6 @@ def test_strong_views_end_the_unlabelled_pipeline(tree):
     assert item['data_samples']['unlabeled_strong_1'].img_path == str(tree.image('u2'))
     baseline = SemiSegDataset(tree.config('labeled'), strong_views=views)
     assert 'strong_views' not in baseline[DRAW]
-    with pytest.raises(UserError, match='unlabeled: built already; expected a config'):
-        SemiSegDataset(tree.config('labeled'), pairs.unlabeled, strong_views=views)
 
 
 def test_a_batch_may_have_fewer_unlabelled_images(tree):
@@ -168,7 +164,11 @@ class TestErrors:
         [
             ('labeled', dict(metainfo=None), r'\.metainfo: no class names; expected'),
             ('labeled', dict(ann_file='twice.txt'), r': .*twice\.txt: l1 is listed twice'),
-            ('unlabeled', dict(ann_file='gone.txt', metainfo=None), r': .*gone\.txt: no such file'),
+            (
+                'unlabeled',
+                dict(ann_file='gone.txt', metainfo=None),
+                r': .*gone\.txt: no such file',
+            ),
             ('labeled', dict(pipeline=LABELED_PIPELINE[:-1]), r'\.pipeline: .* expected PackS'),
         ],
     )
@@ -194,7 +194,7 @@ class TestErrors:
             cv2.imwrite(str(tree.image(name)), thin)  # no row after Resize
         dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
         options = dict(sampler=[DRAW._replace(unlabeled=0)], batch_size=None, num_workers=1)
-        expected = r'u\d\.jpg: unlabeled\.pipeline does not run on it \(error: OpenCV.*; expected'
+        expected = r'u\d\.jpg: unlabeled\.pipeline does not run on it \(.*OpenCV'
         loader = torch.utils.data.DataLoader(dataset, **options)
         with closing_workers(loader) as batches, pytest.raises(UserError, match=expected):
             next(batches)

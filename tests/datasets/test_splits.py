@@ -84,7 +84,6 @@ class TestUniMatchSplits:
         [
             ({}, ''),
             ({'3': (3, 2)}, '3'),  # an image in both lists
-            ({'3': (3, 3), '1_6': (3, 3)}, '3'),  # one number twice
         ],
     )
     def test_bad_lists(self, tmp_path, lists, folder):

@@ -47,7 +47,7 @@ def test_labelled_images_are_drawn_among_those_with_a_mask(folder, fails):
     touch(folder, *(f'images/{name}.png' for name in NAMES))
     touch(folder, *(f'masks/{name}_mask.png' for name in NAMES[5:9]))
     options = ('--images', 'images', '--masks', 'masks', '-n')
-    assert fails(*options, 4).endswith('expected --mask-suffix _mask.png\n')
+    assert fails(*options, 4).endswith('expected NAME.png\n')
     options = ('--mask-suffix', '_mask.png', *options)
     make(*options, 2, 4)
     assert lists(folder, 4) == (NAMES[5:9], NAMES[:5] + NAMES[9:])

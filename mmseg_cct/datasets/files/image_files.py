@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 from operator import attrgetter
-from os.path import commonprefix
 from pathlib import Path, PurePath, PurePosixPath
 
 from mmseg_cct.errors import UserError
@@ -23,7 +22,6 @@ _MASKS = (
     *('masks', 'ann_dir', 'annotations', 'labels', 'mask', 'label', 'gt', 'SegmentationClass'),
     *('gtFine', 'labelsTr'),
 )
-_TRIED = 10  # images whose names may be those of a mask
 _OF_TOOLS = ('.', '@', '#', '__MACOSX')  # how folders begin that hold no photo and no mask
 
 
@@ -125,13 +123,12 @@ def _add(paths: dict[str, str], name: str, path: str, file_type: str) -> None:
 
 
 def masks_of_images(
-    folder: str | os.PathLike, suffix: str, images: Collection[str], options: tuple[str, str]
+    folder: str | os.PathLike, suffix: str, images: Collection[str]
 ) -> tuple[dict[str, str], list[str]]:
     """Finds the masks of images, by name as `find_masks`, and the paths of those without an image.
 
     Raises:
-        UserError: There is no such folder, a mask has another suffix, or none fits its image, but
-            all would by the `options` that name the ends of images and of masks.
+        UserError: There is no such folder, or a mask has another suffix.
     """
     masks = find_masks(folder, suffix)
     end = suffix.partition('.')[0]
@@ -142,33 +139,8 @@ def masks_of_images(
             problem = f'mask suffix differs from {suffix}; its image would count as unlabelled'
             raise UserError(path, problem, f'{image}{suffix}')
     strays = sorted(masks.keys() - {*images})
-    if len(strays) == len(masks) and (ends := _ends_of_pairs(sorted(masks), images)):
-        image_end, mask_ends = ends
-        needed = [f'{options[0]}{image_end}'] if image_end else []
-        if any(mask_ends):
-            needed.append(options[1] + ' or '.join(f'{end}{suffix}' for end in mask_ends))
-        raise UserError(folder, 'no mask has an image', ' '.join(needed))
     paths = [masks.pop(name) for name in strays]
     return masks, paths
-
-
-def _ends_of_pairs(masks: list[str], images: Collection[str]) -> tuple[str, list[str]] | None:
-    """Finds what the images, and what the masks add to common names: `_leftImg8bit`, `_mask`."""
-    pairs = ((image, [image, *masks[:1]]) for image in images)
-    shared = {image: commonprefix(pair).rstrip('_-. ') for image, pair in pairs}  # noqa: RUF071
-    longest = max(shared.values(), key=len, default='')
-    if not masks or not longest.rpartition('/')[2]:
-        return None
-    for image in sorted((name for name in images if shared[name] == longest), key=len)[:_TRIED]:
-        image_end = image.removeprefix(longest)
-        names = {name.removesuffix(image_end) for name in images if name.endswith(image_end)}
-        lengths = [max((n for n in range(len(m) + 1) if m[:n] in names), default=0) for m in masks]
-        named = {mask[:n] for mask, n in zip(masks, lengths)}
-        ends = {mask[n:] for mask, n in zip(masks, lengths)}
-        # Cityscapes has several masks of each image
-        if all(lengths) and len(masks) == len(named) * len(ends) and len(ends) <= len(named):
-            return image_end, sorted(ends)
-    return None
 
 
 def read_list(path: str | os.PathLike) -> list[str]:

@@ -7,7 +7,6 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from PIL import Image
 from PIL.ExifTags import Base
-from PIL.TiffImagePlugin import PHOTOMETRIC_INTERPRETATION
 from tifffile import EXTRASAMPLE, FILETYPE, PHOTOMETRIC, PLANARCONFIG, TiffFile
 
 from mmseg_cct.utils.text import counted
@@ -30,14 +29,6 @@ _COLORS[PHOTOMETRIC.SEPARATED] = 4  # CMYK
 # A smaller copy, as in a Cloud Optimized GeoTIFF, and its mask.
 _NO_PAGE = FILETYPE.REDUCEDIMAGE | FILETYPE.MASK
 _NO_DATA = 42113  # GDAL's tag
-
-
-class Header(NamedTuple):
-    """What a file says of its image before a pixel is decoded."""
-
-    size: tuple[int, int]  # width and height in the file
-    orientation: int  # of EXIF, 1 to 8; 1 without one
-    is_whole: bool  # whether it is a PNG or JPEG that is not cut off
 
 
 class ImageFormat(NamedTuple):
@@ -71,16 +62,11 @@ def open_image(data: bytes | BinaryIO) -> Image.Image:
     return Image.open(io.BytesIO(data) if isinstance(data, bytes) else data, formats=_FORMATS)
 
 
-def is_inverted_tiff(image: Image.Image) -> bool:
-    """Whether Pillow inverts the values of an image: of 8 bits at most, where 0 means white."""
-    tags = getattr(image, 'tag_v2', {})
-    return (
-        image.mode in ('1', 'L') and tags.get(PHOTOMETRIC_INTERPRETATION) == PHOTOMETRIC.MINISWHITE
-    )
+def size_of_whole(file: BinaryIO) -> tuple[int, int] | None:
+    """Reads the size of a PNG or JPEG that is not cut off from its header.
 
-
-def read_header(file: BinaryIO) -> Header | None:
-    """Reads the header and the end of an image; None where a decoder has to say more."""
+    None where a decoder has to say more, such as how it turns an image by its EXIF tag.
+    """
     try:
         image = open_image(file)
         # Pillow would decode a PNG to look for EXIF behind the pixels.
@@ -90,7 +76,7 @@ def read_header(file: BinaryIO) -> Header | None:
         return None
     file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
     is_whole = image.format in _ENDS and _ENDS[image.format] in file.read()
-    return Header(image.size, orientation, is_whole)
+    return image.size if is_whole and orientation == 1 else None
 
 
 def image_format(file: BinaryIO | bytes) -> ImageFormat:

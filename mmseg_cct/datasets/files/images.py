@@ -21,10 +21,9 @@ from .image_format import (
     ORIENTATION,
     UnsuitableImage,
     image_format,
-    is_inverted_tiff,
     open_image,
-    read_header,
     require_plain,
+    size_of_whole,
 )
 
 if TYPE_CHECKING:
@@ -155,29 +154,19 @@ def as_rgb(image: np.ndarray) -> np.ndarray:
 def read_mask(
     path: str | os.PathLike,
     backend_args: dict | None = None,
-    backend: str | None = 'pillow',
     id_of_color: IdOfColor | None = None,
 ) -> np.ndarray:
     """Reads the class ids of a mask as they are in the file: `(H, W)` integers or bools.
 
-    `backend_args` are those of mmengine's file backend, `backend` is the `imdecode_backend` of the
-    pipeline's `LoadAnnotations`, which must see the same ids. `id_of_color` collects the colours in
-    the palettes of many masks, each of which must mean one id.
+    `backend_args` are those of mmengine's file backend. `id_of_color` collects the colours in the
+    palettes of many masks, each of which must mean one id.
     """
     with named_if_unreadable(path, 'mask'):
         data = fileio.get(path, backend_args)
         with open_image(data) as image:
-            file_format, mode, loaded = image.format, image.mode, np.array(image)
+            file_format, mode, ids = image.format, image.mode, np.array(image)
             palette = image.getpalette() if mode == 'P' else None
             orientation = image.getexif().get(ORIENTATION, 1)
-            is_inverted = is_inverted_tiff(image)
-        if is_inverted:  # MMSegmentation's loader would do so, too
-            raise UserError(path, 'a TIFF whose 0 is white', 'a PNG, or a TIFF whose 0 is black')
-        ids = loaded
-        if backend in ('cv2', None):  # these scale low bit depths and turn palettes into colours
-            import mmcv
-
-            loaded = mmcv.imfrombytes(data, flag='unchanged', backend=backend)
     if ids.ndim != 2 or ids.dtype.kind not in 'uib':
         expected = 'one channel of integer class ids (a grey or palette PNG)'
         if mode in ('RGB', 'RGBA'):
@@ -188,9 +177,6 @@ def read_mask(
     if orientation != 1:
         problem = f'EXIF orientation {orientation}, which turns images but not masks'
         raise UserError(path, problem, 'a mask without it, turned as its image is shown')
-    if not np.array_equal(ids.squeeze(), loaded.squeeze()):
-        problem = f'imdecode_backend={backend!r} reads other ids than it has (Pillow mode {mode})'
-        raise UserError(path, problem, "LoadAnnotations(imdecode_backend='pillow')")
     if palette and id_of_color is not None:
         _require_one_id(path, np.unique(ids).tolist(), palette, id_of_color)
     return ids
@@ -259,12 +245,10 @@ def image_size(
     with named_if_unreadable(path, 'image'):
         if not decode:
             with _open(path, backend_args) as file:
-                header = read_header(file)
-                # OpenCV has to say how it turns an image
-                if header and header.is_whole and header.orientation == 1:
+                if size := size_of_whole(file):
                     if loader is None or loader.color_type != 'unchanged':
                         require_plain(image_format(file))
-                    return header.size
+                    return size
         height, width = decoder_of(loader)(fileio.get(path, backend_args)).shape[:2]
         return width, height
 

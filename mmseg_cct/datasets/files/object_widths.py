@@ -6,12 +6,11 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from .labels import IGNORE_INDEX, is_background
+from .labels import is_background
 
 _MASKS = 8  # masks with a class that are measured: enough for a typical width
 # Narrower than this, an object is lost between the pixels of a resized image.
 SMALLEST = 2.0
-_RIM = 0.9  # of the pixels of a class, from which on it is a rim
 
 
 class ObjectWidths:
@@ -23,7 +22,6 @@ class ObjectWidths:
     def __init__(self, classes: Sequence[str]) -> None:
         self._labels = {i: name for i, name in enumerate(classes) if not is_background(name)}
         self._objects: dict[str, list[np.ndarray]] = defaultdict(list)
-        self._between: dict[str, list[bool]] = defaultdict(list)  # by mask, see `rims`
 
     def add(self, ids: np.ndarray) -> None:
         """Measures a mask `(H, W)` of class ids."""
@@ -32,8 +30,6 @@ class ObjectWidths:
         for label, name in self._labels.items():
             if present[label] and len(self._objects[name]) < _MASKS:
                 self._objects[name].append(widths_by_area(ids == label))
-                is_thin = self._objects[name][-1][:, 1].max() <= SMALLEST
-                self._between[name].append(is_thin and _lies_between(ids, label))
 
     def typical(self) -> dict[str, float]:
         """Returns a width by class: half of the class's pixels are in narrower objects."""
@@ -44,17 +40,6 @@ class ObjectWidths:
             half = np.searchsorted(np.cumsum(area[order]), area.sum() / 2)
             widths[name] = float(width[order[half]])
         return widths
-
-    def rims(self) -> list[str]:
-        """Names classes that are nowhere wider than two pixels and lie between lower and higher
-        ids, as where masks were resized with interpolation."""
-        return [name for name, between in self._between.items() if all(between)]
-
-
-def _lies_between(ids: np.ndarray, label: int) -> bool:
-    sides = (ids < label, (ids > label) & (ids != IGNORE_INDEX))
-    lower, higher = (cv2.dilate(side.astype(np.uint8), np.ones((5, 5))) > 0 for side in sides)
-    return bool((lower & higher)[ids == label].mean() > _RIM)
 
 
 def widths_by_area(shown: np.ndarray) -> np.ndarray:

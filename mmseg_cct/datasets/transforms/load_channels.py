@@ -8,7 +8,6 @@ from mmcv.transforms import LoadImageFromFile
 from mmseg.registry import TRANSFORMS
 
 from mmseg_cct.datasets.files.images import decode_channels, named_if_unreadable, select_channels
-from mmseg_cct.errors import UserError
 
 
 @TRANSFORMS.register_module()
@@ -27,10 +26,6 @@ class LoadChannels(LoadImageFromFile):
         value_range: The values that become 0 and 255, such as (0, 4095) for 12 bits; values outside
             are clipped. `None` keeps 8-bit channels as they are.
         backend_args: Arguments of mmengine's file backend.
-
-    Raises:
-        UserError: If `channels` is empty or not whole numbers from 0, or `value_range` is not two
-            numbers in ascending order.
     """
 
     def __init__(
@@ -40,11 +35,6 @@ class LoadChannels(LoadImageFromFile):
         backend_args: dict | None = None,
     ) -> None:
         super().__init__(color_type='unchanged', backend_args=backend_args)
-        if not channels or not all(type(c) is int and c >= 0 for c in channels):
-            raise UserError(f'LoadChannels.channels={channels!r}', '', 'whole numbers from 0')
-        if value_range is not None and (len(value_range) != 2 or value_range[0] >= value_range[1]):
-            expected = 'two numbers, the lower first'
-            raise UserError(f'LoadChannels.value_range={value_range!r}', '', expected)
         self.channels = tuple(channels)
         self.value_range = value_range
 

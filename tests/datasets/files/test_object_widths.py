@@ -31,14 +31,3 @@ def test_the_typical_object_holds_half_of_the_pixels():
     ids[0, 0] = 255
     widths.add(ids)
     assert widths.typical() == {'dot': 15}
-
-
-def test_a_class_between_lower_and_higher_ids_is_a_rim_if_it_is_nowhere_wide():
-    widths = ObjectWidths(['background', 'rim', 'thing', 'wire'])
-    ids = np.zeros((60, 60), np.uint8)
-    ids[9:31, 9:31], ids[10:30, 10:30], ids[50] = 1, 2, 3
-    widths.add(ids)
-    assert widths.rims() == ['rim']
-    ids[40:45, 9:31] = 1
-    widths.add(ids)
-    assert widths.rims() == []
