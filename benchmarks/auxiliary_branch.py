@@ -76,14 +76,8 @@ class Case:
 
 
 def paper_mix(num_decoders: int) -> dict[str, int]:
-    """The paper's mix of 30 decoders scaled to another number, rounded by largest remainder."""
-    counts = {name: p.num_decoders for name, p in SETTING.perturbations.items()}
-    share = {name: n * num_decoders / sum(counts.values()) for name, n in counts.items()}
-    rounded = {name: int(value) for name, value in share.items()}
-    by_remainder = sorted(share, key=lambda name: rounded[name] - share[name])
-    for name in by_remainder[: num_decoders - sum(rounded.values())]:
-        rounded[name] += 1
-    return {name: n for name, n in rounded.items() if n}
+    """The paper's mix of 30 decoders, for a multiple of 15."""
+    return {n: p.num_decoders * num_decoders // 30 for n, p in SETTING.perturbations.items()}
 
 
 class Branch:
@@ -197,7 +191,7 @@ def parse_args() -> argparse.Namespace:
     parser = benchmark_parser(__doc__)
     parser.add_argument('--reference', metavar='DIR', help="your clone of the authors' public code")
     parser.add_argument('--tables', nargs='+', choices=TABLES, default=list(TABLES))
-    parser.add_argument('--decoders', type=int, default=30, metavar='K')
+    parser.add_argument('--decoders', type=int, default=30, metavar='K', help='a multiple of 15')
     parser.add_argument('--classes', type=int, default=21, metavar='C')
     parser.add_argument('--images', type=int, default=2, metavar='N')
     parser.add_argument('--channels', type=int, default=512, metavar='D')

@@ -61,10 +61,10 @@ gpu_tests=(tests -m gpu)
 if [ "${SIZE:-}" = tiny ]; then
     dtypes=(float32 bfloat16)
     kernel+=(--archs 90 --types fp16)
-    branch+=(--repeats 1 --decoders 7 --classes 3 --channels 8 --images 1 --size 4 4 --no-compile)
+    branch+=(--repeats 1 --decoders 15 --classes 3 --channels 8 --images 1 --size 4 4 --no-compile)
     whole+=(--repeats 1 --images 2 --size 32 32 --no-compile)
     tests=(tests/models/layers/test_channel_dropout.py)
-    gpu_tests=(tests/models/layers/test_transfer.py)
+    gpu_tests=(tests/models/layers/test_chunking.py)
 else
     branch+=(--images 10)
     kernel+=(--gpu)

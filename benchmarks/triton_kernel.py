@@ -1,10 +1,9 @@
 #!/usr/bin/env python
 """The Triton kernel of the decoders, compiled for GPUs that need not be there.
 
-For each architecture and configuration: registers of a thread, bytes of spills, shared memory,
-and resident warps of a multiprocessor of 64 or 48 (their share is the occupancy). With --gpu also
-the time of the last level on this machine's GPU, at the paper's shape (K=30, B=C=21, stride 8, z
-10×512×40×40), and its difference from PyTorch.
+For each architecture and configuration: registers of a thread, bytes of spills, shared memory.
+With --gpu also the time of the last level on this machine's GPU, at the paper's shape (K=30,
+B=C=21, stride 8, z 10×512×40×40), and its difference from PyTorch.
 
 Examples:
     python benchmarks/triton_kernel.py
@@ -18,7 +17,7 @@ import subprocess
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
 import torch
@@ -29,31 +28,18 @@ from triton.compiler import ASTSource
 from mmseg_cct.models.layers import triton_chain
 from mmseg_cct.models.layers.kernel_trial import _difference
 from mmseg_cct.models.losses import chunk_step
+from mmseg_cct.utils.templates import markdown_table
 
 K, C, COLUMNS = 30, 21, 16 * 10 * 40 * 40
 NAMES = ['x', 'w', 'b', 'p', 'main', 'soft', 'hard', 'labels', 'soft_factor', 'hard_factor']
 NAMES += ['gx', 'gw', 'gb', 'values', 'agreeing']
 
 
-class GPU(NamedTuple):
-    """Limits of a multiprocessor, by its maker's data sheet."""
-
-    name: str
-    shared: int  # KiB
-    warps: int
+GPUS = {80: 'A100', 86: 'RTX 3090', 89: 'RTX 4090', 90: 'H100', 100: 'B200'}
 
 
-GPUS = {
-    80: GPU('A100', 164, 64),
-    86: GPU('RTX 3090', 100, 48),
-    89: GPU('RTX 4090', 100, 48),
-    90: GPU('H100', 228, 64),
-    100: GPU('B200', 228, 64),
-}
-
-
-def compile_for(arch: int, type_name: str, precision: str, config: triton.Config) -> dict[str, Any]:
-    """Compiles for the squared error alone; returns what the binary needs."""
+def compile_for(arch: int, type_name: str, precision: str, config: triton.Config) -> list[str]:
+    """Compiles for the squared error alone; returns registers, spills and shared memory."""
     signature = dict.fromkeys(NAMES, '*fp32') | dict(main='*i64', labels='*i64', M='i32')
     signature |= dict(x=f'*{type_name}', gx=f'*{type_name}')
     constants = dict(
@@ -69,8 +55,8 @@ def compile_for(arch: int, type_name: str, precision: str, config: triton.Config
     with tempfile.NamedTemporaryFile(suffix='.cubin') as file:
         Path(file.name).write_bytes(built.asm['cubin'])
         usage = subprocess.check_output([tool, '-res-usage', file.name], text=True)
-    registers, spills = (int(re.findall(rf'{key}:(\d+)', usage)[0]) for key in ('REG', 'STACK'))
-    return dict(registers=registers, spills=spills, shared=built.metadata.shared)
+    needed = [re.findall(rf'{key}:(\d+)', usage)[0] for key in ('REG', 'STACK')]
+    return [*needed, str(built.metadata.shared)]
 
 
 def measure(config: triton.Config, dtype: torch.dtype) -> str:
@@ -98,26 +84,18 @@ def main() -> None:
     parser.add_argument('--types', nargs='+', default=['fp32', 'fp32x3', 'fp16'])
     parser.add_argument('--gpu', action='store_true')
     options = parser.parse_args()
-    print('| GPU | type | tile × warps | registers, spills | shared | warps |')
-    print('| --- | --- | --- | --- | ---: | ---: |')
+    rows = []
     for arch, type_name, config in itertools.product(
         options.archs, options.types, triton_chain.CONFIGS
     ):
-        gpu, precision = GPUS[arch], 'tf32x3' if type_name == 'fp32x3' else 'tf32'
+        precision = 'tf32x3' if type_name == 'fp32x3' else 'tf32'
         dtype = torch.float16 if type_name == 'fp16' else torch.float32
-        if config not in triton_chain.offered(dtype, precision):
-            continue
-        used = compile_for(arch, type_name[:4], precision, config)
-        resident = min(
-            65536 // (-(-used['registers'] // 8) * 8 * 32) // config.num_warps,
-            gpu.shared * 1024 // (used['shared'] + 1024),
-        )
-        print(
-            f'| {gpu.name} (sm_{arch}) | {type_name} | {config.kwargs["T"]} × {config.num_warps} '
-            f'| {used["registers"]}, {used["spills"]} B | {used["shared"] / 1024:.0f} KiB '
-            f'| {resident * config.num_warps} of {gpu.warps} |',
-            flush=True,
-        )
+        if config in triton_chain.offered(dtype, precision):
+            shape = f'{config.kwargs["T"]} × {config.num_warps}'
+            needed = compile_for(arch, type_name[:4], precision, config)
+            rows.append([f'{GPUS[arch]} (sm_{arch})', type_name, shape, *needed])
+    columns = ('GPU', 'type', 'tile × warps', 'registers', 'spills, B', 'shared, B')
+    print(markdown_table(columns, rows), flush=True)
     types = (torch.float32, torch.float16) if options.gpu else ()
     for config, dtype in itertools.product(triton_chain.CONFIGS, types):
         print(f'{config}, {dtype}: {measure(config, dtype)}', flush=True)

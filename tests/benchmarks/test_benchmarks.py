@@ -7,7 +7,7 @@ import pytest
 import torch
 import train_step
 
-TINY = '--no-compile --threads 1 --repeats 1 --decoders 7 --classes 3 --channels 4 --images 1'
+TINY = '--no-compile --threads 1 --repeats 1 --decoders 15 --classes 3 --channels 4 --images 1'
 
 
 @pytest.fixture(autouse=True)
@@ -26,14 +26,14 @@ def run(module, monkeypatch, *arguments):
 def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(monkeypatch, tmp_path, capsys):
     # a chunk as large as the default budget would be padding, nearly all of it
     monkeypatch.setattr('mmseg_cct.models.layers.chunking.CPU_MEMORY_BUDGET', 2**14, raising=False)
-    monkeypatch.setattr(branch, 'GROWTH', dict(decoders=(7, 14), stride=(2, 4)))
+    monkeypatch.setattr(branch, 'GROWTH', dict(decoders=(15, 30), stride=(2, 4)))
     options = [*TINY.split(), '--size', 3, 2, '--json', tmp_path / 'figures.json']
     run(branch, monkeypatch, *options)
-    heading = 'The auxiliary branch: K=7, C=3, stride 8, z 1×4×3×2'
+    heading = 'The auxiliary branch: K=15, C=3, stride 8, z 1×4×3×2'
     assert heading in capsys.readouterr().out
     figures = json.loads((tmp_path / 'figures.json').read_text())
     assert list(figures['main']) == ['bank', 'plain']
-    assert list(figures['scaling']) == ['decoders 7', 'decoders 14', 'stride 2', 'stride 4']
+    assert list(figures['scaling']) == ['decoders 15', 'decoders 30', 'stride 2', 'stride 4']
 
 
 @pytest.mark.slow
