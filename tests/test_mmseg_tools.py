@@ -149,10 +149,3 @@ def test_browsers_show_labelled_and_unlabelled_images(folder, mmseg_tool):
     assert len(list(folder.glob('seen/*.png'))) == 7
     mmseg_tool('misc/browse_dataset', 'demo.py', '--not-show', '--output-dir', 'also_seen')
     assert len(list(folder.glob('also_seen/**/*.png'))) == 7
-
-
-def test_costs_and_speed_are_measured(trained, folder, mmseg_tool, capsys):
-    mmseg_tool('analysis_tools/get_flops', 'demo.py', '--shape', '96', '96')
-    mmseg_tool('analysis_tools/benchmark', 'demo.py', trained, '--work-dir', 'speed')
-    out = capsys.readouterr().out
-    assert 'Flops: ' in out and 'Params: ' in out and 'Average fps of 1 evaluations' in out

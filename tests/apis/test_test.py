@@ -31,14 +31,6 @@ def test_metrics_and_predictions_are_written(trained, here):
     assert predicted.shape == (32, 40) and predicted.max() < 3
 
 
-def test_test_images_that_were_trained_on_are_told(cct, trained, messages):
-    labeled = trained.config.train_dataloader.dataset.labeled
-    tested = {**labeled, 'pipeline': cct.config.test_pipeline}
-    cct.config.test_dataloader.dataset = tested
-    cct.run('test', cct.write(), trained.checkpoint, '--work-dir', 'w')
-    assert any('images are both trained on and tested on' in line for line in messages)
-
-
 def test_tta_leaves_the_trainings_config_alone(trained, here):
     dumped = (trained.work_dir / 'tiny.py').read_text()
     trained.run('test', trained.file, trained.checkpoint, '--work-dir', trained.work_dir, '--tta')

@@ -7,11 +7,9 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS
 from mmseg_cct.engine.frozen_features import (
     WhitenedFeatures,
-    encode_all,
     load_encoder,
     read_picture,
 )
-from mmseg_cct.errors import UserError
 
 
 @pytest.fixture
@@ -81,12 +79,3 @@ def test_any_channels_and_bits_become_a_picture(tmp_path, shape, dtype, scale):
     assert np.corrcoef(picture.ravel(), channels.ravel())[0, 1] > 0.999
     if scale > 1:
         assert picture.min() == 0 and picture.max() == 255
-
-
-def test_unreadable_images_are_errors_in_their_place(tmp_path):
-    cv2.imwrite(str(tmp_path / 'a.png'), np.zeros((4, 4, 3), np.uint8))
-    (tmp_path / 'b.png').write_bytes((tmp_path / 'a.png').read_bytes()[:40])
-    paths = [str(tmp_path / name) for name in ('b.png', 'a.png')]
-    broken, features = encode_all(lambda picture: picture, paths, '')
-    assert isinstance(broken, UserError) and 'b.png' in str(broken)
-    assert features.shape == (4, 4, 3)

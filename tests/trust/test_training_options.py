@@ -51,20 +51,6 @@ def test_a_resume_goes_on_with_the_options_of_the_start_and_no_others(cct, messa
         assert error.value.problems[0].key == key
 
 
-def test_what_a_resume_does_otherwise_is_said_and_what_it_computes_no_more_is_not_logged(
-    cct, messages
-):
-    cct.config.model.auxiliary_head.loss_pairwise = dict(type='PairwiseVariance')
-    cct.write()
-    cct.train(options={'train_cfg.max_iters': 2})
-    options = {'train_cfg.max_iters': 3, 'model.auxiliary_head.loss_pairwise': None}
-    cct.train(resume='auto', options=options)
-    (line,) = [line for line in messages if 'other settings' in line]
-    assert 'train_cfg.max_iters: 2 -> 3' in line and 'loss_pairwise' in line
-    logged = cct.scalars(cct.folder / 'work')
-    assert ['aux.pairwise' in logged[iteration][0] for iteration in (2, 3)] == [True, False]
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize('dtype', ['float16', 'bfloat16'])
 def test_half_precision_on_a_gpu(cct, dtype):
