@@ -38,7 +38,6 @@ class ImagePool:
 
     def __init__(self, out: Path, images: str | Path | None, export: Source) -> None:
         self.folder = out / 'images'
-        self.origin = str(images or self.folder)
         # by path below the folder, without the extension; text is a name in a ZIP
         self.files: dict[str, Path | str] = {}
         self._export = export
@@ -57,7 +56,6 @@ class ImagePool:
         elif exported and imported.keys() < exported.keys():  # a killed import left some out
             if export.file(''):
                 require_outside(out, [export.path], '--out')
-            self.origin = str(export.path)
             self.files |= {name: export.file(file) or file for name, file in exported.items()}
         else:
             self.files |= imported

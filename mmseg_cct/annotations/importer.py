@@ -148,9 +148,10 @@ class Imported:
             lost = ', '.join(name for name, n in self.table.ids.items() if n in self.erased_ids)
             hint = f'they show {lost}, which this import lacks: import all classes at once'
             problems.append(Problem(f'{problem}; {hint if lost else "--overwrite replaces them"}'))
-        if self.missing and self.masks:
+        if self.missing:
             problem = f'{counted(len(self.missing), "image")} without a file, no mask of them'
-            problems.append(Problem(self.missing[0], problem, '--images with all that are drawn'))
+            expected = '--images with all that are drawn, or --mask-suffix with the end of a mask'
+            problems.append(Problem(self.missing[0], problem, expected))
         raise_problems(problems)
 
 
@@ -358,8 +359,8 @@ def write_masks(
         if imported.validated and home == out:
             listed = read_list(home / VAL_LIST) if (home / VAL_LIST).exists() else []
             write_list(home / VAL_LIST, sorted({*listed, *imported.validated}))
-    if not imported.masks:
-        _explain_no_mask(imported, export, options)
+    if not imported.masks and not imported.missing and imported.unannotated:
+        imported.failed.append(f'{export.source.path}: no image is annotated')
     _warn_of_classes(imported, export)
     return imported
 
@@ -377,7 +378,6 @@ def _claimed(home: Path, export: ReadExport) -> Iterator[None]:
 
 
 def _count(drawn: DrawnImage, imported: Imported, out: Path) -> None:
-    """Counts what became of an image, but for the writing."""
     notes = drawn.notes
     if drawn.error:
         imported.failed.append(drawn.error)
@@ -420,15 +420,6 @@ def _write_mask(
     colors = [*imported.table.colors.values()]
     palette[: len(colors)] = np.reshape(colors, (-1, 3))  # none if all is ignored
     write_png(path, Image.fromarray(mask), palette)
-
-
-def _explain_no_mask(imported: Imported, export: ReadExport, options: ImportOptions) -> None:
-    if missing := imported.missing:
-        problem = f'none of the {len(missing)} annotated ones, such as {missing[0]}'
-        expected = '--images with them' + (', or --mask-suffix' if options.colors else '')
-        imported.failed.insert(0, str(Problem(export.images.origin, problem, expected)))
-    elif imported.unannotated:
-        imported.failed.append(f'{export.source.path}: no image is annotated')
 
 
 def _warn_of_classes(imported: Imported, export: ReadExport) -> None:

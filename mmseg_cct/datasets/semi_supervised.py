@@ -224,15 +224,14 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
             read_list(os.path.join(config.get('data_root') or '', config['ann_file']))
         dataset = DATASETS.build(config) if isinstance(config, dict) else config
         dataset.full_init()
-        empty = len(dataset) == 0
     except UserError as error:
         raise error.within(branch) from None
-    except (AssertionError, OSError, ValueError) as error:
-        # NumPy's error when mmengine packs an empty list
-        empty = 'at least one array' in str(error)
-        if not empty:
-            raise UserError(branch, one_line(error)) from error
-    if empty:
+    except ValueError as error:
+        # NumPy's, when mmengine packs an empty list
+        if 'at least one array' not in str(error):
+            raise
+        dataset = ()
+    if not len(dataset):
         raise UserError(branch, 'the set is empty', 'at least one image')
     return dataset
 

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.text import error_line
 
 EPSILON = 1e-5
 
@@ -39,8 +38,8 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     Its `dataset_meta` is that of its training set, None if the checkpoint does not tell.
 
     Raises:
-        UserError: If its head is not global average pooling and a linear layer, or the weights do
-            not fit.
+        UserError: If its head is not global average pooling and a linear layer.
+        RuntimeError: If the weights do not fit.
     """
     registry = mmpretrain_registry()
     init_default_scope(config.get('default_scope') or 'mmpretrain')
@@ -52,11 +51,7 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
         expected = 'an ImageClassifier with GlobalAveragePooling and MultiLabelLinearClsHead'
         raise UserError(config.filename, 'model.head has no linear layer `fc`', expected)
     content = read_checkpoint(checkpoint)
-    try:
-        load_state_dict(model, weights(content), strict=True)
-    except RuntimeError as error:
-        problem = f'does not fit {config.filename}: {error_line(error)}'
-        raise UserError(checkpoint, problem) from error
+    load_state_dict(model, weights(content), strict=True)
     model.dataset_meta = (content.get('meta') or {}).get('dataset_meta')
     return model.to(device).eval()
 

@@ -3,7 +3,7 @@
 import copy
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,6 @@ from mmseg_cct.errors import UserError
 
 from .cam import mmpretrain_registry
 from .labels_from_maps import DenseCRF, Thresholds
-
-REQUIRED = {'images', 'segmentation'}
-OPTIONAL = {'background', 'input_size', 'scales', 'thresholds', 'crf'}
 
 
 @dataclass(frozen=True)
@@ -68,31 +65,36 @@ def read_settings(config: Config) -> PseudoLabelSettings:
     section = config.get('pseudo_labels')
     if section is None:
         raise UserError(config.filename, 'no pseudo_labels', 'a config like configs/weak')
-    # a key that nobody reads would be a default in silence
-    if REQUIRED - section.keys() or section.keys() - REQUIRED - OPTIONAL:
-        expected = f'{", ".join(sorted(REQUIRED))}, and possibly {", ".join(sorted(OPTIONAL))}'
-        raise UserError(config.filename, f'pseudo_labels has {", ".join(section)}', expected)
+    return _settings(config, **section)
+
+
+def _settings(
+    config: Config,
+    images: dict,
+    segmentation: dict,
+    background: str | None = None,
+    input_size: Sequence[int] | None = None,
+    scales: Sequence[float] = (1.0,),
+    thresholds: Mapping[str, float] | None = None,
+    crf: Mapping[str, float] | None = None,
+) -> PseudoLabelSettings:
     # Data sets of two libraries, whose types have the same names: each is built in its own scope.
     with DefaultScope.overwrite_default_scope('mmseg'):
-        segmentation = DATASETS.build(copy.deepcopy(section.segmentation))
-    classes = tuple(segmentation.metainfo.get('classes') or ())
-    palette = segmentation.metainfo.get('palette') or class_colors(classes)
-    images, names = _read_images(section.images, config)
-    limits = Thresholds(**(section.get('thresholds') or {}))
-    if not 0 <= limits.background <= limits.foreground <= 1:
-        raise UserError('pseudo_labels.thresholds', limits, '0 <= background <= foreground <= 1')
-    size, background = section.get('input_size'), section.get('background')
+        masks: Any = DATASETS.build(copy.deepcopy(segmentation))
+    classes = tuple(masks.metainfo.get('classes') or ())
+    palette = masks.metainfo.get('palette') or class_colors(classes)
+    weak_images, names = _read_images(images, config)
     return PseudoLabelSettings(
-        images=images,
+        images=weak_images,
         classes=classes,
         palette=np.array(palette, np.uint8),
         label_ids=tuple(_label_id(name, classes, 'images') for name in names),
         background=background and _label_id(background, classes, 'background'),
-        input_size=None if size is None else tuple(size),
-        scales=tuple(section.get('scales', (1.0,))),
-        thresholds=limits,
-        crf=DenseCRF(**(section.get('crf') or {})),
-        segmentation=segmentation,
+        input_size=input_size and tuple(input_size),
+        scales=tuple(scales),
+        thresholds=Thresholds(**(thresholds or {})),
+        crf=DenseCRF(**(crf or {})),
+        segmentation=masks,
     )
 
 
@@ -101,14 +103,10 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
     with DefaultScope.overwrite_default_scope(config.get('default_scope') or 'mmpretrain'):
         dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = Path(os.path.abspath(dataset.img_prefix)), []
-    paths: dict[str, Path] = {}
     for index in range(len(dataset)):
         info = dataset.get_data_info(index)
         path = Path(os.path.abspath(info['img_path']))
         name = path.relative_to(folder).with_suffix('').as_posix()
-        if (twin := paths.setdefault(name, path)) != path:
-            problem = f'differs from {twin.name} in its extension only'
-            raise UserError(path, problem, 'one image for each name')
         ids = tuple(sorted(int(label) for label in info['gt_label']))
         images.append(WeakImage(name, str(path), ids))
     return tuple(images), list(dataset.metainfo['classes'])

@@ -31,10 +31,6 @@ _EXTENDED = {
     ),
     'model.data_preprocessor.type': ('SegDataPreProcessor', 'mmseg.SegDataPreProcessor', None),
 }
-_PARTS = (
-    *('model.backbone', 'model.decode_head'),
-    *('train_dataloader.dataset', 'train_cfg', 'optim_wrapper'),
-)
 
 
 class AddedCCT(NamedTuple):
@@ -109,9 +105,6 @@ def _load(config: str, path: Path) -> Config:
     for key, extended in _EXTENDED.items():
         if (value := get_by_key(settings, key)) not in extended:
             raise UserError(config, f'{key}={value!r}', f'{extended[0]}, which CCT extends')
-    for key in _PARTS:
-        if not get_by_key(settings, key):
-            raise UserError(config, f'no {key}', 'a config for training an EncoderDecoder')
     return settings
 
 

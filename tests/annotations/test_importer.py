@@ -144,7 +144,7 @@ def test_what_one_image_lacks_is_its_error_alone(tmp_path, photos):
     ('source', 'arguments', 'key'),
     [
         ('x.json', dict(undrawn=None), '--rest'),
-        ('x.json', dict(images=None), 'out/images: none of the 2 annotated ones'),
+        ('x.json', dict(images=None), '2 images without a file'),
         ('gone.json', {}, 'gone.json'),
         ('x.json', dict(out='masked'), 'masked: holds masks'),
         ('x.json', dict(out='photos/out'), '--out'),

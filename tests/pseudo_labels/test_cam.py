@@ -48,14 +48,14 @@ def test_a_class_without_activation_stays_zero():
 
 
 @pytest.mark.parametrize(
-    ('head', 'message'),
+    ('head', 'error', 'message'),
     [
-        (dict(type='MultiLabelClsHead', _delete_=True), r'model\.head has no linear layer `fc`'),
-        (dict(num_classes=5), r'cam\.pth: does not fit .*cam\.py: .*head\.fc'),
+        (dict(type='MultiLabelClsHead', _delete_=True), UserError, r'model\.head has no linear'),
+        (dict(num_classes=5), RuntimeError, r'head\.fc'),
     ],
 )
-def test_another_model_is_refused(weak, head, message):
+def test_another_model_is_refused(weak, head, error, message):
     config = weak.load()
     config.merge_from_dict(dict(model=dict(head=head)))
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(error, match=message):
         load_classifier(config, weak.checkpoint, 'cpu')

@@ -159,7 +159,6 @@ def test_mistakes_are_named(write, config_file, images, tmp_path):
         ('in_channels=64', 'in_channels=63', 'model'),
         ('num_classes=3', 'num_classes=2, out_channels=1, threshold=0.5', 'out_channels=1'),
         ("'IterBasedTrainLoop', max_iters", "'EpochBasedTrainLoop', max_epochs", 'train_cfg'),
-        ('train_cfg =', 'cfg =', 'own.py'),
         ('custom_imports', 'from mmseg.models import FCNHead\nimports', 'cct.py'),
     ],
 )

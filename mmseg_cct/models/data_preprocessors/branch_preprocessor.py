@@ -11,7 +11,6 @@ from mmseg.structures import SegDataSample
 from torch import Tensor
 from torch.nn.functional import pad
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.transfer import to_device
 from mmseg_cct.stack import take_channel_conversion
 
@@ -30,9 +29,6 @@ class BranchPreprocessor(SegDataPreProcessor):
             `LoadChannels`); mmengine takes one or three.
         std: Standard deviation of each channel, in the order of `mean`.
         **kwargs: Other arguments of `SegDataPreProcessor`.
-
-    Raises:
-        UserError: If `mean` and `std` differ in length.
     """
 
     def __init__(
@@ -40,14 +36,11 @@ class BranchPreprocessor(SegDataPreProcessor):
     ) -> None:
         if mean is None or std is None or len(mean) == len(std) in (1, 3):
             super().__init__(mean, std, **kwargs)
-        elif len(mean) == len(std):
+        else:
             super().__init__(**kwargs)
             self._enable_normalize = True
             for name, values in (('mean', mean), ('std', std)):
                 self.register_buffer(name, torch.tensor(values).float().view(-1, 1, 1), False)
-        else:
-            key = 'model.data_preprocessor.std'
-            raise UserError(key, f'{len(std)} values', f'{len(mean)}, as mean has')
         # done here: for each image MMSeg copies the index `[2, 1, 0]` to the GPU, and waits
         self._swaps_channels = take_channel_conversion(self)
 

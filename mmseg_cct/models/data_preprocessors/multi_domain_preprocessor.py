@@ -22,19 +22,13 @@ def domain_of(
     branches: Iterable[Iterable[SegDataSample]]
     branches = data_samples.values() if isinstance(data_samples, Mapping) else [data_samples or ()]
     domains = {sample.metainfo.get('domain') for branch in branches for sample in branch}
-    expected = ', '.join(known)
-    if not domains or None in domains:
-        sets = 'MultiDomainDataset, MultiDomainConcatDataset or SetDomain in the pipeline'
-        raise UserError('a sample names no domain', '', f'one of {expected}, by a {sets}')
     # decoders and classes differ by domain: a mixed batch has no loss
-    if len(domains) > 1:
-        mixed = f'a batch mixes the domains {" and ".join(sorted(domains))}'
-        sizes = 'one batch_size in train_dataloader and its sampler, 1 in those of val and test'
-        raise UserError(mixed, '', sizes)
-    domain = domains.pop()
-    if domain not in known:
-        raise UserError('model.domains', f'no domain {domain!r}', f'one of {expected}')
-    return domain
+    if len(domains) != 1 or not domains <= {*known}:
+        names = ' and '.join(sorted(map(str, domains))) or 'none'
+        sets = 'MultiDomainDataset, MultiDomainConcatDataset or SetDomain in the pipeline'
+        expected = f'one of {", ".join(known)}, by a {sets}, and a batch_size of 1 in val and test'
+        raise UserError('domains of a batch', names, expected)
+    return domains.pop()
 
 
 @MODELS.register_module()

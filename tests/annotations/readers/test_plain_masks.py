@@ -21,7 +21,7 @@ def test_colours_become_ids_in_the_order_of_the_table(tmp_path, photos):
     assert list(read_table(out).colors.items()) == list(TABLE.items())
     assert np.array_equal(ids(out, 'a/1'), scene(0, car=1, road=2))
     without = import_masks(folder, tmp_path / 'other', **options)
-    assert 'a/1_mask; expected --images with them, or --mask-suffix' in without.failed[0]
+    assert without.missing == ['a/1_mask'] and not without.masks
     with pytest.raises(UserError, match='classes a and b'):
         import_masks(folder, out, colors=dict(a=(1, 2, 3), b=(1, 2, 3)))
     masks_of(tmp_path, PIXELS, 'masks/a/1.jpg')
