@@ -4,10 +4,15 @@ import any_heads
 import pytest
 import tiny
 import torch
+from banks import C, H, W, make_bank, make_batch, run_loss, with_masks
 from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from torch import nn
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import BootstrappedCrossEntropy, MultiChannelBackbone
+from mmseg_cct.models.heads.main_logits import main_logits
+from mmseg_cct.models.layers.subpixel import num_levels
 from mmseg_cct.models.losses import PixelTargets
 
 BANK = tiny.model_config()['auxiliary_head']
@@ -50,6 +55,23 @@ def bank_of(perturbations):
     return build(tiny.model_config(), auxiliary_head=dict(BANK, perturbations=perturbations))
 
 
+def loss_of_bank(change=lambda *batch: batch, **settings):
+    """The loss on z, the main prediction and samples as they are changed."""
+    return run_loss(make_bank(**settings), change(*make_batch()))
+
+
+def of_stride_8(z, seg_logits, samples):
+    masks = torch.ones(len(samples), 1, 8 * H, 8 * W, dtype=torch.bool)
+    return z, seg_logits, with_masks(samples, masks)
+
+
+class Branches(nn.Module):
+    """A head of an unknown kind, which returns two maps."""
+
+    def forward(self, features):
+        return features, features
+
+
 DROP, PERTURBATIONS = dict(type='FeatureDrop'), f'{HEADS}.perturbations'
 STRONG_ONE = dict(type='CCTStrongSegmentor')
 FIXMATCH = dict(type='FixMatchSegmentor', loss_strong=STRONG)
@@ -77,6 +99,15 @@ FIXMATCH = dict(type='FixMatchSegmentor', loss_strong=STRONG)
         (lambda: bank_of(dict(a=dict(DROP, num_decoders=0))), PERTURBATIONS),
         # mmengine would sum all that it logs
         (lambda: bank_of(dict(lossy=DROP)), f'{PERTURBATIONS}.lossy'),
+        *((lambda name=name: loss_of_bank(context_classes=(name,)), f'{HEADS}.context_classes')
+          for name in ('backgroud', C, -1)),
+        (lambda: loss_of_bank(lambda z, seg_logits, _: (z, seg_logits, [SegDataSample()] * 2)),
+         f'{HEADS}.context_classes'),  # a name where no names are
+        (lambda: loss_of_bank(of_stride_8, stride=4), f'{HEADS}.stride=4'),
+        (lambda: loss_of_bank(lambda z, seg_logits, samples: (z, seg_logits[:, 1:], samples)),
+         f'{HEADS}.num_classes={C}'),
+        *((lambda stride=stride: num_levels(stride), f'stride={stride}') for stride in (6, 0, -2)),
+        (lambda: main_logits(Branches(), tiny.context().features), 'model.decode_head'),
         # batches
         (lambda: tiny.build().loss(torch.zeros(1, 3, 32, 32), []), PAIRS),
         (lambda: tiny.mean_teacher().loss(torch.zeros(1, 3, 32, 32), []), PAIRS),

@@ -1,11 +1,9 @@
 import any_heads
 import pytest
-import tiny
 import torch
 from mmseg.models.decode_heads import MaskFormerHead
 from torch import nn
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.heads.main_logits import fused_layer, main_logits
 from mmseg_cct.models.layers.modes import eval_mode
 
@@ -72,18 +70,6 @@ def test_masks_that_are_nowhere_give_finite_logits():
     logits = main_logits(Masks(torch.zeros(1, 2, 4), masks), [torch.zeros(1, 1, 2, 2)])
     logits.square().sum().backward()
     assert logits.isfinite().all() and masks.grad.isfinite().all()
-
-
-class Branches(nn.Module):
-    def forward(self, features):
-        return features, features
-
-
-def test_a_tuple_of_an_unknown_head_is_an_error():
-    with pytest.raises(UserError) as error:
-        main_logits(Branches(), tiny.context().features)
-    assert error.value.problems[0].key == 'model.decode_head'
-    assert fused_layer(Branches()) is None
 
 
 CASCADES = [name for name, (_, head, _) in any_heads.HEADS.items() if isinstance(head, list)]

@@ -9,21 +9,16 @@ from banks import (
     C,
     D,
     H,
-    N,
     W,
     assert_same_results,
     loss_and_gradients,
     make_bank,
     make_batch,
     perturbed_features,
-    run_loss,
-    with_masks,
 )
 from mmengine.config import Config
-from mmseg.structures import SegDataSample
 from plain import PlainBank
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.models.layers.chunking import Chunking
 
@@ -114,29 +109,3 @@ def test_decoders_that_are_projected_at_once_as_on_a_gpu_are_the_same(
         one_by_one = loss_and_gradients(bank)
         monkeypatch.setattr(Chunking, 'copies', lambda *_: 4)
         assert_same_results(loss_and_gradients(bank), one_by_one, 2e-2 if autocast else 1e-5)
-
-
-@pytest.mark.parametrize('name', ['backgroud', C, -1])
-def test_an_unknown_context_class_is_an_error_and_so_is_a_name_where_no_names_are(name):
-    z, seg_logits, samples = make_batch()
-    unnamed = [SegDataSample()] * N
-    for bank, batch in (
-        (make_bank(context_classes=(name,)), (z, seg_logits, samples)),
-        (make_bank(), (z, seg_logits, unnamed)),
-    ):
-        with pytest.raises(UserError) as error:
-            run_loss(bank, batch)
-        assert error.value.problems[0].key == 'model.auxiliary_head.context_classes'
-
-
-def test_another_stride_than_the_features_or_number_of_classes_is_an_error():
-    z, seg_logits, samples = make_batch()  # of images at stride 8
-    masks = torch.ones(N, 1, 8 * H, 8 * W, dtype=torch.bool)
-    bank = make_bank(OBJECT_MASKING, stride=4)
-    for key, wrong, batch in (
-        ('stride=4', bank, (z, seg_logits, with_masks(samples, masks))),
-        (f'num_classes={C}', make_bank(), (z, seg_logits[:, 1:], samples)),
-    ):
-        with pytest.raises(UserError) as error:
-            run_loss(wrong, batch)
-        assert error.value.problems[0].key == f'model.auxiliary_head.{key}'

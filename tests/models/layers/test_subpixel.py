@@ -3,7 +3,6 @@ import torch
 import torch.nn.functional as F
 from plain import conv_chain
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import split_positions
 from mmseg_cct.models.layers.subpixel import (
     from_subpixel_layout,
@@ -19,10 +18,6 @@ N, C, H, W = 2, 3, 3, 4
 
 def test_the_levels_are_the_logarithm_of_the_stride():
     assert [num_levels(stride) for stride in (1, 2, 4, 8, 16, 32)] == [0, 1, 2, 3, 4, 5]
-    for stride in (6, 0, -2):
-        with pytest.raises(UserError) as error:
-            num_levels(stride)
-        assert error.value.problems[0].key == f'stride={stride}'
 
 
 @pytest.mark.parametrize('stride', [1, 2, 8])
