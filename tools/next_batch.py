@@ -152,12 +152,11 @@ def _preview_batch(args: argparse.Namespace) -> int:
         classes = classes_of_folder(data, None)
         register()
         from mmseg_cct.labelling.next_batch import BatchRequest
-        from mmseg_cct.labelling.preview import FolderFit
-        from mmseg_cct.labelling.preview_batch import preview_batch
+        from mmseg_cct.labelling.preview import FolderFit, PreviewRequest, preview_batch
         from mmseg_cct.writer.base_model import frozen_model
 
         model = frozen_model(args.backbone, args.weights)
-        fit = FolderFit(data, classes, model, device=args.device)
+        fit = FolderFit(PreviewRequest(data, classes, args.out, device=args.device), model)
         batch = preview_batch(options_as(BatchRequest, args), fit)
     return _report(batch, f'Look at {args.out}/review.html and correct the predictions. Next:')
 

@@ -1,8 +1,9 @@
-"""What the masks so far give for all photos, before any training.
+"""What the masks so far give for all photos, before any training, and which to label next by it.
 
 A linear discriminant on frozen features is fitted to the masks, which takes a fraction of a second,
 and predicts the photos. A labelled one is predicted by the fit to the others, so its prediction
-says what the masks are worth.
+says what the masks are worth. Of the photos that it is least certain of, a batch takes those whose
+features lie far from one another and from those of the labelled images, as after a training.
 """
 
 import csv
@@ -10,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
@@ -19,8 +21,14 @@ import torch
 
 from mmseg_cct.apis.prediction import CONFIDENCE, MASKS, MEANS, RECORD, write_predictions
 from mmseg_cct.apis.predictor import Segmented
-from mmseg_cct.datasets.files.image_files import find_images, find_masks, training_dirs
+from mmseg_cct.datasets.files.image_files import (
+    find_images,
+    find_masks,
+    training_dirs,
+    validation_dirs,
+)
 from mmseg_cct.datasets.files.images import read_mask
+from mmseg_cct.datasets.files.leaks import common_images
 from mmseg_cct.datasets.files.palette import class_colors
 from mmseg_cct.datasets.folder_summary import summarize_folder
 from mmseg_cct.engine.closed_form import FEWEST_TO_CHOOSE
@@ -36,10 +44,13 @@ from mmseg_cct.engine.prediction import compare
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_text
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
-from mmseg_cct.utils.processes import ImageCounts
+from mmseg_cct.utils.processes import ImageCounts, progress_bar
 from mmseg_cct.utils.templates import Table
 from mmseg_cct.utils.text import command_line, counted
 
+from .listed_images import images_in
+from .next_batch import Batch, BatchRequest, batch_folder, choose, import_commands, write_batch
+from .ranking import ScoredImage
 from .review import LARGEST, PageImage, image_page, label_layer, label_legend, shrink
 
 PAGE = 'preview.html'
@@ -72,13 +83,9 @@ class FolderFit:
     """The closed form of a data folder, which segments image files as a `Predictor` does.
 
     Args:
-        data: A folder with `images`, and `masks` for some of them.
-        classes: Names in the order of their ids.
+        request: The data folder, its classes and suffixes, and where to compute.
         model: A model's config, whose backbone gives the features.
         photos: More images, which will be predicted, by name.
-        image_suffix: End of an image's name that its mask does not have.
-        mask_suffix: End of a mask's name, after that of its image.
-        device: Where to compute; by default the GPU, if any.
 
     Raises:
         UserError: There is no mask, an image or mask is wrong, the masks have fewer than two
@@ -87,38 +94,30 @@ class FolderFit:
 
     def __init__(
         self,
-        data: str,
-        classes: Sequence[str],
+        request: PreviewRequest,
         model: Mapping[str, Any],
-        *,
         photos: Mapping[str, str] | None = None,
-        image_suffix: str | None = None,
-        mask_suffix: str = '.png',
-        device: str | None = None,
     ) -> None:
-        self.data = data
-        image_dir, mask_dir = training_dirs(data)
-        self.images = find_images(image_dir, image_suffix)
-        self.masks = find_masks(mask_dir, mask_suffix)
+        self.data, classes, suffix = request.data, request.classes, request.image_suffix
+        image_dir, mask_dir = training_dirs(self.data)
+        self.images = find_images(image_dir, suffix)
+        self.masks = find_masks(mask_dir, request.mask_suffix)
         if not self.masks:
             first = command_line('next_batch', '--images', image_dir, '-n', '10', '--out', 'batch0')
             raise UserError(mask_dir, 'no masks yet', f'those of some images; to choose: {first}')
         # checks each mask; photos that cannot be read are told when they are predicted
         labeled = {name: path for name, path in self.images.items() if name in self.masks}
-        summarize_folder(
-            data, classes, labeled or self.images, mask_suffix, image_suffix=image_suffix
-        )
+        images = labeled or self.images
+        summarize_folder(self.data, classes, images, request.mask_suffix, image_suffix=suffix)
         self.meta: dict[str, Any] = dict(classes=tuple(classes), palette=class_colors(classes))
         pool = sorted({*self.images.values(), *(photos or {}).values()})
-        encoder = load_encoder(model, device, FINE)
-        self.features = WhitenedFeatures(encoder, model, pool, data)
+        encoder = load_encoder(model, request.device, FINE)
+        self.features = WhitenedFeatures(encoder, model, pool, self.data)
         self.fitted = fit_masks(self.features, self.images, self.masks, len(classes))
         present = [name for name, iou in zip(classes, self.fitted.ious) if not np.isnan(iou)]
         if len(present) < 2:
-            problem = (
-                f'they have {counted(len(present), "class")}: {", ".join(present) or "all 255"}'
-            )
-            raise UserError(mask_dir, problem, 'two classes or more, to tell them apart')
+            names = ', '.join(present) or 'all 255'
+            raise UserError(mask_dir, f'they have {names}', 'two classes, to tell them apart')
         # classes that no mask has: none of their pixels is predicted
         self.absent = [name for name in classes if name not in present]
 
@@ -167,16 +166,69 @@ def preview(request: PreviewRequest, model: Mapping[str, Any]) -> Preview:
     inputs |= {request.images} if request.images else set()
     made_with = dict(preview=str(Path(request.data).resolve()), opacity=request.opacity)
     with OutputFolder(request.out, RECORD, inputs, made_with) as folder:
-        fit = FolderFit(
-            request.data, request.classes, model, photos=photos,
-            image_suffix=request.image_suffix, mask_suffix=request.mask_suffix,
-            device=request.device,
-        )  # fmt: skip
+        fit = FolderFit(request, model, photos)
         stamps = {name: [file_stamp(path), fit.digest] for name, path in photos.items()}
         counts = write_predictions(lambda: fit, photos, folder, stamps, request.opacity)
         twins = contradictions(fit.images, fit.masks)
         write_text(Path(request.out, PAGE), _page(fit, photos, request))
     return Preview(fit, twins, counts)
+
+
+def preview_batch(request: BatchRequest, fit: FolderFit) -> Batch:
+    """Chooses a batch from the photos without a mask and writes it with what the masks predict.
+
+    Raises:
+        UserError: If no image is left, or the folder holds a batch or something else.
+    """
+    out, source = Path(request.out), request.images or str(training_dirs(fit.data)[0])
+    listed = images_in(source)
+    labeled = {fit.images[name]: fit.images[name] for name in fit.masks}
+    validation = validation_dirs(fit.data)
+    excluded = [*request.without, *([str(validation[0])] if validation else [])]
+    known = {*labeled, *chain.from_iterable(map(images_in, excluded))}
+    left_out = {str(path) for _, path in common_images(known, listed)}
+    candidates = {path: info for path, info in listed.items() if path not in left_out}
+    if not candidates:
+        raise UserError(source, 'no candidates left')
+    with batch_folder(out, [source, *training_dirs(fit.data)], dict(preview=fit.data)):
+        scored, failed = _score(fit, [*labeled, *candidates])
+        ranked = sorted((image for image in scored if image.name in candidates), reverse=True)
+        chosen = choose(ranked, [i for i in scored if i.name in labeled], request.number)
+
+        def doubt_of(image: ScoredImage) -> tuple[np.ndarray, str]:
+            (features,) = fit.features.of_files([image.name])
+            if isinstance(features, UserError):  # it was replaced since
+                raise features
+            doubt = 1 - fit.fitted.discriminant.confidence(features)
+            return doubt, f'mean confidence {1 - image.score:.2f}'
+
+        caption = 'doubt: 1 minus the confidence of the preview'
+        note = counted(len(candidates), 'candidate')
+        batch = write_batch(request, ranked, chosen, candidates, fit, doubt_of, caption, note)
+    batch.failed = failed
+    if batch.table:
+        batch.following = [
+            *import_commands(request, Path(fit.data), batch.table),
+            command_line('preview', fit.data, '--out', 'preview'),
+            command_line('new_config', fit.data),
+        ]
+    return batch
+
+
+def _score(fit: FolderFit, paths: list[str]) -> tuple[list[ScoredImage], list[str]]:
+    """Scores images by 1 minus their mean confidence, with a line for each unreadable one."""
+    scored, failed = list[ScoredImage](), list[str]()
+    with progress_bar(len(paths), 0) as bar:
+        for path, features in zip(paths, fit.features.of_files(paths)):
+            bar.update()
+            if isinstance(features, UserError):
+                failed.append(str(features))
+                continue
+            confidence = fit.fitted.discriminant.confidence(features)
+            z = features.reshape(-1, features.shape[-1]).mean(0, dtype=np.float32)
+            z /= max(float(np.linalg.norm(z)), 1e-9)
+            scored.append(ScoredImage(float(1 - confidence.mean()), path, {}, z.tolist()))
+    return scored, failed
 
 
 def _page(fit: FolderFit, photos: Mapping[str, str], request: PreviewRequest) -> str:

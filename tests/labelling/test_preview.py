@@ -11,8 +11,7 @@ from mmseg_cct.annotations.class_table import ClassTable, read_table, write_tabl
 from mmseg_cct.errors import UserError
 from mmseg_cct.labelling import preview as module
 from mmseg_cct.labelling.next_batch import BatchRequest
-from mmseg_cct.labelling.preview import FolderFit, PreviewRequest, preview
-from mmseg_cct.labelling.preview_batch import preview_batch
+from mmseg_cct.labelling.preview import FolderFit, PreviewRequest, preview, preview_batch
 from mmseg_cct.writer import base_model
 
 CLASSES = 'red', 'blue', 'green'
@@ -131,7 +130,7 @@ def test_the_folder_of_others_is_left_alone(data, tmp_path):
 
 
 def batch(data, out, **options):
-    fit = FolderFit(str(data), CLASSES, MODEL)
+    fit = FolderFit(PreviewRequest(str(data), CLASSES, str(out)), MODEL)
     return preview_batch(BatchRequest(str(out), **options), fit)
 
 

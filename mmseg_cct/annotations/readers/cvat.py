@@ -12,7 +12,7 @@ from mmseg_cct.errors import UserError
 from ..class_table import class_name
 from ..rle import mask_of_runs
 from ..shapes import AnnotatedImage, Annotations, Color, Shape, box, ellipse, points_of, region
-from ..source import Source, class_names, reading
+from ..source import Source, reading
 
 TITLE = 'CVAT for images 1.1'
 _NO_REGIONS = 'polyline', 'points', 'skeleton'
@@ -50,9 +50,6 @@ def read(source: Source) -> Annotations:
                 images.append(
                     AnnotatedImage(name, size, parts, f'{location}: {name}', subset=subset)
                 )
-            if root.find('meta//labels') is None:  # cut out of the file, as scripts do
-                shapes = root.findall('image/*[@label]')
-                classes |= class_names(shapes, lambda shape: [class_name(shape.get('label'))])
     return Annotations(classes, images)
 
 

@@ -129,14 +129,6 @@ def test_boxes_and_ellipses_turn_about_their_centre(tmp_path, shape, pixels):
     assert share == pytest.approx(np.pi / 4, abs=0.06) if 'ellipse' in shape else share == 1
 
 
-def test_labels_that_the_file_does_not_list_are_those_of_the_shapes(tmp_path):
-    file = of_cvat(tmp_path, '<box label="car" xtl="2" ytl="2" xbr="8" ybr="6"/>')
-    text = file.path.read_text()
-    start, end = text.index('<meta>'), text.index('</meta>') + len('</meta>')
-    file.path.write_text(text[:start] + text[end:])
-    assert list(cvat.read(file).classes) == ['car']
-
-
 CORNERS = np.reshape(BOX, (4, 2)).tolist()
 
 
