@@ -56,7 +56,7 @@ def read_table(data: str | Path) -> ClassTable | None:
         names = [class_name(entry['name']) for entry in entries]
         if len(set(names)) < len(names):
             raise ValueError('a name is there twice')
-        colors = {name: _color(name, entry.get('color')) for name, entry in zip(names, entries)}
+        colors = {name: _color(entry.get('color')) for name, entry in zip(names, entries)}
         renamed = {old: new and class_name(new) for old, new in content.get('renamed', {}).items()}
         return ClassTable(_all_colors(colors), content.get('rest'), renamed)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
@@ -81,7 +81,7 @@ def extended(
         colors[BACKGROUND] = (0, 0, 0)
     for name, color in new_classes.items():
         if not (is_background(name) and any(map(is_background, colors))):
-            colors.setdefault(class_name(name), _color(name, color))
+            colors.setdefault(class_name(name), color)
     if len(colors) > _MOST:
         raise UserError('classes', f'{len(colors)} names', f'at most {_MOST}')
     undrawn = (table.undrawn if table else None) or undrawn
@@ -102,13 +102,11 @@ def write_table(data: str | Path, table: ClassTable) -> None:
 
 
 def _all_colors(colors: Mapping[str, Color | None]) -> dict[str, Color]:
-    """Chooses colors for the classes that have none."""
     return dict(zip(colors, class_colors(list(colors), colors)))
 
 
-def _color(name: str, value: Sequence[int] | None) -> Color | None:
+def _color(value: Sequence[int] | None) -> Color | None:
     if not value:
         return None
-    if len(value) != 3 or not all(isinstance(level, int) and 0 <= level <= 255 for level in value):
-        raise UserError(f'class {name!a}', f'colour {value}', 'three numbers from 0 to 255')
-    return value[0], value[1], value[2]
+    red, green, blue = bytes(value)  # which are from 0 to 255
+    return red, green, blue

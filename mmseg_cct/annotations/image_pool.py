@@ -97,22 +97,22 @@ class ImagePool:
     def _conflicts(self) -> Iterable[Problem]:
         for name, target in self._targets.items():
             file = self.files[name]
-            # Only a ZIP can name a file outside its folder
             path = PurePosixPath(str(file))
+            # Only a ZIP can name a file outside its folder
             if isinstance(file, str) and (
-                path.is_absolute() or '..' in path.parts or '\\' in file or '\0' in file
+                path.is_absolute() or {'..', '\\'} & {*path.parts, *file}
             ):
                 yield Problem(repr(file), 'leads out of the folder', 'the name of an image')
-                continue
-            if not os.path.lexists(target):
-                continue
-            image, is_same = self[name], False
-            if target.is_file() and isinstance(image, Path):
-                is_same = target.samefile(image) or filecmp.cmp(target, image, shallow=False)
-            elif target.is_file():
-                is_same = target.read_bytes() == image
-            if not is_same:
+            elif os.path.lexists(target) and not self._is_same(name, target):
                 yield Problem(str(target), f'another image than {file}', 'another --out')
+
+    def _is_same(self, name: str, target: Path) -> bool:
+        image = self[name]
+        if not target.is_file():
+            return False
+        if isinstance(image, bytes):
+            return target.read_bytes() == image
+        return target.samefile(image) or filecmp.cmp(target, image, shallow=False)
 
 
 def _uploaded(name: str) -> str:

@@ -195,9 +195,6 @@ class SemiSegDataset(Dataset):
                 image_size(image, getattr(leaf, 'backend_args', None), True, image_loader(leaf))
             problem = f'{branch}.pipeline does not run on it ({one_line(error)})'
             raise UserError(image or f'{branch} image {index}', problem) from error
-        if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
-            problem = 'gives no inputs and data_samples'
-            raise UserError(f'{branch}.pipeline', problem, 'PackSegInputs at its end')
         item['data_samples'].set_metainfo({'classes': self.classes})
         return item
 

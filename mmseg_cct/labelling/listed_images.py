@@ -13,7 +13,6 @@ from mmseg_cct.config.walk import get_by_key, leaf_sets
 from mmseg_cct.datasets.files.image_files import find_images, resolve_list
 from mmseg_cct.datasets.leaves import leaf_datasets
 from mmseg_cct.datasets.semi_supervised import branch_settings
-from mmseg_cct.errors import UserError
 
 # Data infos by the path of the image; `name` is its path in a batch.
 Listed = dict[str, dict[str, Any]]
@@ -47,10 +46,6 @@ def images_of(run: Run, key: str) -> Listed:
         root = (getattr(leaf, 'data_prefix', None) or {}).get('img_path') or ''
         for index in range(len(leaf)):
             info = leaf.get_data_info(index)
-            if not info.get('img_path'):
-                raise UserError(
-                    f'{run.name}: {key}', 'its images are not files', 'a data set of files'
-                )
             info.pop('seg_map_path', None)  # only images are read
             path = info['img_path']
             inside = PurePath(os.path.relpath(path, root)) if root else PurePath(path)

@@ -235,11 +235,8 @@ def compare_masks(
     warnings, images = [], folder.images
     masks = find_masks(training_dirs(folder.data)[1], choices.mask_suffix)
     try:
-        if pairs := contradictions(images, masks):
-            first, second = pairs[0]
-            more = f' ({len(pairs)} such pairs)' if pairs[1:] else ''
-            problem = f'{first} and {second} are the same image with different masks{more}'
-            warnings.append(f'masks: {problem}')
+        for first, second in contradictions(images, masks):
+            warnings.append(f'{first} and {second}: the same image with different masks')
         if model is None:
             return [], warnings
         encoder, pool = load_encoder(model, None, FINE), sorted(images.values())
@@ -247,10 +244,8 @@ def compare_masks(
         fitted = fit_masks(features, images, masks, len(folder.classes))
     except UserError as error:
         return [], [*warnings, f'masks: not compared with one another: {one_line(error)}']
-    if doubtful := [mask.name for mask in fitted.judged if mask.is_doubtful]:
-        names = f'{", ".join(doubtful[:3])}{" and more" if doubtful[3:] else ""}'
-        problem = 'may be of another image, as the others predict other classes there'
-        warnings.append(f'masks: {names} {problem}')
+    doubtful = [mask.name for mask in fitted.judged if mask.is_doubtful]
+    warnings += [f'{name}: doubtful, the other masks contradict it' for name in doubtful]
     suffixes = (f'--{key.replace("_", "-")}={end}' for key, end in choices.suffixes.items())
     page = command_line('preview', folder.data, *suffixes, '--out', 'preview')
     return [f'{fitted.worth}: {page}'], warnings

@@ -214,7 +214,7 @@ def judged(data, monkeypatch):
 
 
 def test_masks_that_the_others_contradict_are_named(judged):
-    assert not [line for line in write(judged).warnings if 'of another image' in line]
+    assert not [line for line in write(judged).warnings if 'doubtful' in line]
     ids = np.asarray(Image.open(judged / 'masks/3.png'))
     save(judged / 'masks/3.png', 1 - ids)
     shutil.copy(judged / 'images/1.jpg', judged / 'images/twin.jpg')

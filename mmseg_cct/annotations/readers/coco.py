@@ -61,10 +61,7 @@ def read(source: Source) -> Annotations:
 def _parts(annotations: list[dict], labels: dict[str, str], size: tuple) -> Iterator[Shape]:
     for annotation in annotations:
         with reading(f'annotation {annotation.get("id")}'):
-            category = str(annotation['category_id'])
-            if category not in labels:
-                raise UserError(f'category_id={category}', '', f'one of {", ".join(labels)}')
-            yield from _object(annotation, labels[category], size)
+            yield from _object(annotation, labels[str(annotation['category_id'])], size)
 
 
 def _object(annotation: dict, label: str, size: tuple) -> Iterator[Shape]:

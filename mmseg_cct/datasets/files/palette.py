@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import cv2
 import matplotlib
@@ -57,18 +58,14 @@ def chosen_colors(palette: str, classes: Sequence[str]) -> list[Color]:
         known = {_plain(name): color for name, color in zip(names, colors)}
         return class_colors(classes, {name: known.get(_plain(name)) for name in classes})
     expected = f'a JSON file of [r, g, b] by class, or one of {", ".join(dataset_aliases)}'
-    text = read_utf8(palette, expected)
+    text, chosen = read_utf8(palette, expected), dict[str, Any]()
     try:
-        content = json.loads(text)
-    except ValueError as error:
+        chosen |= {name: tuple(bytes(color)) for name, color in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError) as error:
         raise UserError(palette, error_line(error, 120), expected) from None
-    if not isinstance(content, dict) or not set(content) & set(classes):
+    if not {*chosen} & {*classes}:
         raise UserError(palette, f'no colours of the classes ({", ".join(classes)})', expected)
-    for name, color in content.items():
-        is_color = isinstance(color, list) and len(color) == 3
-        if not is_color or not all(isinstance(c, int) and 0 <= c <= 255 for c in color):
-            raise UserError(f'{palette}: {name}', f'{color!r}', '[r, g, b] from 0 to 255')
-    return class_colors(classes, {name: tuple(color) for name, color in content.items()})
+    return class_colors(classes, chosen)
 
 
 def _categories() -> list[Color]:

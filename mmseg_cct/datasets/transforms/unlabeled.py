@@ -11,6 +11,7 @@ from mmseg.registry import TRANSFORMS
 from torch import from_numpy
 
 from mmseg_cct.datasets.files.images import IdOfColor, read_mask
+from mmseg_cct.datasets.files.labels import check_size
 from mmseg_cct.errors import UserError
 
 # MMSeg's key of a mask: every transform moves it with the image, and it is the only seg field that
@@ -98,11 +99,8 @@ class LoadPseudoLabels(BaseTransform):
         """
         path = self.path_of(results['img_path'])
         labels = read_mask(path, id_of_color=id_of_color)
-        size = tuple(results.get('ori_shape', labels.shape)[:2])
-        if labels.shape != size:
-            expected = f'{size[1]}×{size[0]}, the size of {results["img_path"]}'
-            expected += ' (LoadPseudoLabels comes before any resize)'
-            raise UserError(path, f'{labels.shape[1]}×{labels.shape[0]} pixels', expected)
+        if 'ori_shape' in results:
+            check_size(path, labels, results['img_path'], results['ori_shape'][1::-1])
         return labels
 
     def transform(self, results: dict) -> dict:

@@ -18,7 +18,7 @@ BOX_OF = '<box label="{}" xtl="2" ytl="2" xbr="8" ybr="6"/>'
     [
         (of_coco, dict(segmentation=[[1, 2, 3]]), 'annotation 5'),
         (of_coco, OTHER_SIZE, 'annotation 5: RLE'),
-        (of_coco, dict(segmentation=[BOX], category_id=3), 'annotation 5: category_id=3'),
+        (of_coco, dict(segmentation=[BOX], category_id=3), 'annotation 5'),
         (of_cvat, '<box label="car" xtl="x"/>', 'box 0'),
         (of_cvat, '<spline label="car" points="1,1;2,2"/>', 'spline 0: shape'),
         (of_cvat, BOX_OF.format(' '), "box 0: class ' '"),
