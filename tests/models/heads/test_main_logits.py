@@ -70,6 +70,18 @@ def test_masks_that_are_nowhere_give_finite_logits():
     assert logits.isfinite().all() and masks.grad.isfinite().all()
 
 
+class Stages(nn.Module):
+    """Predicts once a stage, as K-Net."""
+
+    def forward(self, features):
+        return [features[0], features[1]]
+
+
+def test_of_heads_in_stages_the_last_counts():
+    first, last = torch.randn(2, 1, 3, 2, 2)
+    assert main_logits(Stages(), (first, last)) is last
+
+
 @pytest.mark.parametrize(
     'name', ['OCRHead', pytest.param('PointHead', marks=any_heads.needs_operators)]
 )
