@@ -29,8 +29,30 @@ PIDNET_LOSSES = [
     dict(type='CrossEntropyLoss'), TWO[0], dict(type='BoundaryLoss'), TWO[0],
 ]  # fmt: skip
 
+SWIN = dict(
+    type='SwinTransformer', embed_dims=8, depths=(1, 1, 1, 1), num_heads=(1, 2, 2, 2),
+    window_size=2, drop_path_rate=0.3, out_indices=(0, 1, 2, 3),
+)  # fmt: skip
+MIT = dict(
+    type='MixVisionTransformer', embed_dims=4, num_layers=(1, 1, 1, 1), num_heads=(1, 2, 4, 8),
+    drop_path_rate=0.1, out_indices=(0, 1, 2, 3),
+)  # fmt: skip
+ASPP = dict(in_channels=32, in_index=3, dilations=(1, 2), c1_in_channels=4, c1_channels=4)
+
+
+def on_stages(head, *channels, **settings):
+    return dict(COMMON, type=head, in_channels=[*channels], in_index=[0, 1, 2, 3], **settings)
+
+
 # by head: backbone, main decoder, where the fused features are
 HEADS = {
+    'DepthwiseSeparableASPPHead': (
+        RESNET,
+        dict(COMMON, type='DepthwiseSeparableASPPHead', **ASPP),
+        'conv_seg',
+    ),
+    'UPerHead': (SWIN, on_stages('UPerHead', 8, 16, 32, 64, pool_scales=(1, 2)), 'conv_seg'),
+    'SegformerHead': (MIT, on_stages('SegformerHead', 4, 8, 16, 32), 'conv_seg'),
     'DAHead': (
         RESNET,
         dict(COMMON, type='DAHead', in_channels=32, in_index=3, pam_channels=2),

@@ -6,12 +6,21 @@ import tiny
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from mmseg_cct.writer.base_config import choose_z
+from mmseg_cct.writer.base_config import Z, choose_z
+
+# Channels and stride of the last stage of models whose heads have fused features.
+LAST_STAGES = {
+    'DepthwiseSeparableASPPHead': (32, 8), 'UPerHead': (64, 32), 'SegformerHead': (32, 32),
+}  # fmt: skip
+each_fusing_head = pytest.mark.parametrize('name', LAST_STAGES)
+each_z = pytest.mark.parametrize('fused', [False, True], ids=['stage', 'fused'])
 
 
-def make_model(name, kind='CCTSegmentor', **options):
-    """A model with auxiliary decoders on the features that `add_cct` would choose."""
+def make_model(name, kind='CCTSegmentor', fused=True, **options):
+    """A model with auxiliary decoders on the features that `add_cct` chooses, or the last stage."""
     z, num_classes = choose_z(any_heads.settings(name))
+    if not fused:
+        z = Z(dict(in_index=-1), '', *LAST_STAGES[name])
     bank = dict(
         tiny.model_config()['auxiliary_head'],
         **z.selector,
@@ -91,3 +100,47 @@ def test_every_loss_of_unlabelled_images_trains_it(name, kind):
     batch['inputs']['unlabeled_strong_0'] = batch['inputs']['unlabeled'] + 0.1
     model.train()(**batch, mode='loss')[term].backward()
     assert next(model.backbone.parameters()).grad.abs().max() > 0
+
+
+@each_z
+@each_fusing_head
+def test_layers_that_fuse_belong_to_the_encoder_and_the_classifier_never_does(name, fused):
+    model, _ = make_model(name, fused=fused)
+    model.train()(**make_batch(), mode='loss')['aux.loss'].backward()
+    reached = {n for n, p in model.named_parameters() if p.grad is not None and p.grad.any()}
+    assert any(name.startswith('backbone.') for name in reached)
+    assert any(name.startswith('decode_head.') for name in reached) == fused
+    assert not any(name.startswith('decode_head.conv_seg') for name in reached)
+
+
+@each_z
+@each_fusing_head
+def test_the_target_does_not_depend_on_chance_or_on_the_other_images(name, fused):
+    model = make_model(name, fused=fused)[0].train()
+    with torch.no_grad():
+        features = model.extract_feat(torch.randn(2, 3, *any_heads.SIZE))
+        target, again, twice = (
+            model.predict_unlabeled(maps)
+            for maps in (features, features, [f[[0, 0]] for f in features])
+        )
+    assert torch.equal(target, again)
+    torch.testing.assert_close(target[:1], twice[:1], rtol=1e-4, atol=1e-5)
+    assert all(module.training for module in model.modules())
+
+
+@each_fusing_head
+def test_in_training_the_layers_that_fuse_normalise_by_the_batch_without_dropout(name):
+    """As backbone and neck do, of which they are a part here."""
+    model = make_model(name)[0].train()
+    features = [f.detach() for f in model.extract_feat(torch.randn(2, 3, *any_heads.SIZE))]
+    (z,) = model.features_of_bank(features)
+    assert torch.equal(z, model.features_of_bank(features)[0])
+    twin = copy.deepcopy(model.decode_head).train()
+    twin.dropout = torch.nn.Identity()
+    inputs = []
+    twin.conv_seg.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
+    twin.forward(features)
+    torch.testing.assert_close(z, inputs[0])
+    (alone,) = model.features_of_bank([f[[0, 0]] for f in features])
+    assert not torch.allclose(z[:1], alone[:1])
+    assert all(module.training for module in model.modules())
