@@ -32,8 +32,6 @@ class TracedImage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Region:
-    """A connected region."""
-
     class_id: int
     # its outline, then those of its holes, (N, 2), with each pixel corner on the way
     rings: list[np.ndarray]

@@ -99,9 +99,8 @@ class ImagePool:
             file = self.files[name]
             path = PurePosixPath(str(file))
             # Only a ZIP can name a file outside its folder
-            if isinstance(file, str) and (
-                path.is_absolute() or {'..', '\\'} & {*path.parts, *file}
-            ):
+            leads_out = path.is_absolute() or '..' in path.parts or '\\' in str(file)
+            if isinstance(file, str) and leads_out:
                 yield Problem(repr(file), 'leads out of the folder', 'the name of an image')
             elif os.path.lexists(target) and not self._is_same(name, target):
                 yield Problem(str(target), f'another image than {file}', 'another --out')
@@ -116,7 +115,6 @@ class ImagePool:
 
 
 def _uploaded(name: str) -> str:
-    """Changes a name as Label Studio does."""
     return re.sub(r'[^-\w.]', '', name.replace(' ', '_'))
 
 
@@ -150,7 +148,6 @@ class ImageNames:
         return self._find([_uploaded(_UPLOAD.sub('', parts[-1]))], self._by_upload)
 
     def _find(self, parts: list[str], images: NamesByEnd) -> str | None:
-        """Finds the image by the parts of a path."""
         matches: dict[tuple[int, bool], list[str]] = defaultdict(list)  # by folders in common
         for image_parts, name in images.get(parts[-1], ()):
             common = min(len(image_parts), len(parts))

@@ -400,7 +400,6 @@ def _count(drawn: DrawnImage, imported: Imported, out: Path) -> None:
 def _write_mask(
     path: Path, name: str, mask: np.ndarray, imported: Imported, overwrite: bool
 ) -> None:
-    """Writes a mask that is new or, if wanted, replaces an earlier one."""
     earlier = read_mask(path) if path.exists() else None
     if earlier is None:
         imported.new += 1

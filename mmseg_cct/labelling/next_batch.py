@@ -225,7 +225,6 @@ def _predicted_image(
     doubt: np.ndarray,
     detail: str,
 ) -> PageImage:
-    """Puts an image and its predicted mask into the batch."""
     photo = Path(request.out, 'images', info['name'])
     photo.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(info['img_path'], photo)

@@ -253,7 +253,6 @@ def _page(fit: FolderFit, photos: Mapping[str, str], request: PreviewRequest) ->
 
 
 def _mask_image(fit: FolderFit, mask: JudgedMask) -> PageImage:
-    """Makes the pictures of a mask, and of what the others expect."""
     picture = read_picture(fit.images[mask.name])
     classes, palette = fit.meta['classes'], fit.meta['palette']
     labels = shrink(read_mask(fit.masks[mask.name]).astype(np.uint8), LARGEST, cv2.INTER_NEAREST)

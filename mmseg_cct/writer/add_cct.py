@@ -74,7 +74,11 @@ def add_cct(
         warnings.simplefilter('ignore')  # MMSeg warns of losses, which nothing computes here
         z, num_classes = choose_z(settings.model)
         pipeline, mixing = pipeline_without_masks(settings.train_dataloader.dataset)
-    _share_crop_size(pipeline, settings)
+    crop_size = settings.get('crop_size')
+    for step in pipeline:
+        # the config's own variable: labelled and unlabelled crops stay the same
+        if crop_size is not None and isinstance(step, dict) and step.get('crop_size') == crop_size:
+            step['crop_size'] = Code('_base_.crop_size')
 
     bank = _decoders(z, num_classes, context)
     model = dict(data_preprocessor=dict(type='BranchPreprocessor'))
@@ -106,14 +110,6 @@ def _load(config: str, path: Path) -> Config:
         if (value := get_by_key(settings, key)) not in extended:
             raise UserError(config, f'{key}={value!r}', f'{extended[0]}, which CCT extends')
     return settings
-
-
-def _share_crop_size(pipeline: list[Any], settings: Config) -> None:
-    """Puts the config's own variable in place: labelled and unlabelled crops stay the same."""
-    crop_size = settings.get('crop_size')
-    for step in pipeline:
-        if crop_size is not None and isinstance(step, dict) and step.get('crop_size') == crop_size:
-            step['crop_size'] = Code('_base_.crop_size')
 
 
 def _decoders(z: Z, num_classes: int, context: Sequence[str]) -> dict[str, Any]:

@@ -56,7 +56,6 @@ def _image(source: Source, name: str) -> AnnotatedImage:
 
 
 def _parts(content: dict) -> Iterator[Shape]:
-    """Makes the shapes, later ones on top."""
     for index, shape in enumerate(content['shapes']):
         with reading(f'shapes[{index}]'):
             yield _part(shape)

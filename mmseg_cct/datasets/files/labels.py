@@ -117,17 +117,14 @@ def judge_labels(
         problem = f'all {total} masks hold only {IGNORE_INDEX} (ignored)'
         raise UserError(name, problem, f'class ids from 0 to {len(classes) - 1}')
     present = frozenset().union(*num_masks)
-    if len(classes) > 1 and present == {0, IGNORE_INDEX} and not is_mapped:
-        line = f'{name}: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
-        if len(classes) == 2:
-            colors = (f'{classes[0]}=0', f'{classes[1]}=255')
-            masks = Path(dirs[1])
-            data = masks.parent if masks.name == 'masks' else masks
-            options = ('--images', dirs[0], '--out', f'{data}_ids')
-            command = command_line('import_masks', dirs[1], *options, '--colors', *colors)
-            raise UserError(f'{line}{classes[1]} never occurs. If 255 is {classes[1]}: {command}')
-        ids = f'ids from 0 to {len(classes) - 1} (replace 255 by the id of its class)'
-        yield f'{line}{classes[0]} alone occurs; expected {ids}'
+    if len(classes) == 2 and present == {0, IGNORE_INDEX} and not is_mapped:
+        masks = Path(dirs[1])
+        data = masks.parent if masks.name == 'masks' else masks
+        options = ('--images', dirs[0], '--out', f'{data}_ids')
+        colors = (f'{classes[0]}=0', f'{classes[1]}=255')
+        command = command_line('import_masks', masks, *options, '--colors', *colors)
+        problem = f'the {total} masks hold 0 and 255 alone, and 255 is ignored'
+        raise UserError(f'{name}: {problem}. If 255 is {classes[1]}: {command}')
     if num_ignored:
         ignored = f'{num_ignored} of {total} masks are {IGNORE_INDEX} (ignored) alone'
         yield f'{name}: {ignored}; expected a labelled pixel in each'
