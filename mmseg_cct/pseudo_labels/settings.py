@@ -76,7 +76,7 @@ def _settings(
     input_size: Sequence[int] | None = None,
     scales: Sequence[float] = (1.0,),
     thresholds: Mapping[str, float] | None = None,
-    crf: Mapping[str, float] | None = None,
+    crf: Mapping[str, Any] | None = None,
 ) -> PseudoLabelSettings:
     # Data sets of two libraries, whose types have the same names: each is built in its own scope.
     with DefaultScope.overwrite_default_scope('mmseg'):
@@ -89,8 +89,8 @@ def _settings(
         classes=classes,
         palette=np.array(palette, np.uint8),
         label_ids=tuple(_label_id(name, classes, 'images') for name in names),
-        background=background and _label_id(background, classes, 'background'),
-        input_size=input_size and tuple(input_size),
+        background=_label_id(background, classes, 'background') if background else None,
+        input_size=(input_size[0], input_size[1]) if input_size else None,
         scales=tuple(scales),
         thresholds=Thresholds(**(thresholds or {})),
         crf=DenseCRF(**(crf or {})),

@@ -38,15 +38,13 @@ def read(source: Source) -> Annotations:
     with reading(source.location(table)):
         colors = _read_colors(source.read(table).decode('utf-8-sig'))
     require_distinct(colors)
-    class_of: dict[str, str | None] = {label: label for label in colors}
-    for label, color in colors.items():
-        if color == VOID and means_ignored(label):
-            class_of[label] = _IGNORED
-        elif color == _BLACK and is_background(label):
-            class_of[label] = None
-    classes = {label: colors[label] for label, name in class_of.items() if name}
     meanings = {0: None, TRANSPARENT: None, color_code(VOID): _IGNORED}
-    meanings |= {color_code(colors[label]): name for label, name in class_of.items()}
+    classes = {}
+    for label, color in colors.items():
+        is_void = color == VOID and means_ignored(label)
+        if not is_void and not (color == _BLACK and is_background(label)):
+            classes[label] = color
+            meanings[color_code(color)] = label
     subsets: dict[str, str] = {}
     for name in source.ending('.txt'):
         if 'ImageSets' in name.split('/'):
