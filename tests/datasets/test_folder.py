@@ -61,29 +61,6 @@ def test_images_of_a_subset_or_a_list(root, options, files):
     assert _files(_build(root, **options)) == _expected(root, files)
 
 
-def test_a_suffix_of_all_masks_is_asked_for(root):
-    files = [(image, '_mask.'.join(mask.rsplit('.', 1))) for image, mask in (B, C)]
-    for (_, mask), (_, named) in zip((B, C), files):
-        (root / 'labels' / mask).rename(root / 'labels' / named)
-    with pytest.raises(UserError, match=r'photos: no image belongs .*labels/NAME\.png\)$'):
-        _build(root, subset='labeled')
-    assert _files(_build(root, subset='labeled', mask_suffix='_mask.png')) == _expected(root, files)
-
-
-@pytest.mark.parametrize(
-    ('image_end', 'mask_ends'),
-    [('_0000', ['']), ('_leftImg8bit', ['_gtFine_color', '_gtFine_labelIds'])],
-)
-def test_both_names_of_a_pair_may_have_ends(tmp_path, image_end, mask_ends):
-    for name in ('a_1', 'a_10', 'c/a_2'):
-        save(tmp_path / f'photos/{name}{image_end}.png', np.zeros((8, 8, 3), np.uint8))
-        for end in mask_ends if name != 'a_1' else ():
-            save(tmp_path / f'labels/{name}{end}.png', np.zeros((8, 8), np.uint8))
-    suffixes = dict(image_suffix=image_end, mask_suffix=f'{mask_ends[-1]}.png')
-    assert len(_build(tmp_path, subset='labeled', **suffixes)) == 2
-    assert len(_build(tmp_path, subset='unlabeled', **suffixes)) == 1
-
-
 @pytest.mark.parametrize(
     ('label', 'reduced', 'expected'),
     [(200, False, [0, 1, 255]), (200, True, [0, 255])],
