@@ -61,11 +61,15 @@ def mmseg_tool(folder, monkeypatch):
         args = [*args, *(['--cfg-options', *options] if options else [])]
         path = str(TOOLS / f'{name}.py')
         monkeypatch.setattr(sys, 'argv', [path, *map(str, args)])
-        for kind in (DefaultScope, Visualizer, SegLocalVisualizer):  # as in an own process
-            kind._instance_dict.clear()
+        forget()
         runpy.run_path(path, run_name='__main__')
 
-    return run
+    def forget():  # as each process begins and ends
+        for kind in (DefaultScope, Visualizer, SegLocalVisualizer):
+            kind._instance_dict.clear()
+
+    yield run
+    forget()
 
 
 def log_of(work_dir):
