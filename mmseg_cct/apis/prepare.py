@@ -102,12 +102,15 @@ def protections(config: Config, request: Request) -> None:
 
 
 def weak_masks(config: Config, request: Request) -> None:
-    """`--weak-masks` lets auxiliary decoders learn from masks of unknown quality."""
+    """`--weak-masks` lets auxiliary decoders, or self-training, learn from masks."""
     if request.weak_masks is None:
         return
     bank = find_bank(config)
+    if config.model.type == 'SelfTrainingSegmentor':
+        config.train_dataloader.dataset.weak_masks = request.weak_masks
+        return
     if bank is None or config.model.get('domains'):
-        expected = 'a method with auxiliary decoders, such as cct-strong, on one domain'
+        expected = 'cct-strong, self-training or a method with auxiliary decoders, on one domain'
         raise UserError('--weak-masks', f'not for {config.filename}', expected)
     bank.loss_weak = bank.get('loss_weak') or dict(type='WeakCrossEntropy')
     config.train_dataloader.dataset.weak_masks = request.weak_masks
