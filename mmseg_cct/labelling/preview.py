@@ -35,6 +35,7 @@ from mmseg_cct.engine.closed_form import FEWEST_TO_CHOOSE
 from mmseg_cct.engine.doubtful_masks import JudgedMask, contradictions, fit_masks
 from mmseg_cct.engine.frozen_features import (
     FINE,
+    JoinedFeatures,
     WhitenedFeatures,
     load_encoder,
     read_ahead,
@@ -84,7 +85,7 @@ class FolderFit:
 
     Args:
         request: The data folder, its classes and suffixes, and where to compute.
-        model: A model's config, whose backbone gives the features.
+        models: Configs of models, whose backbones give the features; several are averaged.
         photos: More images, which will be predicted, by name.
 
     Raises:
@@ -95,7 +96,7 @@ class FolderFit:
     def __init__(
         self,
         request: PreviewRequest,
-        model: Mapping[str, Any],
+        models: Sequence[Mapping[str, Any]],
         photos: Mapping[str, str] | None = None,
     ) -> None:
         self.data, classes, suffix = request.data, request.classes, request.image_suffix
@@ -111,8 +112,10 @@ class FolderFit:
         summarize_folder(self.data, classes, images, request.mask_suffix, image_suffix=suffix)
         self.meta: dict[str, Any] = dict(classes=tuple(classes), palette=class_colors(classes))
         pool = sorted({*self.images.values(), *(photos or {}).values()})
-        encoder = load_encoder(model, request.device, FINE)
-        self.features = WhitenedFeatures(encoder, model, pool, self.data)
+        encoders = [load_encoder(model, request.device, FINE) for model in models]
+        self.features = JoinedFeatures(
+            [WhitenedFeatures(*pair, pool, self.data) for pair in zip(encoders, models)]
+        )
         self.fitted = fit_masks(self.features, self.images, self.masks, len(classes))
         present = [name for name, iou in zip(classes, self.fitted.ious) if not np.isnan(iou)]
         if len(present) < 2:
@@ -143,7 +146,7 @@ class FolderFit:
             yield Segmented(Path(path), picture[..., ::-1], predicted.class_ids.numpy(), levels)
 
 
-def preview(request: PreviewRequest, model: Mapping[str, Any]) -> Preview:
+def preview(request: PreviewRequest, models: Sequence[Mapping[str, Any]]) -> Preview:
     """Predicts all photos by the closed form of the masks, as `predict` does, and writes a page.
 
     Features are kept, so a second call with more masks is quick; predictions that other masks have
@@ -151,7 +154,7 @@ def preview(request: PreviewRequest, model: Mapping[str, Any]) -> Preview:
 
     Args:
         request: What to predict, and where to.
-        model: A model's config, whose backbone gives the features.
+        models: Configs of models, whose backbones give the features; several are averaged.
 
     Returns:
         The fit, equal images with different masks, and counts of the photos.
@@ -166,7 +169,7 @@ def preview(request: PreviewRequest, model: Mapping[str, Any]) -> Preview:
     inputs |= {request.images} if request.images else set()
     made_with = dict(preview=str(Path(request.data).resolve()), opacity=request.opacity)
     with OutputFolder(request.out, RECORD, inputs, made_with) as folder:
-        fit = FolderFit(request, model, photos)
+        fit = FolderFit(request, models, photos)
         stamps = {name: [file_stamp(path), fit.digest] for name, path in photos.items()}
         counts = write_predictions(lambda: fit, photos, folder, stamps, request.opacity)
         twins = contradictions(fit.images, fit.masks)

@@ -18,7 +18,9 @@ from .choices import BACKBONES
 
 
 def base_model(backbone: str) -> Any:
-    """Loads the file in `configs/_base_/models` of a key of `BACKBONES`."""
+    """Loads the file in `configs/_base_/models` of a key of `BACKBONES`, or any config's model."""
+    if backbone not in BACKBONES:
+        return load_config(backbone, {}).model
     return load_config(f'_base_/models/{BACKBONES[backbone].model}', {}).model
 
 

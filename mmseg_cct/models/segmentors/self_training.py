@@ -51,7 +51,9 @@ class SelfTrainingSegmentor(FixMatchSegmentor):
             UserError: If there are none.
         """
         size = (images.shape[-2], images.shape[-1])
-        masks, valid = (stack_field(data_samples, n, size) for n in ('pseudo_sem_seg', 'valid_mask'))
+        masks, valid = (
+            stack_field(data_samples, n, size) for n in ('pseudo_sem_seg', 'valid_mask')
+        )
         if masks is None or valid is None:
             expected = '--weak-masks with the masks of a preview or other predictions'
             raise UserError('train_dataloader.dataset.weak_masks', 'missing', expected)
