@@ -41,7 +41,9 @@ TABLE = re.compile(rf'<!-- table (.*?) -->\n.*?<!-- end -->(\n\n{UNDER}[^\n]*)?'
 # † had a method in configs/methods once, or settings of their own
 NAMES = {
     'closed-form': 'preview, no training',
+    'closed-form-two': 'preview of two backbones',
     'supervised': 'supervised',
+    'self-training': '`self-training`',
     'cct': '`cct`',
     'cct-strong': '`cct-strong`',
     'cct-plus': '`cct-plus`',
@@ -72,6 +74,7 @@ DATA = {
 }
 SPLITS = {name: 'val' if name.startswith('idd') else 'test' for name in DATA}
 BASELINE, CLOSED_FORM = 'supervised', 'closed-form'
+PREVIEW_OF_TWO, STARTED = 'closed-form-two', 'self-training'
 # Shipped configs with results: data set and number of labels.
 CONFIGS = {
     'cct_mbv2-jpu_idd-lite_20': ('idd_lite', 20),
@@ -399,6 +402,34 @@ def preview_table(runs: Runs) -> str:
     return f'{table}\n\n{_under(len(rows), "row", spread)}'
 
 
+def started_table(runs: Runs) -> str:
+    """A row per data set and number of labels: self-training beside what it starts from.
+
+    Its gains over `cct-strong` and over the preview are by the spread that all cells share.
+    """
+    rows, cells = [], []
+    for data_set, labels in (('idd_lite', 5), ('idd_lite', 20), ('camvid', 5)):
+        selected = [
+            run._replace(iterations=1200) if run.method == PREVIEW_OF_TWO else run
+            for run in runs_of([*runs], data_set, labels, 1200)
+            + runs_of([*runs], data_set, labels, 0)
+        ]
+        methods = PREVIEW_OF_TWO, BASELINE, 'cct-strong', STARTED
+        if not any(run.method == STARTED for run in selected):
+            continue
+        means = [mean_of(selected, name) for name in methods]
+        rows.append([f'{DATA[data_set]}, {labels}', *means])
+        for other in ('cct-strong', PREVIEW_OF_TWO):
+            cells.append([*gains_of(selected, STARTED, other).values()])
+    spread = pooled(cells)
+    gains = [gain.bold for gain in corrected(measured(cell, spread) for cell in cells)]
+    for index, row in enumerate(rows):
+        row += gains[2 * index : 2 * index + 2]
+    columns = 'preview of two backbones', 'supervised', '`cct-strong`', '`self-training`'
+    table = markdown_table(['labels', *columns, 'over `cct-strong`', 'over the preview'], rows)
+    return f'{table}\n\n{_under(len(cells), "gain", spread)}'
+
+
 def configs_table(runs: Runs) -> str:
     """A row per config: the mean mIoU of each method that was run with its number of labels."""
     rows, methods = [], (BASELINE, 'cct', 'cct-strong')
@@ -417,6 +448,7 @@ TABLES: dict[str, Callable[..., str]] = {
     'configs': configs_table,
     'headlines': headlines,
     'preview': preview_table,
+    'started': started_table,
     'gains': gains_overview,
     'head-to-head': head_to_head,
     'runs': runs_table,

@@ -53,3 +53,10 @@ def test_what_is_noted_changes_no_digest(trained):
     assert 'work_dir' in run.config.prepared
     other = Run.open(trained.work_dir, options=dict(prepared={}))
     assert run.digest == other.digest
+
+
+def test_self_training_learns_masks_without_auxiliary_decoders():
+    config = load_config('demo/cct_shapes', dict(method='self-training'))
+    weak_masks(config, Request(weak_masks='masks'))
+    assert config.train_dataloader.dataset.weak_masks == 'masks'
+    assert 'weak_masks' not in config.default_hooks
