@@ -58,7 +58,7 @@ def parse_args() -> argparse.Namespace:
         '--second',
         metavar='NAME',
         help='a second backbone, or a config with one, with its own weights: both are averaged, '
-        'which is better and takes as long as both',
+        'better, and as slow as both together',
     )
     parser.add_argument(
         '-n',
