@@ -91,7 +91,7 @@ def test_masks_are_judged_as_a_whole_like_labelled_ones(tree, folder, second, me
     with pytest.raises(UserError) if second == 255 else nullcontext() as error:
         check_pairs(build(tree, folder))
     line = str(error.value) if error else messages[0]
-    assert line.startswith('weak_masks: ') and '255' in line
+    assert line.startswith('weak_masks: ')
 
 
 def test_palettes_in_another_order_are_named(tree, folder):
