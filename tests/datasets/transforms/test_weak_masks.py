@@ -92,6 +92,7 @@ def test_masks_are_judged_as_a_whole_like_labelled_ones(tree, folder, second, me
         check_pairs(build(tree, folder))
     line = str(error.value) if error else messages[0]
     assert line.startswith('weak_masks: ')
+    assert ('255' if second == 255 else 'thing, other') in line
 
 
 def test_palettes_in_another_order_are_named(tree, folder):
