@@ -51,6 +51,13 @@ def parse_args() -> argparse.Namespace:
         metavar='NAME',
         help='in the order of their ids (default: those of DATA/classes.json)',
     )
+    parser.add_argument(
+        '--held-out',
+        type=InputPath,
+        metavar='FILE',
+        help='images whose masks are not used, one name a line, such as the val.txt of new-config: '
+        'if you train on the predictions and validate on these images',
+    )
     add_suffixes(parser)
     add_backbone(parser, BACKBONES, 'whose features are used, as in new-config (default: mbv2)')
     add_weights(parser)

@@ -24,6 +24,7 @@ from mmseg_cct.apis.predictor import Segmented
 from mmseg_cct.datasets.files.image_files import (
     find_images,
     find_masks,
+    read_list,
     training_dirs,
     validation_dirs,
 )
@@ -70,6 +71,7 @@ class PreviewRequest:
     device: str | None = None
     opacity: float = 0.5
     number: int = 30
+    held_out: str | None = None
 
 
 class Preview(NamedTuple):
@@ -84,7 +86,7 @@ class FolderFit:
     """The closed form of a data folder, which segments image files as a `Predictor` does.
 
     Args:
-        request: The data folder, its classes and suffixes, and where to compute.
+        request: The data folder, its classes, suffixes and held-out masks, and where to compute.
         models: Configs of models, whose backbones give the features; several are averaged.
         photos: More images, which will be predicted, by name.
 
@@ -110,6 +112,8 @@ class FolderFit:
         labeled = {name: path for name, path in self.images.items() if name in self.masks}
         images = labeled or self.images
         summarize_folder(self.data, classes, images, request.mask_suffix, image_suffix=suffix)
+        for name in read_list(request.held_out) if request.held_out else ():
+            self.masks.pop(name, None)
         self.meta: dict[str, Any] = dict(classes=tuple(classes), palette=class_colors(classes))
         pool = sorted({*self.images.values(), *(photos or {}).values()})
         encoders = [load_encoder(model, request.device, FINE) for model in models]

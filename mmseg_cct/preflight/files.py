@@ -75,6 +75,9 @@ def check_pairs(pairs: SemiSegDataset) -> None:
             )
             problems = chain(problems, _problems_of_files(check_image, unlabeled, weak_sets))
         raise_problems(problems)
+        if pairs.weak_masks is not None and unlabeled is not None and not weak_sets:
+            expected = 'a/b.png for the image a/b.jpg'
+            raise UserError(pairs.weak_masks, 'no mask of an unlabelled image', expected)
         leaf = leaf_datasets(labeled)[0]
         mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
         classes = leaf.metainfo['classes']

@@ -37,6 +37,8 @@ from .folder_classes import classes_of_folder, context_of_classes, reject_void_n
 RARE_SHARE = 0.02
 # Masks to compare with one another; more take minutes.
 _MOST_COMPARED = 100
+# Labels up to which a training that starts from a preview was better than others (docs/results.md)
+_FEW = 20
 
 Size = tuple[int, int]  # width and height in pixels
 
@@ -246,6 +248,19 @@ def compare_masks(
         return [], [*warnings, f'masks: not compared with one another: {one_line(error)}']
     doubtful = [mask.name for mask in fitted.judged if mask.is_doubtful]
     warnings += [f'{name}: doubtful, the other masks contradict it' for name in doubtful]
-    suffixes = (f'--{key.replace("_", "-")}={end}' for key, end in choices.suffixes.items())
-    page = command_line('preview', folder.data, *suffixes, '--out', 'preview')
-    return [f'{fitted.worth}: {page}'], warnings
+    return [fitted.worth], warnings
+
+
+def is_best_from_preview(folder: Folder, plan: Plan, choices: Choices) -> bool:
+    """Whether there are so few labels that the default is to start from a preview."""
+    number = len(folder.summary.sides(plan.held_out)[0])
+    return choices.method == Choices.method and number <= _FEW
+
+
+def preview_command(folder: Folder, plan: Plan, choices: Choices) -> str:
+    """The command of a preview by the masks that will be trained on."""
+    options = [f'--{key.replace("_", "-")}={end}' for key, end in choices.suffixes.items()]
+    options += [f'--held-out={plan.val_list}'] if plan.held_out else []
+    options += [f'--backbone={choices.backbone}'] if choices.backbone != Choices.backbone else []
+    options += [f'--weights={choices.weights}'] if choices.weights else []
+    return command_line('preview', folder.data, *options, '--out', 'preview')

@@ -24,9 +24,11 @@ from .folder_plan import (
     Plan,
     compare_masks,
     folder_warnings,
+    is_best_from_preview,
     look_at,
     plan_config,
     plan_notes,
+    preview_command,
 )
 from .next_commands import next_commands
 
@@ -71,7 +73,9 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     lists = tuple(_write_lists(folder, plan, choices.force))
     notes = (*plan_notes(folder, plan, choices.backbone), *worth)
     described = describe_folder(folder.summary, folder.classes, plan.held_out)
-    commands = next_commands(config_path, choices.method)
+    preview = preview_command(folder, plan, choices) if worth else None
+    starts_from_it = preview is not None and is_best_from_preview(folder, plan, choices)
+    commands = next_commands(config_path, choices.method, preview, starts_from_it)
     return NewConfig(described, config_path, lists, notes, warnings, commands)
 
 

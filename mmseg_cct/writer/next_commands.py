@@ -9,6 +9,8 @@ from mmseg_cct.utils.text import command_line
 
 from .choices import plain_name
 
+SELF_TRAINING = 'self-training'
+
 
 def commands_after_import(
     data: Path, summary: FolderSummary, classes: Sequence[str]
@@ -29,10 +31,24 @@ def commands_after_import(
     return (command_line('new_config', data, *method),)
 
 
-def next_commands(config_path: Path, method: str) -> tuple[str, ...]:
-    """Commands that train a config's method and its baseline and compare them."""
-    trainings = [command_line('train', config_path)]
-    runs = [f'{method}=work_dirs/{config_path.stem}']
+def next_commands(
+    config_path: Path, method: str, preview: str | None = None, starts_from_it: bool = False
+) -> tuple[str, ...]:
+    """Commands that train a config's method and its baseline and compare them.
+
+    Args:
+        config_path: The config.
+        method: Its method.
+        preview: The command of a preview of its data into `preview`, which comes first.
+        starts_from_it: Whether the training is self-training on the preview's masks instead.
+    """
+    options, name = list[str](), config_path.stem
+    if starts_from_it:
+        method = SELF_TRAINING
+        options = ['--method', method, '--weak-masks', 'preview/masks']
+        name = composed_name(name, method, None)
+    trainings = [*filter(None, [preview]), command_line('train', config_path, *options)]
+    runs = [f'{method}=work_dirs/{name}']
     if method != 'supervised':
         baseline = composed_name(config_path.stem, 'supervised', None)
         trainings.append(command_line('train', config_path, '--method', 'supervised'))

@@ -76,6 +76,18 @@ def test_photos_are_predicted_as_predict_writes_them(data, tmp_path):
     assert page.count('class="case"') == 9 and 'data-mark' not in page.partition('<script>')[0]
 
 
+def test_held_out_masks_are_not_used(data, tmp_path):
+    names = tmp_path / 'val.txt'
+    names.write_text('0\n3\n')
+    run(data, tmp_path / 'out', held_out=str(names))
+    for index in (0, 3):
+        (data / f'masks/{index}.png').unlink()
+    run(data, tmp_path / 'without')
+    for index in range(9):
+        mask = f'masks/{index}.png'
+        assert (tmp_path / 'out' / mask).read_bytes() == (tmp_path / 'without' / mask).read_bytes()
+
+
 def test_a_labelled_image_is_predicted_by_the_others(data, tmp_path):
     wrong = 1 - np.asarray(Image.open(data / 'masks/2.png'))
     save(data / 'masks/2.png', wrong)

@@ -223,3 +223,15 @@ def test_masks_that_the_others_contradict_are_named(judged):
     assert '1 and twin' in pair and '3' in name
     (pair_alone,) = set(write(judged, force=True, from_scratch=True).warnings) & {pair}
     assert pair_alone
+
+
+def test_few_labels_start_from_a_preview_without_what_is_held_out(judged, monkeypatch):
+    shutil.rmtree(judged / 'val')
+    written = write(judged)
+    preview, training = written.commands[:2]
+    val_list = written.file.with_name('val.txt')
+    words = ['preview', str(judged), f'--held-out={val_list}', '--out', 'preview']
+    assert shlex.split(preview)[1:] == words and training.endswith('--weak-masks preview/masks')
+    monkeypatch.setattr('mmseg_cct.writer.folder_plan._FEW', 3)
+    written = write(judged, force=True)
+    assert written.commands[0] == preview and '--weak-masks' not in written.commands[1]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mmseg_cct.datasets.folder_summary import FolderSummary
-from mmseg_cct.writer.next_commands import commands_after_import
+from mmseg_cct.writer.next_commands import commands_after_import, next_commands
 
 CONFIG = 'configs/my-data/cct_mbv2_my-data.py'
 
@@ -42,3 +42,12 @@ def test_a_config_of_the_same_classes_is_trained_again(commands):
     assert commands() == [['train', CONFIG, '--work-dir', 'work_dirs/cct_mbv2_my-data-round2']]
     assert commands(unlabeled=0) == [['train', CONFIG, '--method', 'supervised']]
     assert commands(classes='abc') == [['new-config', 'my data']]
+
+
+def test_few_labels_start_from_a_preview():
+    config_path = Path('cct-strong_mbv2_mine.py')
+    plain = next_commands(config_path, 'cct-strong', 'preview')
+    started = next_commands(config_path, 'cct-strong', 'preview', starts_from_it=True)
+    assert plain[0] == started[0] == 'preview' and plain[2] == started[2]
+    assert started[1] == f'{plain[1]} --method self-training --weak-masks preview/masks'
+    assert 'self-training=work_dirs/self-training_mbv2_mine' in shlex.split(started[3])

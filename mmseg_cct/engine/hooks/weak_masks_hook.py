@@ -46,9 +46,7 @@ class WeakMasksHook(Hook):
         if not (has_masks and losses):
             expected = 'weak_masks of the training set, and auxiliary_head.loss_weak'
             raise UserError('WeakMasksHook', 'nothing learns from masks', expected)
-        if not (number := sum(1 for _ in _images_with_masks(pairs, pairs.unlabeled))):
-            expected = 'a/b.png for the image a/b.jpg'
-            raise UserError(pairs.weak_masks, 'no mask of an unlabelled image', expected)
+        number = sum(1 for _ in _images_with_masks(pairs, pairs.unlabeled))
         say(f'weak masks: {number} of {counted(len(pairs.unlabeled), "unlabelled image")}')
         if seen := _trained_on(pairs):
             images = counted(len(seen), 'labelled image')

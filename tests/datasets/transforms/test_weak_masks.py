@@ -104,3 +104,11 @@ def test_palettes_in_another_order_are_named(tree, folder):
         check_pairs(build(tree, folder))
     # which of them comes second is up to the threads
     assert error.value.problems[0].key in [str(folder / f'{name}.png') for name in ('u0', 'u1')]
+
+
+def test_masks_of_other_names_are_an_error(tree, folder):
+    for path in folder.glob('*.png'):
+        path.rename(path.with_stem(f'{path.stem}_mask'))
+    with pytest.raises(UserError, match='no mask of an unlabelled image') as error:
+        check_pairs(build(tree, folder))
+    assert error.value.problems[0].key == str(folder)

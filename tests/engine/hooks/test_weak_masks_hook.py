@@ -103,10 +103,6 @@ def test_what_learns_from_no_mask_is_named(tree):
         with pytest.raises(UserError) as error:
             before_train(tree, *settings, weak_masks=not settings)
         assert error.value.problems[0].key == 'WeakMasksHook'
-    (tree.root / 'weak/u0.png').unlink()
-    with pytest.raises(UserError) as error:
-        before_train(tree, WeakCrossEntropy())
-    assert error.value.problems[0].key == str(tree.root / 'weak')
 
 
 def naive(areas, rights, z):
