@@ -24,7 +24,7 @@ from PIL import Image
 from results_page import CSV, SPLITS, Measured, csv_text, in_order, read_runs
 
 import mmseg_cct.plugin  # noqa: F401
-from mmseg_cct.datasets.files.image_files import find_images, find_masks
+from mmseg_cct.datasets.files.image_files import find_images, find_masks, read_list
 from mmseg_cct.datasets.files.images import read_mask
 from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.splits import draw_split
@@ -52,6 +52,9 @@ def main() -> None:
     parser.add_argument('--num-classes', type=int, required=True, help='larger ids are ignored')
     parser.add_argument('-n', type=int, nargs='+', default=[5, 10, 20, 50])
     parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2, 3, 4])
+    parser.add_argument(
+        '--lists', help='folder with N_labeled.txt, {seed} in its name (default: of make-splits)'
+    )
     parser.add_argument('--weights', help="MobileNetV2's (default: from the model zoo)")
     parser.add_argument('--second', help='config with a second backbone, as of preview')
     args = parser.parse_args()
@@ -70,7 +73,7 @@ def main() -> None:
         [WhitenedFeatures(load_encoder(m, sizes=FINE), m, pool, source) for m in models]
     )
     list_file, names = args.data / 'train.txt', list(images)
-    if args.data_set == 'camvid':  # its lists were drawn from this file
+    if args.data_set.startswith('camvid'):  # its lists were drawn from this file
         names = list_file.read_text().split()
     runs = {run[:6]: run for run in read_runs()}
 
@@ -84,6 +87,8 @@ def main() -> None:
         for number in args.n:
             for seed in args.seeds:
                 labeled = draw_split(names, number, seed).labeled
+                if args.lists:
+                    labeled = read_list(f'{args.lists.format(seed=seed)}/{number}_labeled.txt')
                 chosen = {name: str(Path(folder, f'{name}.png')) for name in labeled}
                 fitted = fit_masks(features, images, chosen, args.num_classes)
                 confusion = np.zeros((args.num_classes, args.num_classes), np.int64)

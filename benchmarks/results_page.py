@@ -44,6 +44,7 @@ NAMES = {
     'closed-form-two': 'preview of two backbones',
     'supervised': 'supervised',
     'self-training': '`self-training`',
+    'self-training-two': '`self-training`, preview of two backbones',
     'cct': '`cct`',
     'cct-strong': '`cct-strong`',
     'cct-plus': '`cct-plus`',
@@ -71,10 +72,18 @@ DATA = {
     'idd_lite_r50': 'IDD Lite, val, ResNet-50',
     'camvid': 'CamVid, test',
     'shapes': 'synthetic scenes, test',
+    # the baseline on images drawn at random, self-training on those that next-batch chose
+    'idd_lite_chosen': 'IDD Lite, val, chosen images',
+    'camvid_chosen': 'CamVid, test, chosen images',
 }
 SPLITS = {name: 'val' if name.startswith('idd') else 'test' for name in DATA}
 BASELINE, CLOSED_FORM = 'supervised', 'closed-form'
-PREVIEW_OF_TWO, STARTED = 'closed-form-two', 'self-training'
+STARTED = 'self-training'
+# Preview, the training that starts from it, and what a row says of its backbones
+STARTS = (
+    (CLOSED_FORM, STARTED, ''),
+    ('closed-form-two', 'self-training-two', ', two backbones'),
+)
 # Shipped configs with results: data set and number of labels.
 CONFIGS = {
     'cct_mbv2-jpu_idd-lite_20': ('idd_lite', 20),
@@ -93,8 +102,14 @@ HEADLINES = (
     ('camvid', 'cct-strong', 2400, (50,)),
     ('shapes', 'cct', 1400, (12,)),
 )
-# README's rows: data set and number of labels
-SHOWN = {('idd_lite', 5), ('idd_lite', 20), ('camvid', 5)}
+# README's rows by data set and number of labels
+SHOWN = {
+    ('idd_lite', 5): 'IDD Lite, 5',
+    ('idd_lite', 20): 'IDD Lite, 20',
+    ('camvid', 5): 'CamVid, 5',
+    ('idd_lite_chosen', 5): 'IDD Lite, 5 of `next-batch`',
+    ('camvid_chosen', 5): 'CamVid, 5 of `next-batch`',
+}
 COMPARISONS = (
     *((method, BASELINE) for method in ('cct-strong', 'cct', 'own-target', 'mean-teacher')),
     *(('input-vat', BASELINE), ('fixmatch', BASELINE), ('cct', 'own-target')),
@@ -151,6 +166,13 @@ def runs_of(runs: Runs, data_set: str, labels: int, iterations: int) -> list[Mea
 def mean_of(runs: Runs, method: str) -> str:
     """Formats the mean mIoU of a method's runs."""
     return f'{mean(run.miou for run in runs if run.method == method):.1f}'
+
+
+def paired_means(runs: Runs, pairs: Gains, methods: Sequence[str]) -> list[str]:
+    """Formats the number of pairs, and the mean of each method that was run over their seeds."""
+    paired = [run for run in runs if (run.labels, run.seed) in pairs]
+    known = {run.method for run in paired}
+    return [str(len(pairs)), *(mean_of(paired, name) if name in known else '' for name in methods)]
 
 
 def gains_of(runs: Runs, method: str, reference: str) -> Gains:
@@ -344,26 +366,22 @@ def gains_overview(runs: Runs, data_set: str) -> str:
 
 
 def readme_table(runs: Runs) -> str:
-    """A row for each of `SHOWN`: paired runs, gain, interval.
+    """A row for each of `SHOWN`: the baseline, the preview, what starts from it and its gain.
 
-    Verdicts are corrected over all data sets and numbers of labels of the short studies.
+    Verdicts are corrected over the rows; intervals are by the spread that they have in common.
     """
-    cells = {}
-    for data_set in ('idd_lite', 'camvid'):
-        studied, spread = main_runs(runs, data_set), spread_of(runs, data_set)
-        for (method, labels), gains in cells_of(studied).items():
-            if method == 'cct-strong':
-                cells[data_set, labels] = measured(gains, spread)
-    rows = []
-    for (data_set, labels), gain in zip(cells, corrected(cells.values())):
-        if (data_set, labels) in SHOWN:
-            selected = [run for run in main_runs(runs, data_set) if run.labels == labels]
-            pairs = gains_of(selected, 'cct-strong', BASELINE)
-            paired = [run for run in selected if (labels, run.seed) in pairs]
-            means = [mean_of(paired, name) for name in (BASELINE, 'cct-strong')]
-            name = DATA[data_set].partition(',')[0]
-            rows.append([f'{name}, {labels}', *means, gain.bold])
-    return markdown_table(['labels', 'supervised', '`cct-strong`', 'gain'], rows)
+    rows, cells = [], []
+    for (data_set, labels), title in SHOWN.items():
+        selected = started_runs(runs, data_set, labels)
+        if pairs := gains_of(selected, STARTED, BASELINE):
+            cells.append([*pairs.values()])
+            methods = BASELINE, 'cct-strong', CLOSED_FORM, STARTED
+            rows.append([title, *paired_means(selected, pairs, methods)])
+    spread = pooled(cells)
+    for row, gain in zip(rows, corrected(measured(gains, spread) for gains in cells)):
+        row.append(gain.bold)
+    columns = 'supervised', '`cct-strong`', 'preview', '`self-training`'
+    return markdown_table(['labels', 'pairs', *columns, 'gain'], rows)
 
 
 def headlines(runs: Runs) -> str:
@@ -402,31 +420,34 @@ def preview_table(runs: Runs) -> str:
     return f'{table}\n\n{_under(len(rows), "row", spread)}'
 
 
+def started_runs(runs: Runs, data_set: str, labels: int) -> list[Measured]:
+    """Selects the short runs of one number of labels, and the previews as if they were some."""
+    settings = [(data_set, SPLITS[data_set], labels, iterations) for iterations in (0, 1200)]
+    return [run._replace(iterations=1200) for run in runs if run[:4] in settings]
+
+
 def started_table(runs: Runs) -> str:
-    """A row per data set and number of labels: self-training beside what it starts from.
+    """A row per data set, number of labels and backbones of the preview: self-training by it.
 
     Its gains over `cct-strong` and over the preview are by the spread that all cells share.
     """
     rows, cells = [], []
-    for data_set, labels in (('idd_lite', 5), ('idd_lite', 20), ('camvid', 5)):
-        selected = [
-            run._replace(iterations=1200) if run.method == PREVIEW_OF_TWO else run
-            for run in runs_of([*runs], data_set, labels, 1200)
-            + runs_of([*runs], data_set, labels, 0)
-        ]
-        methods = PREVIEW_OF_TWO, BASELINE, 'cct-strong', STARTED
-        if not any(run.method == STARTED for run in selected):
-            continue
-        means = [mean_of(selected, name) for name in methods]
-        rows.append([f'{DATA[data_set]}, {labels}', *means])
-        for other in ('cct-strong', PREVIEW_OF_TWO):
-            cells.append([*gains_of(selected, STARTED, other).values()])
+    for preview, method, backbones in STARTS:
+        for data_set, labels in (('idd_lite', 5), ('idd_lite', 20), ('camvid', 5)):
+            selected = started_runs(runs, data_set, labels)
+            if not (pairs := gains_of(selected, method, preview)):
+                continue
+            means = paired_means(selected, pairs, (BASELINE, 'cct-strong', preview, method))
+            rows.append([f'{DATA[data_set]}, {labels}{backbones}', *means])
+            for other in ('cct-strong', preview):
+                cells.append([*gains_of(selected, method, other).values()])
     spread = pooled(cells)
     gains = [gain.bold for gain in corrected(measured(cell, spread) for cell in cells)]
     for index, row in enumerate(rows):
         row += gains[2 * index : 2 * index + 2]
-    columns = 'preview of two backbones', 'supervised', '`cct-strong`', '`self-training`'
-    table = markdown_table(['labels', *columns, 'over `cct-strong`', 'over the preview'], rows)
+    columns = 'supervised', '`cct-strong`', 'preview', '`self-training`'
+    columns += 'over `cct-strong`', 'over the preview'
+    table = markdown_table(['labels', 'pairs', *columns], rows)
     return f'{table}\n\n{_under(len(cells), "gain", spread)}'
 
 

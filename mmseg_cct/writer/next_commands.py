@@ -41,6 +41,9 @@ def next_commands(
         method: Its method.
         preview: The command of a preview of its data into `preview`, which comes first.
         starts_from_it: Whether the training is self-training on the preview's masks instead.
+
+    Returns:
+        The commands, in their order.
     """
     options, name = list[str](), config_path.stem
     if starts_from_it:

@@ -30,17 +30,17 @@ def typed(page):
 
 
 def write_data(folder):
-    """A folder of own images, of which the first have masks of four classes, and photos."""
+    """Own images, of which the first have masks of four classes, photos, and a preview's masks."""
     rng = np.random.default_rng(0)
-    for name in ('data/mine/images', 'data/mine/masks', 'photos'):
+    for name in ('data/mine/images', 'data/mine/masks', 'photos', 'preview/masks'):
         (folder / name).mkdir(parents=True)
     for number in range(108):
         image = rng.integers(0, 256, (48, 64, 3), dtype=np.uint8)
         images = 'photos' if number >= 106 else 'data/mine/images'
         cv2.imwrite(str(folder / images / f'{number:03}.jpg'), image)
-        if number < 102:
-            mask = np.repeat(np.arange(4) % 3, 16)[None].repeat(48, 0).astype(np.uint8)
-            cv2.imwrite(str(folder / 'data/mine/masks' / f'{number:03}.png'), mask)
+        mask = np.repeat(np.arange(4) % 3, 16)[None].repeat(48, 0).astype(np.uint8)
+        for masks in ('preview/masks', *['data/mine/masks'] * (number < 102)):
+            cv2.imwrite(str(folder / masks / f'{number:03}.png'), mask)
 
 
 @pytest.mark.parametrize('page', ['README.md', 'docs/tutorial.md', 'docs/own_data.md'])
