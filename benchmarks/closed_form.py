@@ -86,9 +86,10 @@ def main() -> None:
             Image.fromarray(labels_of(masks[name])).save(Path(folder, f'{name}.png'))
         for number in args.n:
             for seed in args.seeds:
-                labeled = draw_split(names, number, seed).labeled
                 if args.lists:
                     labeled = read_list(f'{args.lists.format(seed=seed)}/{number}_labeled.txt')
+                else:
+                    labeled = draw_split(names, number, seed).labeled
                 chosen = {name: str(Path(folder, f'{name}.png')) for name in labeled}
                 fitted = fit_masks(features, images, chosen, args.num_classes)
                 confusion = np.zeros((args.num_classes, args.num_classes), np.int64)

@@ -406,9 +406,9 @@ def preview_table(runs: Runs) -> str:
     """
     rows, cells = [], []
     for data_set in ('idd_lite', 'camvid'):
-        closed = [run._replace(iterations=1200) for run in runs if run.method == CLOSED_FORM]
-        for labels in sorted({run.labels for run in closed if run.data_set == data_set}):
-            selected = runs_of([*runs, *closed], data_set, labels, 1200)
+        closed = [run for run in runs if (run.data_set, run.method) == (data_set, CLOSED_FORM)]
+        for labels in sorted({run.labels for run in closed}):
+            selected = started_runs(runs, data_set, labels)
             cells.append([*gains_of(selected, 'cct-strong', CLOSED_FORM).values()])
             means = [mean_of(selected, name) for name in (CLOSED_FORM, BASELINE, 'cct-strong')]
             rows.append([f'{DATA[data_set]}, {labels}', *means])

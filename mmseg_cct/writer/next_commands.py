@@ -9,8 +9,6 @@ from mmseg_cct.utils.text import command_line
 
 from .choices import plain_name
 
-SELF_TRAINING = 'self-training'
-
 
 def commands_after_import(
     data: Path, summary: FolderSummary, classes: Sequence[str]
@@ -47,7 +45,7 @@ def next_commands(
     """
     options, name = list[str](), config_path.stem
     if starts_from_it:
-        method = SELF_TRAINING
+        method = 'self-training'
         options = ['--method', method, '--weak-masks', 'preview/masks']
         name = composed_name(name, method, None)
     trainings = [*filter(None, [preview]), command_line('train', config_path, *options)]
