@@ -9,8 +9,6 @@ Examples:
     python benchmarks/closed_form.py data/idd_lite --data-set idd_lite --num-classes 7 \
         --weights mobilenet_v2_backbone.pth
     python benchmarks/closed_form.py data/camvid --data-set camvid --num-classes 11 -n 5 20 50
-    python benchmarks/closed_form.py data/idd_lite --data-set idd_lite --num-classes 7 \
-        --second configs/cct/cct_r50-jpu_idd-lite_20.py
 """
 
 import argparse
@@ -21,7 +19,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import torch
 from PIL import Image
-from results_page import CSV, SPLITS, Measured, csv_text, in_order, read_runs
+from results_page import CLOSED_FORM, CSV, SPLITS, Measured, csv_text, in_order, read_runs
 
 import mmseg_cct.plugin  # noqa: F401
 from mmseg_cct.datasets.files.image_files import find_images, find_masks, read_list
@@ -30,13 +28,7 @@ from mmseg_cct.datasets.files.labels import IGNORE_INDEX
 from mmseg_cct.datasets.splits import draw_split
 from mmseg_cct.engine.closed_form import ious_of
 from mmseg_cct.engine.doubtful_masks import fit_masks
-from mmseg_cct.engine.frozen_features import (
-    FINE,
-    JoinedFeatures,
-    WhitenedFeatures,
-    load_encoder,
-    read_picture,
-)
+from mmseg_cct.engine.frozen_features import FINE, WhitenedFeatures, load_encoder, read_picture
 from mmseg_cct.engine.metrics.scores import confusion_of
 from mmseg_cct.engine.prediction import compare
 from mmseg_cct.writer.base_model import frozen_model
@@ -56,7 +48,6 @@ def main() -> None:
         '--lists', help='folder with N_labeled.txt, {seed} in its name (default: of make-splits)'
     )
     parser.add_argument('--weights', help="MobileNetV2's (default: from the model zoo)")
-    parser.add_argument('--second', help='config with a second backbone, as of preview')
     args = parser.parse_args()
 
     split, today = SPLITS[args.data_set], str(datetime.date.today())
@@ -64,14 +55,8 @@ def main() -> None:
     masks = find_masks(args.data / 'masks/train', '.png')
     tested = find_images(args.data / f'images/{split}')
     truth = find_masks(args.data / f'masks/{split}', '.png')
-    method, models = 'closed-form', [frozen_model('mbv2', args.weights)]
-    if args.second:
-        method = 'closed-form-two'
-        models.append(frozen_model(args.second, None))
-    pool, source = sorted(images.values()), str(args.data)
-    features = JoinedFeatures(
-        [WhitenedFeatures(load_encoder(m, sizes=FINE), m, pool, source) for m in models]
-    )
+    model, pool = frozen_model('mbv2', args.weights), sorted(images.values())
+    features = WhitenedFeatures(load_encoder(model, sizes=FINE), model, pool, str(args.data))
     list_file, names = args.data / 'train.txt', list(images)
     if args.data_set.startswith('camvid'):  # its lists were drawn from this file
         names = list_file.read_text().split()
@@ -100,7 +85,7 @@ def main() -> None:
                     ids = compare(maps, picture.shape[:2], False, False).class_ids.numpy()
                     confusion += confusion_of(labels_of(truth[name]), ids, args.num_classes)
                 miou = round(100 * float(np.nanmean(ious_of(confusion))), 1)
-                run = Measured(args.data_set, split, number, 0, method, seed, miou, '', today)
+                run = Measured(args.data_set, split, number, 0, CLOSED_FORM, seed, miou, '', today)
                 runs[run[:6]] = run
                 print(run, flush=True)
                 CSV.write_text(csv_text(in_order(runs.values())), encoding='utf-8')

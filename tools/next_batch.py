@@ -156,7 +156,7 @@ def _preview_batch(args: argparse.Namespace) -> int:
         from mmseg_cct.writer.base_model import frozen_model
 
         model = frozen_model(args.backbone, args.weights)
-        fit = FolderFit(PreviewRequest(data, classes, args.out, device=args.device), [model])
+        fit = FolderFit(PreviewRequest(data, classes, args.out, device=args.device), model)
         batch = preview_batch(options_as(BatchRequest, args), fit)
     return _report(batch, f'Look at {args.out}/review.html and correct the predictions. Next:')
 

@@ -11,7 +11,7 @@ code 1.
 
 Examples:
     mmseg-cct preview data/mine --out preview
-    mmseg-cct preview data/mine --images photos --second r50 --out preview
+    mmseg-cct preview data/mine --images photos --backbone r50 --out preview
 """
 
 import argparse
@@ -62,12 +62,6 @@ def parse_args() -> argparse.Namespace:
     add_backbone(parser, BACKBONES, 'whose features are used, as in new-config (default: mbv2)')
     add_weights(parser)
     parser.add_argument(
-        '--second',
-        metavar='NAME',
-        help='a second backbone, or a config with one, with its own weights: both are averaged, '
-        'better, and as slow as both together',
-    )
-    parser.add_argument(
         '-n',
         '--number',
         type=integer_from(1),
@@ -96,9 +90,8 @@ def main() -> int:
         from mmseg_cct.labelling.preview import PreviewRequest, preview
         from mmseg_cct.writer.base_model import frozen_model
 
-        models = [frozen_model(args.backbone, args.weights)]
-        models += [frozen_model(args.second, None)] if args.second else []
-        fit, twins, counts = preview(options_as(PreviewRequest, args), models)
+        model = frozen_model(args.backbone, args.weights)
+        fit, twins, counts = preview(options_as(PreviewRequest, args), model)
         if args.format in FORMATS:
             images = args.images or str(training_dirs(args.data)[0])
             export_predictions(images, args.out, args.format)

@@ -1,8 +1,7 @@
 """A linear discriminant on frozen features: what the masks so far give, before any training.
 
 Shapes: `P` positions of an image, `K` whitened features, of which a fit uses the first `k`, `C`
-classes. Features of several encoders stand one after the other, `max(NUM_FEATURES)` of each: each
-encoder has a fit of its own, and their log-probabilities are averaged.
+classes.
 """
 
 from collections.abc import Sequence
@@ -78,7 +77,7 @@ class Discriminant(NamedTuple):
 
 
 def fit(moments: Moments, choice: Choice) -> Discriminant:
-    """Averages the discriminants of the chosen settings and encoders, which gives a linear one."""
+    """Averages the discriminants of the chosen settings, which gives a linear one again."""
     fits = [_fit(moments, setting) for setting in choice.settings]
     weights, bias = (np.mean(part, 0) / choice.temperature for part in zip(*fits))
     return Discriminant(weights, bias)
@@ -86,17 +85,14 @@ def fit(moments: Moments, choice: Choice) -> Discriminant:
 
 def _fit(moments: Moments, setting: Setting) -> Discriminant:
     """Fits means of classes with one covariance within them, log p = w·x + b up to a constant."""
-    total, weights = max(moments.counts.sum(), 1), np.zeros(moments.sums.T.shape)
-    bias = _PRIOR * np.log(np.maximum(moments.counts, 1) / total)
-    starts = range(0, len(weights), max(NUM_FEATURES))
-    for start in starts:  # encoders
-        used = slice(start, start + setting.num_features)
-        means = moments.sums[:, used] / np.maximum(moments.counts, 1)[:, None]
-        between = (moments.counts[:, None] * means).T @ means
-        within = (moments.products[used, used] - between) / total
-        solved = np.linalg.solve(within + setting.ridge * np.eye(len(within)), means.T)
-        weights[used] = solved / len(starts)
-        bias -= (means.T * solved).sum(0) / 2 / len(starts)
+    used, total = slice(setting.num_features), max(moments.counts.sum(), 1)
+    means = moments.sums[:, used] / np.maximum(moments.counts, 1)[:, None]
+    between = (moments.counts[:, None] * means).T @ means
+    within = (moments.products[used, used] - between) / total
+    weights = np.zeros(moments.sums.T.shape)
+    weights[used] = np.linalg.solve(within + setting.ridge * np.eye(len(within)), means.T)
+    log_shares = np.log(np.maximum(moments.counts, 1) / total)
+    bias = _PRIOR * log_shares - (means.T * weights[used]).sum(0) / 2
     bias[moments.counts == 0] = _NO_CLASS
     return Discriminant(weights, bias)
 

@@ -20,7 +20,7 @@ from .closed_form import (
     ious_of,
     leave_one_out,
 )
-from .frozen_features import JoinedFeatures, WhitenedFeatures, read_picture
+from .frozen_features import WhitenedFeatures, read_picture
 from .metrics.scores import confusion_of
 
 FEWEST = 5  # masks to say of one that the others contradict it
@@ -62,7 +62,7 @@ class FittedMasks(NamedTuple):
 
 
 def fit_masks(
-    features: WhitenedFeatures | JoinedFeatures,
+    features: WhitenedFeatures,
     images: Mapping[str, str],
     masks: Mapping[str, str],
     num_classes: int,

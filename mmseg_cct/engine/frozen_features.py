@@ -236,24 +236,6 @@ class WhitenedFeatures:
             write_atomic(file, content.getvalue())
 
 
-class JoinedFeatures:
-    """Features of several encoders, one after the other."""
-
-    def __init__(self, parts: Sequence[WhitenedFeatures]) -> None:
-        self._parts = parts
-        self.digest = ' '.join(part.digest for part in parts)
-
-    def __call__(self, path: str, picture: np.ndarray) -> np.ndarray:
-        """Looks at the picture of an image file as `WhitenedFeatures` does."""
-        return np.concatenate([features(path, picture) for features in self._parts], 2)
-
-    def of_files(self, paths: Sequence[str]) -> Iterator[np.ndarray | UserError]:
-        """Yields the features of each image file, or why it cannot be read."""
-        for maps in zip(*(features.of_files(paths) for features in self._parts)):
-            errors = [error for error in maps if isinstance(error, UserError)]
-            yield errors[0] if errors else np.concatenate(maps, 2)
-
-
 def evenly(paths: Sequence[str], number: int) -> list[str]:
     """Takes at most a number of paths, evenly spaced."""
     positions = np.linspace(0, len(paths) - 1, min(number, len(paths))).astype(int)

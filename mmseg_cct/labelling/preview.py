@@ -36,7 +36,6 @@ from mmseg_cct.engine.closed_form import FEWEST_TO_CHOOSE
 from mmseg_cct.engine.doubtful_masks import JudgedMask, contradictions, fit_masks
 from mmseg_cct.engine.frozen_features import (
     FINE,
-    JoinedFeatures,
     WhitenedFeatures,
     load_encoder,
     read_ahead,
@@ -98,7 +97,7 @@ class FolderFit:
     def __init__(
         self,
         request: PreviewRequest,
-        models: Sequence[Mapping[str, Any]],
+        model: Mapping[str, Any],
         photos: Mapping[str, str] | None = None,
     ) -> None:
         self.data, classes, suffix = request.data, request.classes, request.image_suffix
@@ -116,10 +115,8 @@ class FolderFit:
             self.masks.pop(name, None)
         self.meta: dict[str, Any] = dict(classes=tuple(classes), palette=class_colors(classes))
         pool = sorted({*self.images.values(), *(photos or {}).values()})
-        encoders = [load_encoder(model, request.device, FINE) for model in models]
-        self.features = JoinedFeatures(
-            [WhitenedFeatures(*pair, pool, self.data) for pair in zip(encoders, models)]
-        )
+        encoder = load_encoder(model, request.device, FINE)
+        self.features = WhitenedFeatures(encoder, model, pool, self.data)
         self.fitted = fit_masks(self.features, self.images, self.masks, len(classes))
         present = [name for name, iou in zip(classes, self.fitted.ious) if not np.isnan(iou)]
         if len(present) < 2:
@@ -150,7 +147,7 @@ class FolderFit:
             yield Segmented(Path(path), picture[..., ::-1], predicted.class_ids.numpy(), levels)
 
 
-def preview(request: PreviewRequest, models: Sequence[Mapping[str, Any]]) -> Preview:
+def preview(request: PreviewRequest, model: Mapping[str, Any]) -> Preview:
     """Predicts all photos by the closed form of the masks, as `predict` does, and writes a page.
 
     Features are kept, so a second call with more masks is quick; predictions that other masks have
@@ -158,7 +155,7 @@ def preview(request: PreviewRequest, models: Sequence[Mapping[str, Any]]) -> Pre
 
     Args:
         request: What to predict, and where to.
-        models: Configs of models, whose backbones give the features; several are averaged.
+        model: A model's config, whose backbone gives the features.
 
     Returns:
         The fit, equal images with different masks, and counts of the photos.
@@ -173,7 +170,7 @@ def preview(request: PreviewRequest, models: Sequence[Mapping[str, Any]]) -> Pre
     inputs |= {request.images} if request.images else set()
     made_with = dict(preview=str(Path(request.data).resolve()), opacity=request.opacity)
     with OutputFolder(request.out, RECORD, inputs, made_with) as folder:
-        fit = FolderFit(request, models, photos)
+        fit = FolderFit(request, model, photos)
         stamps = {name: [file_stamp(path), fit.digest] for name, path in photos.items()}
         counts = write_predictions(lambda: fit, photos, folder, stamps, request.opacity)
         twins = contradictions(fit.images, fit.masks)

@@ -18,9 +18,7 @@ from .choices import BACKBONES
 
 
 def base_model(backbone: str) -> Any:
-    """Loads the file in `configs/_base_/models` of a key of `BACKBONES`, or any config's model."""
-    if backbone not in BACKBONES:
-        return load_config(backbone, {}).model
+    """Loads the file in `configs/_base_/models` of a key of `BACKBONES`."""
     return load_config(f'_base_/models/{BACKBONES[backbone].model}', {}).model
 
 

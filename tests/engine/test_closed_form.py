@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from mmseg_cct.engine.closed_form import (
-    NUM_FEATURES,
     Choice,
     Moments,
     Setting,
@@ -98,14 +97,3 @@ def test_the_settings_are_the_best_on_images_that_are_left_out():
     moments = [Moments.of(*image, 2) for image in zip(features, labels)]
     choice = choose(features, labels, moments)
     assert len(choice.settings) == 6 and all(s.num_features > 40 for s in choice.settings)
-
-
-def test_the_fits_of_two_encoders_are_averaged():
-    rng, choice = np.random.default_rng(0), Choice([Setting(4, RIDGE), Setting(2, RIDGE)])
-    size = max(NUM_FEATURES)
-    features, ids = rng.normal(size=(200, 2 * size)), rng.integers(0, 3, 200)
-    parts = [features[:, :size], features[:, size:]]
-    fits = [fit(Moments.of(part, ids, 3), choice) for part in parts]
-    both = fit(Moments.of(features, ids, 3), choice)
-    expected = np.mean([single(part) for single, part in zip(fits, parts)], 0)
-    assert both(features) == pytest.approx(expected)

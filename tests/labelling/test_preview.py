@@ -57,7 +57,7 @@ def save(path, pixels):
 
 
 def run(data, out, **options):
-    return preview(PreviewRequest(str(data), CLASSES, str(out), **options), [MODEL])
+    return preview(PreviewRequest(str(data), CLASSES, str(out), **options), MODEL)
 
 
 def test_photos_are_predicted_as_predict_writes_them(data, tmp_path):
@@ -107,7 +107,7 @@ def test_a_second_call_looks_at_new_photos_alone(data, tmp_path, looked_at):
     assert run(data, out).counts.written == 10 and len(looked_at) == 1
     # another encoder predicts otherwise
     request = PreviewRequest(str(data), CLASSES, str(out))
-    assert preview(request, [dict(backbone=dict(type='other'))]).counts.written == 10
+    assert preview(request, dict(backbone=dict(type='other'))).counts.written == 10
 
 
 def test_other_photos_are_predicted(data, tmp_path):
@@ -142,7 +142,7 @@ def test_the_folder_of_others_is_left_alone(data, tmp_path):
 
 
 def batch(data, out, **options):
-    fit = FolderFit(PreviewRequest(str(data), CLASSES, str(out)), [MODEL])
+    fit = FolderFit(PreviewRequest(str(data), CLASSES, str(out)), MODEL)
     return preview_batch(BatchRequest(str(out), **options), fit)
 
 
@@ -173,8 +173,6 @@ def test_the_loop_needs_no_training(data, tmp_path, monkeypatch, capsys, refused
     preview_data = 'preview', data, '--out', tmp_path / 'p', '--format', 'coco'
     assert world.run_tool(*preview_data) == 0
     assert '5 masks' in capsys.readouterr().out and (tmp_path / 'p/coco.json').is_file()
-    assert world.run_tool('preview', data, '--second', 'r50', '--out', tmp_path / 'q') == 0
-    assert '5 masks' in capsys.readouterr().out
     assert world.run_tool('next_batch', data, '-n', 2, '--out', tmp_path / 'b') == 0
     following = capsys.readouterr().out.rpartition('Next:\n')[2].splitlines()[0]
     import_masks = shlex.split(following.partition('import-masks ')[2])
