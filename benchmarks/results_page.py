@@ -99,13 +99,10 @@ HEADLINES = (
     ('camvid', 'cct-strong', 2400, (50,)),
     ('shapes', 'cct', 1400, (12,)),
 )
-# README's rows by data set and number of labels
+# README's rows: data set and number of labels, of images drawn at random and of chosen ones
 SHOWN = {
-    ('idd_lite', 5): 'IDD Lite, 5',
-    ('idd_lite', 20): 'IDD Lite, 20',
-    ('camvid', 5): 'CamVid, 5',
-    ('idd_lite_chosen', 5): 'IDD Lite, 5 of `next-batch`',
-    ('camvid_chosen', 5): 'CamVid, 5 of `next-batch`',
+    'drawn': (('idd_lite', 5), ('idd_lite', 20), ('camvid', 5)),
+    'chosen': (('idd_lite_chosen', 5), ('camvid_chosen', 5)),
 }
 COMPARISONS = (
     *((method, BASELINE) for method in ('cct-strong', 'cct', 'own-target', 'mean-teacher')),
@@ -362,23 +359,26 @@ def gains_overview(runs: Runs, data_set: str) -> str:
     return f'{table}\n\n{_under(len(family), "cell", spread)}'
 
 
-def readme_table(runs: Runs) -> str:
+def readme_table(runs: Runs, images: str) -> str:
     """A row for each of `SHOWN`: the baseline, the preview, what starts from it and its gain.
 
     Verdicts are corrected over the rows; intervals are by the spread that they have in common.
     """
     rows, cells = [], []
-    for (data_set, labels), title in SHOWN.items():
+    columns = {BASELINE: 'supervised', 'cct-strong': '`cct-strong`', CLOSED_FORM: 'preview'}
+    columns[STARTED] = NAMES[STARTED]
+    if images == 'chosen':
+        del columns['cct-strong']
+    for data_set, labels in SHOWN[images]:
         selected = started_runs(runs, data_set, labels)
-        if pairs := gains_of(selected, STARTED, BASELINE):
-            cells.append([*pairs.values()])
-            methods = BASELINE, 'cct-strong', CLOSED_FORM, STARTED
-            rows.append([title, *paired_means(selected, pairs, methods)])
+        pairs = gains_of(selected, STARTED, BASELINE)
+        cells.append([*pairs.values()])
+        title = DATA[data_set].partition(',')[0]
+        rows.append([f'{title}, {labels}', *paired_means(selected, pairs, tuple(columns))])
     spread = pooled(cells)
     for row, gain in zip(rows, corrected(measured(gains, spread) for gains in cells)):
         row.append(gain.bold)
-    columns = 'supervised', '`cct-strong`', 'preview', '`self-training`'
-    return markdown_table(['labels', 'pairs', *columns, 'gain'], rows)
+    return markdown_table(['labels', 'pairs', *columns.values(), 'gain'], rows)
 
 
 def headlines(runs: Runs) -> str:
