@@ -86,7 +86,7 @@ class FolderFit:
 
     Args:
         request: The data folder, its classes, suffixes and held-out masks, and where to compute.
-        models: Configs of models, whose backbones give the features; several are averaged.
+        model: A model's config, whose backbone gives the features.
         photos: More images, which will be predicted, by name.
 
     Raises:
