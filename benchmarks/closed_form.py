@@ -1,9 +1,9 @@
 #!/usr/bin/env python
 """Adds to docs/results.csv what a preview's closed form gives, without any training.
 
-The labelled images of a seed are those of `make-splits` with it, so a row has the same labels as
-the trainings of that seed; the masks of other training images are not read. `results_page.py`
-writes the table.
+The labelled images of a seed are those of `make-splits` with it, or of `--lists`, so a row has the
+same labels as the trainings of that seed; the masks of other training images are not read.
+`results_page.py` writes the table.
 
 Examples:
     python benchmarks/closed_form.py data/idd_lite --data-set idd_lite --num-classes 7 \

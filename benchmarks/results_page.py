@@ -163,10 +163,9 @@ def mean_of(runs: Runs, method: str) -> str:
 
 
 def paired_means(runs: Runs, pairs: Gains, methods: Sequence[str]) -> list[str]:
-    """Formats the number of pairs, and the mean of each method that was run over their seeds."""
+    """Formats the number of pairs, and the mean of each method over their seeds."""
     paired = [run for run in runs if (run.labels, run.seed) in pairs]
-    known = {run.method for run in paired}
-    return [str(len(pairs)), *(mean_of(paired, name) if name in known else '' for name in methods)]
+    return [str(len(pairs)), *(mean_of(paired, name) for name in methods)]
 
 
 def gains_of(runs: Runs, method: str, reference: str) -> Gains:
@@ -365,20 +364,18 @@ def readme_table(runs: Runs, images: str) -> str:
     Verdicts are corrected over the rows; intervals are by the spread that they have in common.
     """
     rows, cells = [], []
-    columns = {BASELINE: 'supervised', 'cct-strong': '`cct-strong`', CLOSED_FORM: 'preview'}
-    columns[STARTED] = NAMES[STARTED]
-    if images == 'chosen':
-        del columns['cct-strong']
+    methods = [BASELINE, *['cct-strong'] * (images == 'drawn'), CLOSED_FORM, STARTED]
     for data_set, labels in SHOWN[images]:
         selected = started_runs(runs, data_set, labels)
         pairs = gains_of(selected, STARTED, BASELINE)
         cells.append([*pairs.values()])
         title = DATA[data_set].partition(',')[0]
-        rows.append([f'{title}, {labels}', *paired_means(selected, pairs, tuple(columns))])
+        rows.append([f'{title}, {labels}', *paired_means(selected, pairs, methods)])
     spread = pooled(cells)
     for row, gain in zip(rows, corrected(measured(gains, spread) for gains in cells)):
         row.append(gain.bold)
-    return markdown_table(['labels', 'pairs', *columns.values(), 'gain'], rows)
+    columns = ['preview' if name == CLOSED_FORM else NAMES[name] for name in methods]
+    return markdown_table(['labels', 'pairs', *columns, 'gain'], rows)
 
 
 def headlines(runs: Runs) -> str:
